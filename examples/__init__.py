@@ -1,0 +1,1 @@
+"""Programs that run as they stand; see README.md beside this file."""

@@ -1,0 +1,45 @@
+"""Client toolkit for Apache RocketMQ: the blocking face, the values and the errors.
+
+    from rmqtools import Message, Producer, ProducerConfig
+
+    with Producer(ProducerConfig(name_server="127.0.0.1:9876", group="orders")) as producer:
+        result = producer.send(Message("topic", b"body", tags="new", keys=["order-1"]))
+
+:mod:`rmqtools.aio` has the same classes for asyncio, :mod:`rmqtools.arrow` reads and writes Arrow batches,
+:mod:`rmqtools.cluster` runs a real cluster on this machine.
+"""
+
+from rmqtools import errors
+from rmqtools.config import ClientConfig, ProducerConfig
+from rmqtools.errors import RocketMQError
+from rmqtools.model.block import MessageBlock
+from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.queue import MessageQueue, QueueRange
+from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools.model.route import BrokerData, ClusterInfo, Perm, QueueData, TopicRouteData
+from rmqtools.sync import Admin, Client, Producer
+
+__all__ = [
+    "Admin",
+    "BrokerData",
+    "Client",
+    "ClientConfig",
+    "ClusterInfo",
+    "Message",
+    "MessageBlock",
+    "MessageExt",
+    "MessageQueue",
+    "Outcome",
+    "Perm",
+    "Producer",
+    "ProducerConfig",
+    "QueueData",
+    "QueueRange",
+    "RocketMQError",
+    "SendAttempt",
+    "SendResult",
+    "SendStatus",
+    "TopicRouteData",
+    "errors",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,65 @@
+"""A connection to a cluster, shared by whatever is built on it."""
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from rmqtools.config import ClientConfig
+from rmqtools.engine.client import ClientCore
+from rmqtools.engine.range_read import RangeReader
+from rmqtools.model.block import MessageBlock
+from rmqtools.model.queue import QueueRange
+
+
+class Client:
+    """Connections, routes and a client id. Use it in an ``async with`` block, or call start and close.
+
+    Raises:
+        ConfigError: by the constructor, for settings that cannot be used.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.core = ClientCore(config)
+
+    @property
+    def client_id(self) -> str:
+        """``ip@instance``: the name brokers know this client by."""
+        return self.core.client_id
+
+    async def start(self) -> None:
+        """Begin to poll routes and to send heartbeats. Nothing is sent before it is needed."""
+        self.core.start()
+
+    async def close(self) -> None:
+        """Close all connections. A second call does nothing."""
+        await self.core.close()
+
+    def read_blocks(
+        self, range_: QueueRange, *, max_messages: int = 1024, max_bytes: int = 2 * 1024 * 1024
+    ) -> AsyncIterator[MessageBlock]:
+        """Read exactly the messages of a range, in order, undecoded.
+
+        Args:
+            range_: which offsets of which queue. Offsets without a message are passed over.
+            max_messages: a block is handed out when it holds so many messages
+            max_bytes: or so many bytes; the last one may be smaller.
+
+        Yields:
+            Blocks in the order of their offsets, none of them empty.
+
+        Raises:
+            TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
+            DataLossError: part of the range has expired or was never written; the text names the offsets.
+            RemotingError: nobody answered for three times ``request_timeout``.
+        """
+        self.core.check_started()
+        return RangeReader(self.core, range_).blocks(max_messages=max_messages, max_bytes=max_bytes)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

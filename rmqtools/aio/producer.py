@@ -1,0 +1,172 @@
+"""Sending messages."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.producer import ProducerCore
+from rmqtools.engine.send import QueueChoice
+from rmqtools.model.message import Message
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import BrokerHealth, SendResult
+from rmqtools.policy.selectors import MessageQueueSelector
+
+
+class Producer:
+    """Sends messages: queues in turn, avoiding the broker that failed last.
+
+    Use it in an ``async with`` block, or call start and close.
+
+    Raises:
+        ConfigError: by the constructor, for settings that cannot be used.
+    """
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self._core = ProducerCore(config)
+
+    @property
+    def client_id(self) -> str:
+        """``ip@instance``: the name brokers know this client by."""
+        return self._core.client.client_id
+
+    async def start(self) -> None:
+        """Begin to poll routes and to send heartbeats. Nothing is sent before it is needed."""
+        await self._core.start()
+
+    async def close(self) -> None:
+        """Leave the producer group and close all connections. A second call does nothing."""
+        await self._core.close()
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send one message and wait until a broker has stored it.
+
+        Args:
+            message: what to send.
+            queue: this very queue, tried once; None: queues in turn, after a failure one on another broker.
+            selector: instead of ``queue``: called with all queues, the message and ``arg``; the queue it
+                gives is tried once.
+            arg: for the selector.
+            timeout: seconds for all attempts together; None: ``send_timeout``.
+
+        Returns:
+            Where it was stored. ``status`` tells whether it was flushed and replicated as the broker is set
+            to; ``may_be_duplicated`` whether an attempt before may have stored it too.
+
+        Raises:
+            MessageRejectedError: it cannot be sent; nothing was.
+            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            UnknownOutcomeError: it may or may not be stored: no answer came.
+            SendError: it is not stored; ``attempts`` says why.
+
+        Source of the rule: DefaultMQProducer.send (Java client).
+        """
+        return await self._core.send(message, choice=QueueChoice(queue, selector, arg), timeout=timeout)
+
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+    ) -> None:
+        """Write one message to a broker and ask for no answer: fast, and nobody knows whether it was stored.
+
+        Raises:
+            MessageRejectedError, TopicNotFoundError, PermissionDeniedError: as :meth:`send`.
+            RemotingConnectError: it could not be written.
+        """
+        await self._core.send_oneway(message, choice=QueueChoice(queue, selector, arg))
+
+    async def send_orderly(self, message: Message, *, timeout: float | None = None) -> SendResult:
+        """Send one message to the queue its ``sharding_key`` falls on, after those before it on that queue.
+
+        One request per queue is on the wire at a time, because brokers store pipelined ones in any order.
+        The queue is tried once; order is kept while the number of queues stays.
+
+        Raises:
+            As :meth:`send`.
+
+        Source of the rule: SelectMessageQueueByHash (Java client).
+        """
+        return await self._core.send_orderly(message, timeout=timeout)
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> list[SendResult]:
+        """Send messages of one topic in one request; more requests only above ``max_message_bytes``.
+
+        Returns:
+            One result per message, in the order given.
+
+        Raises:
+            MessageRejectedError: none, two topics, a delay, or one that cannot be sent; nothing was.
+            As :meth:`send`; SendManyError when a later request failed: ``results`` tells each message's fate.
+
+        Source of the rule: MessageBatch (Java client).
+        """
+        return await self._core.send_batch(messages, queue=queue, timeout=timeout)
+
+    async def send_many(
+        self, messages: Sequence[Message], *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Send messages in batches of up to ``max_batch_bytes``, several batches on the wire at once.
+
+        Messages of a batch go to one queue in the order given; batches go to queues in turn. At most
+        ``max_in_flight`` batches are encoded and on the wire at a time.
+
+        Args:
+            messages: of any topics, delayed ones too.
+            timeout: seconds for all attempts of one batch; None: ``send_timeout``.
+
+        Returns:
+            One result per message, in the order given.
+
+        Raises:
+            MessageRejectedError: one of them cannot be sent; nothing was.
+            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            SendManyError: some could not be placed; ``results`` tells for every message what became of it.
+        """
+        return await self._core.send_many(messages, timeout=timeout)
+
+    async def recall(self, topic: str, recall_handle: str) -> str:
+        """Take back a message that still waits for its delivery time (brokers 5.x, recallMessageEnable=true).
+
+        Args:
+            topic: where it was sent.
+            recall_handle: from its :class:`SendResult`.
+
+        Returns:
+            The id of the message taken back.
+
+        Raises:
+            MessageRejectedError: no handle.
+            BrokerError: the broker does not recall, or it is too late.
+        """
+        return await self._core.recall(topic, recall_handle)
+
+    def broker_health(self) -> Mapping[str, BrokerHealth]:
+        """What latency fault avoidance knows of each broker; empty while it is off."""
+        return self._core.broker_health()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,21 @@
+"""Queues as Arrow record batches, both ways. The only part of the package that needs numpy and pyarrow.
+
+``read_range`` reads a range of a queue, ``decode_block`` one block of stored messages, both as batches of
+``MESSAGE_SCHEMA``; ``send_batches`` sends batches that have the columns of ``WRITE_COLUMNS``.
+"""
+
+from rmqtools.arrow.decode import decode_block
+from rmqtools.arrow.encode import batch_to_messages
+from rmqtools.arrow.read_range import read_range
+from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS
+from rmqtools.arrow.send_batches import SendReport, send_batches
+
+__all__ = [
+    "MESSAGE_SCHEMA",
+    "WRITE_COLUMNS",
+    "SendReport",
+    "batch_to_messages",
+    "decode_block",
+    "read_range",
+    "send_batches",
+]

@@ -1,0 +1,108 @@
+"""Blocks of stored messages to Arrow record batches.
+
+The plain messages of a block are decoded together, column by column (``stored``, ``properties``,
+``texts``); the others one by one (``rows``); then both are put back into the order of the queue.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rmqtools.arrow.properties import Properties, PropertyText, cut_properties
+from rmqtools.arrow.rows import rows_to_batch, timestamp_column, topic_in
+from rmqtools.arrow.schema import MESSAGE_SCHEMA
+from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_spans, repeat_text
+from rmqtools.arrow.stored import PlainMessages, find_plain
+from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
+from rmqtools.model.block import MessageBlock
+from rmqtools.model.message_const import (
+    PROPERTY_KEYS,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+)
+from rmqtools.protocol.messages import decode_message
+
+
+def decode_block(block: MessageBlock) -> pa.RecordBatch:
+    """Return the messages of a block as one batch of ``MESSAGE_SCHEMA``, in the order of ``block.starts``.
+
+    Decode a thousand messages or more at a time: the price of a call is some 300 µs, of a message 2 µs.
+
+    Raises:
+        ProtocolError: bytes that are no stored message.
+    """
+    data = np.frombuffer(block.buffer, np.uint8)
+    starts = np.asarray(block.starts, np.int64)
+    plain = find_plain(data, starts)
+    plain = _with_first_topic(data, plain)
+    plain, properties = _with_regular_properties(data, plain)
+    batch = _plain_batch(block, data, plain, properties)
+    if len(plain) == len(starts):
+        return batch
+    others = np.ones(len(starts), np.bool_)
+    others[plain.rows] = False
+    return _with_others(block, batch, plain.rows, np.flatnonzero(others))
+
+
+def _with_first_topic(data: Bytes, plain: PlainMessages) -> PlainMessages:
+    """Keep messages whose topic is the first one's (in a queue: all), if it is valid text at all."""
+    if not len(plain):
+        return plain
+    begin, lengths = plain.topic.begin, plain.topic.end - plain.topic.begin
+    first = data[begin[0] : plain.topic.end[0]]
+    same: Mask = (lengths == first.size) & is_utf8(first)
+    same[same] = (data[begin[same, None] + np.arange(first.size)] == first).all(axis=1)
+    return plain if same.all() else plain.select(same)
+
+
+def _with_regular_properties(data: Bytes, plain: PlainMessages) -> tuple[PlainMessages, Properties]:
+    """Drop messages whose properties are odd; return the properties of the rest."""
+    while True:
+        found = cut_properties(PropertyText.cut(data, plain.properties))
+        if isinstance(found, Properties):
+            return plain, found
+        plain = plain.select(~found)
+
+
+def _plain_batch(
+    block: MessageBlock, data: Bytes, plain: PlainMessages, properties: Properties
+) -> pa.RecordBatch:
+    head, count = plain.head, len(plain)
+    topic = data[plain.topic.begin[0] : plain.topic.end[0]].tobytes().decode() if count else ""
+    columns = {
+        "topic": repeat_text(topic_in(block.queue, topic), count),
+        "brokerName": repeat_text(block.queue.broker_name, count),
+        "queueId": head["queue_id"].astype(np.int32),
+        "queueOffset": head["queue_offset"].astype(np.int64),
+        "body": cut_spans(data, plain.body, pa.binary()),
+        "tags": properties.value_column(PROPERTY_TAGS),
+        "keys": properties.value_column(PROPERTY_KEYS),
+        "properties": properties.map_column(),
+        "msgId": _msg_id_column(plain, properties),
+        "bornTimestamp": timestamp_column(head["born_timestamp"].astype(np.int64)),
+        "storeTimestamp": timestamp_column(head["store_timestamp"].astype(np.int64)),
+        "bornHost": host_column(head),
+        "reconsumeTimes": head["reconsume_times"].astype(np.int32),
+        "sysFlag": head["sys_flag"].astype(np.int32),
+        "flag": head["flag"].astype(np.int32),
+    }
+    return pa.record_batch([columns[field.name] for field in MESSAGE_SCHEMA], schema=MESSAGE_SCHEMA)
+
+
+def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
+    """The key the producing client made, else the offset id."""
+    unique_keys = properties.value_column(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+    if unique_keys.null_count == 0:
+        return unique_keys
+    return pc.coalesce(unique_keys, offset_id_column(plain.head))
+
+
+def _with_others(
+    block: MessageBlock, batch: pa.RecordBatch, plain_rows: Positions, other_rows: Positions
+) -> pa.RecordBatch:
+    """Decode the messages that are not plain, and put all into the block's order."""
+    messages = [decode_message(block.buffer, block.starts[row]) for row in other_rows]
+    others = rows_to_batch(messages, block.queue)
+    order = np.argsort(np.concatenate([plain_rows, other_rows]))
+    table = pa.Table.from_batches([batch, others]).take(pa.array(order)).combine_chunks()
+    return table.to_batches()[0]

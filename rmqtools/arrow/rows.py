@@ -1,0 +1,62 @@
+"""Decoded messages to a record batch, value by value: the path for what is not plain."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rmqtools.arrow.schema import MESSAGE_SCHEMA, TIMESTAMP
+from rmqtools.model.message import MessageExt
+from rmqtools.model.names import without_namespace
+from rmqtools.model.queue import MessageQueue
+
+# Milliseconds beyond these have no microseconds in 64 bits.
+_LAST_MS = (2**63 - 1) // 1000
+
+
+def rows_to_batch(messages: Sequence[MessageExt], queue: MessageQueue) -> pa.RecordBatch:
+    """Return messages of a queue as one batch of ``MESSAGE_SCHEMA``."""
+    columns = zip(*(_row(message, queue) for message in messages), strict=True)
+    arrays = [_array(values, field.type) for field, values in zip(MESSAGE_SCHEMA, columns, strict=True)]
+    return pa.record_batch(arrays, schema=MESSAGE_SCHEMA)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    return timestamp_column(np.array(values, np.int64)) if kind == TIMESTAMP else pa.array(values, kind)
+
+
+def _row(message: MessageExt, queue: MessageQueue) -> tuple[object, ...]:
+    return (
+        topic_in(queue, message.topic),
+        queue.broker_name,
+        message.queue_id,
+        message.queue_offset,
+        message.body,
+        message.tags,
+        message.keys,
+        list(message.properties.items()),
+        message.msg_id,
+        message.born_timestamp_ms,
+        message.store_timestamp_ms,
+        message.born_host,
+        message.reconsume_times,
+        message.sys_flag,
+        message.flag,
+    )
+
+
+def topic_in(queue: MessageQueue, stored: str) -> str:
+    """A message's topic as its reader names it, without the namespace it is stored with.
+
+    Source of the rule: DefaultMQPullConsumerImpl.resetTopic (Java client).
+    """
+    return queue.topic if without_namespace(stored) == queue.topic else stored
+
+
+def timestamp_column(milliseconds: npt.NDArray[np.int64]) -> pa.Array:
+    """Return the times in microseconds; null for one that 64 bits cannot hold (producers set it freely)."""
+    too_far = (milliseconds > _LAST_MS) | (milliseconds < -_LAST_MS)
+    microseconds = np.where(too_far, 0, milliseconds) * 1000
+    return pa.array(microseconds, mask=too_far).view(TIMESTAMP)

@@ -1,0 +1,117 @@
+"""Find the messages of a block that are laid out plainly, and where their parts are.
+
+A stored message with IPv4 hosts (big-endian):
+
+     0 total size:i32     4 magic:i32           8 body crc:i32      12 queue id:i32      16 flag:i32
+    20 queue offset:i64  28 commit log offset:i64                   36 sys flag:i32
+    40 born time:i64     48 born address:4, port:i32
+    56 store time:i64    64 store address:4, port:i32               72 reconsume times:i32
+    76 prepared transaction offset:i64
+    84 body length:i32 | body | topic length:u8 | topic | properties length:i16 | properties
+
+*Plain* means: exactly this, uncompressed, every length consistent with the total size. All else
+(IPv6 hosts, the second magic with its two-byte topic length, compressed bodies, bytes that may be
+broken) is left to :func:`rmqtools.protocol.messages.decode_message`, which knows every form.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans
+
+MAGIC_V1: Final = -626843481  # 0xDAA320A7
+_NOT_PLAIN: Final = 0x01 | 0x10 | 0x20  # sys flag: compressed body, IPv6 born host, IPv6 store host
+_LONGEST_TOPIC: Final = 127  # the length is a signed byte to Java
+_HEAD: Final = np.dtype(
+    [
+        ("size", ">i4"),
+        ("magic", ">i4"),
+        ("body_crc", ">i4"),
+        ("queue_id", ">i4"),
+        ("flag", ">i4"),
+        ("queue_offset", ">i8"),
+        ("commit_log_offset", "V8"),
+        ("sys_flag", ">i4"),
+        ("born_timestamp", ">i8"),
+        ("born_address", "V4"),
+        ("born_port", ">i4"),
+        ("store_timestamp", ">i8"),
+        ("store_address", "V4"),
+        ("store_port", ">i4"),
+        ("reconsume_times", ">i4"),
+        ("prepared_offset", "V8"),
+        ("body_length", ">i4"),
+    ]
+)
+_HEAD_BYTES: Final = np.arange(_HEAD.itemsize)
+_SHORTEST: Final = _HEAD.itemsize + 3  # no body, no topic, no properties: three bytes of lengths
+
+
+@dataclass(frozen=True, slots=True)
+class PlainMessages:
+    """The plain messages of a block: which they are, their fixed fields, where the rest lies."""
+
+    rows: Positions
+    head: npt.NDArray[Any]
+    body: Spans
+    topic: Spans
+    properties: Spans
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def select(self, keep: Mask) -> "PlainMessages":
+        """Those where ``keep`` is true."""
+        return PlainMessages(
+            self.rows[keep],
+            self.head[keep],
+            self.body.select(keep),
+            self.topic.select(keep),
+            self.properties.select(keep),
+        )
+
+
+def find_plain(data: Bytes, starts: Positions) -> PlainMessages:
+    """Return the plain messages among those that begin at ``starts``; reads nothing outside ``data``."""
+    if data.size < _SHORTEST:
+        starts = starts[:0]
+    plain = (starts >= 0) & (starts + _SHORTEST <= data.size)
+    begin = np.where(plain, starts, 0)
+    head = data[begin[:, None] + _HEAD_BYTES].view(_HEAD)[:, 0]
+    end = begin + head["size"]
+    plain &= _has_plain_head(head) & (end <= data.size)
+
+    body_begin = begin + _HEAD.itemsize
+    body_end = body_begin + head["body_length"]
+    plain &= body_end + 3 <= end
+    topic_begin = np.where(plain, body_end, 0) + 1
+    topic_length = data[topic_begin - 1]
+    topic_end = topic_begin + topic_length
+    plain &= (topic_length <= _LONGEST_TOPIC) & (topic_end + 2 <= end)
+    length_at = np.where(plain, topic_end, 0)
+    properties_begin = length_at + 2
+    properties_length = (data[length_at].astype(np.int64) << 8) | data[length_at + 1]
+    plain &= (properties_length <= 0x7FFF) & (properties_begin + properties_length == end)
+
+    found = PlainMessages(
+        np.arange(len(starts)),
+        head,
+        Spans(body_begin, body_end),
+        Spans(topic_begin, topic_end),
+        Spans(properties_begin, end),
+    )
+    return found if plain.all() else found.select(plain)
+
+
+def _has_plain_head(head: npt.NDArray[Any]) -> Mask:
+    plain: Mask = (
+        (head["magic"] == MAGIC_V1)
+        & (head["sys_flag"] & _NOT_PLAIN == 0)
+        & (head["body_length"] >= 0)
+        & (head["born_port"] & ~0xFFFF == 0)
+        & (head["store_port"] & ~0xFFFF == 0)
+    )
+    return plain

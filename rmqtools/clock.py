@@ -1,0 +1,39 @@
+"""The only place of the package that reads time; everything above takes a :class:`Clock`.
+
+Below the engine nothing reads a clock at all: the time arrives as an argument.
+"""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the engine asks about time. Tests pass their own."""
+
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds since 1970, as the wire carries them."""
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that never steps back; for deadlines and durations."""
+
+    def nanos(self) -> int:
+        """Nanoseconds of an arbitrary origin; tells apart two clients of one process."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """See :meth:`Clock.now_ms`."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """See :meth:`Clock.monotonic`."""
+        return time.monotonic()
+
+    def nanos(self) -> int:
+        """See :meth:`Clock.nanos`."""
+        return time.perf_counter_ns()
+
+
+SYSTEM_CLOCK = SystemClock()

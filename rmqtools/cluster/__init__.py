@@ -1,0 +1,16 @@
+"""Real RocketMQ servers on this machine, for trying out and for tests."""
+
+from rmqtools.cluster.errors import ClusterError
+from rmqtools.cluster.jars import DownloadProgress, ensure_jars
+from rmqtools.cluster.local import LocalCluster, stop_cluster
+from rmqtools.cluster.state import ServerStatus, fetch_status
+
+__all__ = [
+    "ClusterError",
+    "DownloadProgress",
+    "LocalCluster",
+    "ServerStatus",
+    "ensure_jars",
+    "fetch_status",
+    "stop_cluster",
+]

@@ -1,0 +1,128 @@
+"""The server's jars: exactly those of ``jars.lock``, checked, in a directory of the user's own.
+
+They are neither shipped with the package nor found by resolving versions: the lock lists the whole
+closure with SHA-256, and :mod:`rmqtools.cluster.fetch` brings each listed jar and nothing else.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rmqtools.cluster import fetch
+from rmqtools.cluster.errors import ClusterError
+from rmqtools.cluster.file_lock import FileLock
+from rmqtools.cluster.lock import LockedJar, locked_jars
+from rmqtools.log import get_logger
+
+DownloadProgress = Callable[[int, int], None]  # jars that are here, jars in all
+
+log = get_logger(__name__)
+
+
+def cache_root() -> Path:
+    """Return where this user's downloads are kept: RMQTOOLS_CACHE_DIR, else XDG_CACHE_HOME, else ~/.cache."""
+    own = os.environ.get("RMQTOOLS_CACHE_DIR")
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return (Path(own) if own else Path(base, "rmqtools")).absolute()
+
+
+def ensure_jars(
+    jars: Sequence[LockedJar] | None = None, *, progress: DownloadProgress | None = None
+) -> list[Path]:
+    """Return the paths of the jars, in the lock's order, after fetching those that are missing.
+
+    Safe in several processes at once: one fetches, the others wait for it. Every file is checked on
+    every call, and appears under its name only when it is whole and right.
+
+    Args:
+        jars: which; None: all of the lock.
+        progress: called with the number of jars that are here and of all, as they come in.
+
+    Raises:
+        ClusterError: no way to fetch, the way failed, or a file is not what the lock says.
+    """
+    wanted = locked_jars() if jars is None else tuple(jars)
+    directory = _directory(wanted)
+    if _missing(wanted, directory):
+        lock = FileLock(directory / ".lock")
+        lock.acquire(wait=True)
+        try:
+            _fill(wanted, directory, progress or (lambda done, total: None))
+        finally:
+            lock.release()
+    return [directory / jar.file_name for jar in wanted]
+
+
+def _directory(jars: Iterable[LockedJar]) -> Path:
+    """Return jars/<version>: two versions of the servers live side by side."""
+    version = next((jar.version for jar in jars if jar.artifact == "rocketmq-broker"), "other")
+    return cache_root() / "jars" / version
+
+
+def _missing(jars: Sequence[LockedJar], directory: Path) -> list[LockedJar]:
+    """Return what is not there or not right."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # hashing lets other threads run
+        sums = threads.map(lambda jar: _sha256(directory / jar.file_name), jars)
+        return [jar for jar, found in zip(jars, sums, strict=True) if found != jar.sha256]
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def _fill(jars: Sequence[LockedJar], directory: Path, progress: DownloadProgress) -> None:
+    """Fetch what is missing into a directory beside, then rename it in. The caller holds the lock."""
+    for left_over in directory.glob(".fetch-*"):  # of a process that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".fetch-") as name:
+        work = Path(name)
+        _copy_from_local_repository(_missing(jars, directory), work, directory)
+        missing = _missing(jars, directory)  # another process may have been quicker
+        if not missing:
+            return
+        here = len(jars) - len(missing)
+        progress(here, len(jars))
+        way = fetch.choose_way(missing, work, cache_root())
+        fetch.run_way(way, work, directory / "fetch.log", lambda done: progress(here + done, len(jars)))
+        _take_over(missing, work, directory, way)
+        progress(len(jars), len(jars))
+    log.info("jars_fetched", count=len(missing), way=way.name, directory=str(directory))
+
+
+def _copy_from_local_repository(jars: Iterable[LockedJar], work: Path, directory: Path) -> None:
+    """Take what Maven has downloaded for this user before; anything wrong there is left alone."""
+    repository = Path.home() / ".m2" / "repository"
+    for jar in jars:
+        source = repository / jar.repository_path
+        if source.is_file():
+            copy = work / jar.file_name
+            shutil.copyfile(source, copy)
+            if _sha256(copy) == jar.sha256:
+                copy.replace(directory / jar.file_name)
+            else:
+                copy.unlink()
+
+
+def _take_over(jars: Iterable[LockedJar], work: Path, directory: Path, way: fetch.Way) -> None:
+    """Rename the right files in, so that they need not come again; then refuse the first wrong one."""
+    wrong: list[str] = []
+    for jar in jars:
+        found = _sha256(work / jar.file_name)
+        if found == jar.sha256:
+            (work / jar.file_name).replace(directory / jar.file_name)
+        else:
+            wrong.append(f"expected SHA-256 {jar.sha256}, got {found or 'no file'}, for {jar.file_name}")
+    if wrong:
+        way.forget()
+        raise ClusterError(
+            f"broken download: {wrong[0]} ({len(wrong)} wrong in all, removed), "
+            f"brought by {way.name}: {way.remedy}"
+        )

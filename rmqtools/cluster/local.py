@@ -1,0 +1,244 @@
+"""A real cluster on this machine: a name server and brokers as child processes."""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rmqtools.cluster.children import Children
+from rmqtools.cluster.errors import ClusterError
+from rmqtools.cluster.file_lock import FileLock
+from rmqtools.cluster.jars import DownloadProgress, ensure_jars
+from rmqtools.cluster.java import find_java
+from rmqtools.cluster.ports import PortPicker
+from rmqtools.cluster.processes import find_processes, stop_processes
+from rmqtools.cluster.readiness import ReadinessProbe
+from rmqtools.cluster.server import Server, broker, name_server
+from rmqtools.cluster.state import load_state, remove_state
+from rmqtools.errors import ConfigError
+from rmqtools.log import get_logger
+
+MAX_BROKERS = 26  # broker-a to broker-z
+STOP_GRACE = 30.0  # seconds brokers are given to write everything down
+_NOT_RUNNING = "the local cluster is not running: call start(), or use it in a with block"
+
+log = get_logger(__name__)
+
+
+class LocalCluster:
+    """Start a name server and brokers; stop them when the block is left.
+
+    ::
+
+        with LocalCluster(brokers=2) as cluster:
+            config = ClientConfig(name_server=cluster.name_server)
+
+    The servers end with this process, however it ends, unless :meth:`detach` was called. One
+    start per object; not thread-safe, but start and stop may happen on different threads.
+
+    Args:
+        brokers: how many masters (broker-a, broker-b, ...), 1 to 26.
+        directory: where everything is kept; a later cluster on it has the same messages. None: a
+            temporary directory that is removed at the end.
+        name_server_port: None: a free one. Brokers always listen on free ports.
+        broker_settings: more lines for every broker's conf; they win over our own.
+        timer_wheel: switch on arbitrary delays; costs 80 MB for each broker.
+        jars: the server's jars; None: :func:`rmqtools.cluster.ensure_jars`.
+        start_timeout: seconds until all brokers must answer; downloads do not count.
+        progress: told of downloads, see :func:`rmqtools.cluster.ensure_jars`.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        directory: Path | str | None = None,
+        name_server_port: int | None = None,
+        broker_settings: Mapping[str, str] | None = None,
+        timer_wheel: bool = False,
+        jars: Sequence[Path] | None = None,
+        start_timeout: float = 240.0,
+        progress: DownloadProgress | None = None,
+    ) -> None:
+        if not 1 <= brokers <= MAX_BROKERS:
+            raise ConfigError(f"brokers={brokers}: a local cluster has 1 to {MAX_BROKERS} brokers")
+        self._brokers = brokers
+        self._asked_directory = directory
+        self._asked_port = name_server_port
+        self._settings = dict(broker_settings or {})
+        self._timer_wheel = timer_wheel
+        self._jars = jars
+        self._start_timeout = start_timeout
+        self._progress = progress
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._lock: FileLock | None = None
+        self._children: Children | None = None
+        self._servers: tuple[Server, ...] = ()
+
+    @property
+    def servers(self) -> Sequence[Server]:
+        """The name server, then the brokers.
+
+        Raises:
+            ClusterError: not running; so do the properties below.
+        """
+        if not self._servers:
+            raise ClusterError(_NOT_RUNNING)
+        return self._servers
+
+    @property
+    def directory(self) -> Path:
+        """Where everything is kept."""
+        return self.servers[0].directory
+
+    @property
+    def name_server(self) -> str:
+        """``host:port`` of the name server."""
+        return self.servers[0].address
+
+    @property
+    def broker_addrs(self) -> dict[str, str]:
+        """``host:port`` by broker name."""
+        return {server.name: server.address for server in self.servers[1:]}
+
+    def start(self) -> Self:
+        """Start the servers and wait until all answer; on any error nothing is left running.
+
+        Raises:
+            ClusterError: no Java, no jars, directory or port in use, a server that does not come up.
+        """
+        java = find_java()
+        try:
+            directory = self._occupy()
+            self._servers = self._plan(directory)
+            jars = self._jars if self._jars is not None else ensure_jars(progress=self._progress)
+            self._start_all(java, jars)
+        except BaseException:
+            self._end(grace=0)
+            raise
+        log.info("cluster_started", directory=str(directory), name_server=self.name_server)
+        return self
+
+    def stop(self) -> None:
+        """Stop the servers. Data stay if a directory was given. A second call does nothing."""
+        # what is removed anyway need not be written down first
+        self._end(grace=0 if self._temporary else STOP_GRACE)
+
+    def detach(self) -> None:
+        """Let the servers live on without this process; :func:`stop_cluster` stops them.
+
+        Raises:
+            ClusterError: not running, or its directory is temporary and nobody would remove it.
+        """
+        if self._children is None:
+            raise ClusterError(_NOT_RUNNING)
+        if self._temporary:
+            raise ClusterError(
+                f"{self.directory} is temporary: give a directory to a cluster that is detached"
+            )
+        self._children.state(owner=os.getpid(), detached=True).persist(self.directory)
+        self._children.release()
+        self._let_go()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _occupy(self) -> Path:
+        """Make the directory ours; clear away what a killed process left there."""
+        if self._asked_directory is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="rmqtools-cluster-")
+        directory = Path(self._temporary.name if self._temporary else str(self._asked_directory)).resolve()
+        lock = FileLock(directory / "lock")
+        if not lock.acquire(wait=False):
+            raise ClusterError(_in_use(directory, f"process {lock.holder()} starts or runs a cluster there"))
+        self._lock = lock
+        _clear(directory)
+        return directory
+
+    def _plan(self, directory: Path) -> tuple[Server, ...]:
+        picker = PortPicker()
+        first = name_server(directory, picker.name_server_port(self._asked_port))
+        brokers = (
+            broker(
+                index,
+                picker.broker_port(),
+                name_server=first,
+                settings=self._settings,
+                timer_wheel=self._timer_wheel,
+            )
+            for index in range(self._brokers)
+        )
+        return (first, *brokers)
+
+    def _start_all(self, java: str, jars: Sequence[Path]) -> None:
+        """Start the name server, then all brokers at once.
+
+        A broker that does not find the name server at its start asks again only 10 s later.
+        """
+        self._children = children = Children(self.directory)
+        with ReadinessProbe(
+            self.name_server,
+            timeout=self._start_timeout,
+            check=children.refuse_dead,
+            logs=f"{self.directory}/*/server.log",
+        ) as probe:
+            self._start(self._servers[:1], java, jars)
+            probe.await_name_server()
+            self._start(self._servers[1:], java, jars)
+            probe.await_brokers([server.name for server in self._servers[1:]])
+
+    def _start(self, servers: Sequence[Server], java: str, jars: Sequence[Path]) -> None:
+        assert self._children is not None
+        for server in servers:
+            self._children.start(server, java, jars)
+            self._children.state(owner=os.getpid(), detached=False).persist(self.directory)
+
+    def _end(self, *, grace: float) -> None:
+        if self._children is not None:
+            self._children.stop(grace=grace)
+            remove_state(self.directory)
+            log.info("cluster_stopped", directory=str(self.directory))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget the cluster: the directory is free for others."""
+        self._children, self._servers = None, ()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+def stop_cluster(directory: Path) -> list[int]:
+    """Stop what runs in ``directory``, whoever started it; return the pids. Data stay."""
+    directory = directory.resolve()
+    stopped = stop_processes(directory, grace=STOP_GRACE)
+    remove_state(directory)
+    return stopped
+
+
+def _clear(directory: Path) -> None:
+    """Refuse a directory whose cluster lives on its own; end what a killed owner left behind."""
+    state = load_state(directory)
+    living = find_processes(directory)
+    if state is not None and state.detached and living:
+        pids = ", ".join(map(str, living))
+        raise ClusterError(
+            _in_use(directory, f"a cluster runs there (pid {pids}, name server {state.name_server})")
+        )
+    stop_processes(directory, grace=0)
+    remove_state(directory)
+
+
+def _in_use(directory: Path, why: str) -> str:
+    down = f"rmqtools cluster down --dir {directory}"
+    return f"{directory} is in use: {why}; stop it ({down}) or give another directory"

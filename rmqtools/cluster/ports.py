@@ -1,0 +1,62 @@
+"""Loopback ports: chosen free, or asked for and checked."""
+
+import random
+import socket
+from collections.abc import Iterable
+
+from rmqtools.cluster.errors import ClusterError
+
+LOOPBACK = "127.0.0.1"
+_RANGE = range(12_000, 32_000)  # below the ports that systems give to outgoing connections
+_BROKER_OFFSETS = (0, -2, 1)  # listenPort; the "fast" port of system requests; HA, on every address
+_TRIES = 1000
+
+
+class PortPicker:
+    """Hands out ports that nobody listens on and that it has not handed out before."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._random = random.Random()
+
+    def name_server_port(self, asked: int | None) -> int:
+        """Return ``asked`` if it is free, or any free port if it is None.
+
+        Raises:
+            ClusterError: ``asked`` is in use.
+        """
+        if asked is None:
+            return self._pick((0,))
+        if not _is_free(asked):
+            raise ClusterError(
+                f"port {asked} for the name server is taken by another process: "
+                "stop that process, give another port, or none to have a free one chosen"
+            )
+        self._taken.add(asked)
+        return asked
+
+    def broker_port(self) -> int:
+        """Return a listenPort whose fast port and HA port are free as well."""
+        return self._pick(_BROKER_OFFSETS)
+
+    def _pick(self, offsets: Iterable[int]) -> int:
+        for _ in range(_TRIES):
+            port = self._random.choice(_RANGE)
+            ports = {port + offset for offset in offsets}
+            if not ports & self._taken and all(map(_is_free, ports)):
+                self._taken |= ports
+                return port
+        raise ClusterError(
+            f"no free port among {_RANGE.start} to {_RANGE.stop - 1} after {_TRIES} tries: end other servers"
+        )
+
+
+def _is_free(port: int) -> bool:
+    """Bind as the servers will: on every address, past connections that only linger."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True

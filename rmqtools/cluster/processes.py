@@ -1,0 +1,134 @@
+"""The processes that belong to one directory: found, stopped, and watched over.
+
+Every process carries its directory on its command line (:func:`mark`), so it is found without
+trusting a recorded pid: a pid that was given to somebody else since is never touched, and a process
+whose pid nobody could write down any more is found as well.
+
+Run as a script (``python -I -S processes.py DIRECTORY``) this file is the watchdog: it waits until
+its standard input ends, and then kills what belongs to the directory. The input ends when the
+process at the other end dies, even by kill -9. Hence standard library only, and nothing heavy.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Self
+
+_OPTION = "-Drmqtools.directory="
+_ROUND = 0.05  # seconds between two looks
+_RELEASE = b"release"
+
+
+def mark(directory: Path) -> str:
+    """Return the argument that makes a Java command belong to ``directory``."""
+    return f"{_OPTION}{directory}"
+
+
+def find_processes(directory: Path) -> list[int]:
+    """Return the pids of the living processes that belong to ``directory``, lowest first."""
+    wanted = os.fsencode(mark(directory))
+    found = _proc_arguments() if Path("/proc/self/cmdline").exists() else _ps_arguments()
+    return sorted(pid for pid, arguments in found.items() if wanted in arguments and pid != os.getpid())
+
+
+def _proc_arguments() -> dict[int, list[bytes]]:
+    arguments = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                arguments[int(entry.name)] = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it ended meanwhile
+    return arguments
+
+
+def _ps_arguments() -> dict[int, list[bytes]]:
+    """For systems without /proc. Arguments are cut at blanks: a directory with blanks is not found."""
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, check=True)
+    rows = (line.split() for line in listed.stdout.splitlines())
+    return {int(row[0]): row[1:] for row in rows if row}
+
+
+def stop_processes(directory: Path, *, grace: float) -> list[int]:
+    """Stop all processes of ``directory``; return the pids that were found.
+
+    Args:
+        directory: whose processes.
+        grace: seconds between asking (SIGTERM) and killing; 0 kills at once.
+    """
+    found = find_processes(directory)
+    if grace > 0 and found:
+        _signal(found, signal.SIGTERM)
+        _wait_gone(directory, grace)
+    _kill_all(directory)
+    return found
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue  # it ended meanwhile
+
+
+def _wait_gone(directory: Path, seconds: float) -> None:
+    pause = Event()
+    for _ in range(int(seconds / _ROUND)):
+        if not find_processes(directory):
+            return
+        pause.wait(_ROUND)
+
+
+def _kill_all(directory: Path) -> None:
+    """Kill until two looks in a row find nothing: one may fall between a fork and its exec."""
+    pause, clean = Event(), 0
+    while clean < 2:
+        found = find_processes(directory)
+        _signal(found, signal.SIGKILL)
+        clean = 0 if found else clean + 1
+        pause.wait(_ROUND / 5)
+
+
+class Watchdog:
+    """Kill what belongs to a directory as soon as this process is gone, however it ended.
+
+    A context manager: leaving it releases the watchdog, which then ends without touching anything.
+    A parent-death signal would be simpler, but it fires when the *thread* that started a child ends.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a terminal's Ctrl-C is not for it
+        )
+
+    def release(self) -> None:
+        """End the watch; what belongs to the directory may live on. A second call does nothing."""
+        if self._process.poll() is None:
+            self._process.communicate(_RELEASE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def watch(directory: Path) -> None:
+    """Wait for the end of standard input; without the word of release, kill."""
+    if sys.stdin.buffer.read() != _RELEASE:
+        _kill_all(directory)
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]))

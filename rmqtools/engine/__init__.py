@@ -1,0 +1,1 @@
+"""The one engine: asyncio, sockets, timers. Both faces run its coroutines."""

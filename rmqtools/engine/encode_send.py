@@ -1,0 +1,156 @@
+"""From a message to the requests that send it: one message a request, or many in a batch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rmqtools.config import ProducerConfig
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.message import Message
+from rmqtools.model.message_const import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_KEYS,
+    PROPERTY_SHARDING_KEY,
+    PROPERTY_TAGS,
+    PROPERTY_TIMER_DELAY_MS,
+    PROPERTY_TIMER_DELIVER_MS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    PROPERTY_WAIT_STORE_MSG_OK,
+)
+from rmqtools.model.names import with_namespace
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.sys_flag import MessageSysFlag
+from rmqtools.policy.route_update import DEFAULT_TOPIC
+from rmqtools.protocol.command import RemotingCommand, request
+from rmqtools.protocol.compression import CompressionType, compress
+from rmqtools.protocol.headers import SendMessageRequestHeaderV2
+from rmqtools.protocol.message_batch import encode_batch_message
+from rmqtools.protocol.properties import format_properties
+
+DEFAULT_TOPIC_QUEUE_NUMS = 4  # upstream defaultTopicQueueNums
+_WAIT_OK = format_properties({PROPERTY_WAIT_STORE_MSG_OK: "true"})
+_NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """What one request will carry, whichever queue is chosen for it."""
+
+    topic: str
+    wire_topic: str
+    group: str
+    msg_ids: tuple[str, ...]
+    body: bytes
+    properties_text: str
+    born_timestamp_ms: int
+    sys_flag: int = 0
+    flag: int = 0
+    code: RequestCode = RequestCode.SEND_MESSAGE_V2
+
+    def request_to(self, queue: MessageQueue, broker_name: str, *, oneway: bool = False) -> RemotingCommand:
+        """The request that stores it in ``queue``."""
+        header = SendMessageRequestHeaderV2(
+            producer_group=self.group,
+            topic=self.wire_topic,
+            default_topic=DEFAULT_TOPIC,
+            default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS,
+            queue_id=queue.queue_id,
+            sys_flag=self.sys_flag,
+            born_timestamp=self.born_timestamp_ms,
+            flag=self.flag,
+            properties=self.properties_text,
+            reconsume_times=0,
+            unit_mode=False,
+            batch=self.code is RequestCode.SEND_BATCH_MESSAGE,
+            broker_name=broker_name,
+        )
+        return request(header, self.body, code=self.code, oneway=oneway)
+
+
+class Encoder:
+    """Turns messages that ``check_message`` has passed into :class:`Outgoing`, each with its unique id."""
+
+    def __init__(
+        self, config: ProducerConfig, next_id: Callable[[int], str], now_ms: Callable[[], int]
+    ) -> None:
+        self._config = config
+        self._group = with_namespace(config.group, config.namespace)
+        self._next_id = next_id
+        self._now_ms = now_ms
+
+    def encode(
+        self,
+        message: Message,
+        *,
+        system_properties: Mapping[str, str] = _NOTHING,
+        sys_flag: int = 0,
+        code: RequestCode = RequestCode.SEND_MESSAGE_V2,
+    ) -> Outgoing:
+        """Encode one message; a body of ``compress_over_bytes`` or more is compressed.
+
+        ``system_properties`` are those only RocketMQ itself may set (transactions, request-reply).
+        """
+        now = self._now_ms()
+        msg_id, properties_text = self._properties(message, now, system_properties)
+        body, compressed = self._compressed(bytes(message.body))
+        return Outgoing(
+            topic=message.topic,
+            wire_topic=with_namespace(message.topic, self._config.namespace),
+            group=self._group,
+            msg_ids=(msg_id,),
+            body=body,
+            properties_text=properties_text,
+            born_timestamp_ms=now,
+            sys_flag=sys_flag | compressed,
+            flag=message.flag,
+            code=code,
+        )
+
+    def encode_batch(self, messages: Sequence[Message]) -> Outgoing:
+        """Encode messages of one topic into one batch; bodies in a batch are not compressed."""
+        now, topic = self._now_ms(), messages[0].topic
+        msg_ids, parts = [], []
+        for message in messages:
+            msg_id, properties_text = self._properties(message, now, _NOTHING)
+            msg_ids.append(msg_id)
+            parts.append(encode_batch_message(message.flag, message.body, properties_text.encode()))
+        return Outgoing(
+            topic=topic,
+            wire_topic=with_namespace(topic, self._config.namespace),
+            group=self._group,
+            msg_ids=tuple(msg_ids),
+            body=b"".join(parts),
+            properties_text=_WAIT_OK,
+            born_timestamp_ms=now,
+            code=RequestCode.SEND_BATCH_MESSAGE,
+        )
+
+    def _properties(self, message: Message, now_ms: int, more: Mapping[str, str]) -> tuple[str, str]:
+        msg_id = self._next_id(now_ms)
+        properties = dict(message.properties)
+        if message.keys_text is not None:
+            properties[PROPERTY_KEYS] = message.keys_text
+        if message.tags:
+            properties[PROPERTY_TAGS] = message.tags
+        if message.sharding_key:
+            properties[PROPERTY_SHARDING_KEY] = message.sharding_key
+        if message.is_delayed:
+            properties |= _delay_properties(message)
+        properties |= more
+        properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = msg_id
+        properties[PROPERTY_WAIT_STORE_MSG_OK] = "true"
+        return msg_id, format_properties(properties)
+
+    def _compressed(self, body: bytes) -> tuple[bytes, int]:
+        if self._config.compression == "none" or len(body) < self._config.compress_over_bytes:
+            return body, 0
+        kind = CompressionType[self._config.compression.upper()]
+        return compress(kind, body), MessageSysFlag.COMPRESSED_FLAG | kind.sys_flag
+
+
+def _delay_properties(message: Message) -> dict[str, str]:
+    """The property that delays a message; ``check_message`` has made sure that there is one."""
+    if message.delay_level:
+        return {PROPERTY_DELAY_TIME_LEVEL: str(message.delay_level)}
+    if message.delay is not None:
+        return {PROPERTY_TIMER_DELAY_MS: str(round(message.delay * 1000))}
+    return {PROPERTY_TIMER_DELIVER_MS: str(message.deliver_at_ms)}

@@ -1,0 +1,120 @@
+"""The loop thread behind the blocking face: one per process, started on first use.
+
+A loop thread belongs to one pid. After a fork the child starts its own, and a client made by the parent
+refuses to be used in the child: its sockets are shared with the parent.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from rmqtools.errors import ClientStateError
+
+T = TypeVar("T")
+
+_threads: dict[int, "LoopThread"] = {}
+
+
+class LoopThread:
+    """A daemon thread that runs one event loop for ever."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ident: int | None = None
+
+    @classmethod
+    def of_this_process(cls) -> "LoopThread":
+        """The process's loop thread, running."""
+        thread = _threads.get(os.getpid()) or _threads.setdefault(os.getpid(), cls())
+        thread._start()
+        return thread
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine on the loop; its result arrives in the returned future."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def is_current(self) -> bool:
+        """Whether the caller itself runs on the loop thread, where blocking would stop everything."""
+        return threading.get_ident() == self._ident
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._loop is not None:
+                return
+            ready = threading.Event()
+            threading.Thread(target=self._run, args=(ready,), name="rmqtools-loop", daemon=True).start()
+            ready.wait()
+
+    def _run(self, ready: threading.Event) -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._loop, self._ident = loop, threading.get_ident()
+        loop.call_soon(ready.set)
+        loop.run_forever()
+
+
+class Bridge:
+    """Runs the engine's coroutines for blocking callers. One per client; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+
+    def is_of_this_process(self) -> bool:
+        """Whether the client was made here, not inherited through a fork."""
+        return os.getpid() == self._pid
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` on the loop thread and wait for it.
+
+        Raises:
+            ClientStateError: in a forked child of the process that made the client, or on the loop thread.
+        """
+        future = self.submit(coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Like :meth:`run`, without waiting."""
+        try:
+            thread = self._thread()
+        except ClientStateError:
+            coroutine.close()
+            raise
+        return thread.submit(coroutine)
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """Walk an asynchronous generator from this thread, crossing once per item."""
+        try:
+            while (item := self.run(_next(items))) is not _END:
+                yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
+        finally:
+            if (close := getattr(items, "aclose", None)) is not None:
+                self.run(close())
+
+    def _thread(self) -> LoopThread:
+        if not self.is_of_this_process():
+            raise ClientStateError(
+                f"this client was made in process {self._pid} and inherited by {os.getpid()} through a fork: "
+                "make a new client in the child"
+            )
+        thread = LoopThread.of_this_process()
+        if thread.is_current():
+            raise ClientStateError(
+                "a blocking call on the loop thread would wait for itself: use rmqtools.aio here"
+            )
+        return thread
+
+
+_END = object()
+
+
+async def _next(items: AsyncIterator[T]) -> T | object:
+    return await anext(items, _END)

@@ -1,0 +1,110 @@
+"""A producer: a client in a producer group, with what it takes to place messages."""
+
+import asyncio
+import os
+import random
+from collections.abc import Mapping, Sequence
+
+from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.client import ClientCore, local_address
+from rmqtools.engine.encode_send import Encoder
+from rmqtools.engine.fault_detector import detect_forever
+from rmqtools.engine.send import QueueChoice, Sender
+from rmqtools.engine.send_many import ManySender
+from rmqtools.errors import MessageRejectedError
+from rmqtools.model.message import Message
+from rmqtools.model.names import with_namespace
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import BrokerHealth, SendResult
+from rmqtools.policy.selectors import SelectMessageQueueByHash
+from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_batch, check_message, check_name
+from rmqtools.protocol.command import request
+from rmqtools.protocol.headers import RecallMessageRequestHeader, RecallMessageResponseHeader, decode_header
+from rmqtools.protocol.message_id import UniqueIdGenerator
+from rmqtools.protocol.recall_handle import parse_recall_handle
+
+
+class ProducerCore:
+    """The coroutines behind :class:`rmqtools.aio.Producer`, where they are described."""
+
+    def __init__(self, config: ProducerConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        check_name("producer group", config.group, MAX_GROUP_LENGTH)
+        self.config = config
+        self.group = with_namespace(config.group, config.namespace)
+        self.client = ClientCore(config, clock=clock)
+        ids = UniqueIdGenerator(local_address(config.name_servers[0]), os.getpid(), random.getrandbits(31))
+        self.encoder = Encoder(config, ids.next, clock.now_ms)
+        self.sender = Sender(self.client, config)
+        self._many = ManySender(self.sender, self.encoder, config)
+        self._order_locks: dict[MessageQueue, asyncio.Lock] = {}
+
+    async def start(self) -> None:
+        """See :meth:`rmqtools.aio.Producer.start`."""
+        self.client.start()
+        self.client.groups.producers.add(self.group)
+        if self.config.send_latency_fault_enable and self.config.start_detector_enable:
+            self.client.spawn("fault_detector", detect_forever(self.client, self.sender.tolerance))
+
+    async def close(self) -> None:
+        """See :meth:`rmqtools.aio.Producer.close`."""
+        if self.client.is_open:
+            await self.client.unregister_producer(self.group)
+        await self.client.close()
+
+    async def send(self, message: Message, *, choice: QueueChoice, timeout: float | None) -> SendResult:
+        """See :meth:`rmqtools.aio.Producer.send`."""
+        self._check(message)
+        outgoing = self.encoder.encode(message)
+        return (await self.sender.place(outgoing, choice=choice, message=message, timeout=timeout))[0]
+
+    async def send_oneway(self, message: Message, *, choice: QueueChoice) -> None:
+        """See :meth:`rmqtools.aio.Producer.send_oneway`."""
+        self._check(message)
+        await self.sender.place_oneway(self.encoder.encode(message), choice=choice, message=message)
+
+    async def send_orderly(self, message: Message, *, timeout: float | None) -> SendResult:
+        """See :meth:`rmqtools.aio.Producer.send_orderly`."""
+        self._check(message)
+        if not message.sharding_key:
+            raise MessageRejectedError("send_orderly needs a sharding_key: messages of one key stay in order")
+        info = await self.sender.publish_info(message.topic)
+        queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
+        async with self._order_locks.setdefault(queue, asyncio.Lock()):
+            return await self.send(message, choice=QueueChoice(queue), timeout=timeout)
+
+    async def send_batch(
+        self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None
+    ) -> list[SendResult]:
+        """See :meth:`rmqtools.aio.Producer.send_batch`."""
+        self._check(*messages)
+        check_batch(messages)
+        return await self._many.send_batch(messages, queue, timeout)
+
+    async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
+        """See :meth:`rmqtools.aio.Producer.send_many`."""
+        self._check(*messages)
+        return await self._many.send_many(messages, timeout)
+
+    async def recall(self, topic: str, recall_handle: str) -> str:
+        """See :meth:`rmqtools.aio.Producer.recall`."""
+        self.client.check_started()
+        handle = parse_recall_handle(recall_handle)
+        await self.sender.publish_info(topic)
+        header = RecallMessageRequestHeader(
+            producer_group=self.group,
+            topic=with_namespace(topic, self.config.namespace),
+            recall_handle=recall_handle,
+        )
+        addr = self.client.routes.master_addr(handle.broker_name)
+        answer = await self.client.remoting.invoke_ok(addr, request(header))
+        return decode_header(RecallMessageResponseHeader, answer.ext_fields).msg_id
+
+    def broker_health(self) -> Mapping[str, BrokerHealth]:
+        """See :meth:`rmqtools.aio.Producer.broker_health`."""
+        return self.sender.tolerance.health(round(self.client.clock.monotonic() * 1000))
+
+    def _check(self, *messages: Message) -> None:
+        self.client.check_started()
+        for message in messages:
+            check_message(message, self.config.max_message_bytes)

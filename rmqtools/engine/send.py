@@ -1,0 +1,234 @@
+"""The send loop: select a queue, try, avoid the broker that failed, try again within one deadline.
+
+Source of the rules: DefaultMQProducerImpl.sendDefaultImpl, sendSelectImpl (Java client). Ours: the deadline
+is shared between attempts (``policy.retry.attempt_timeout``), the route is refreshed at once when a broker
+refuses the connection, and an attempt without an answer is never called failed.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.client import ClientCore
+from rmqtools.engine.encode_send import DEFAULT_TOPIC_QUEUE_NUMS, Outgoing
+from rmqtools.errors import (
+    BrokerError,
+    MessageRejectedError,
+    RemotingConnectError,
+    RocketMQError,
+    SendError,
+    UnknownOutcomeError,
+)
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.message import Message
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
+from rmqtools.policy.publish import TopicPublishInfo
+from rmqtools.policy.retry import attempt_timeout, outcome_of
+from rmqtools.policy.select import QueueIndex
+from rmqtools.policy.selectors import MessageQueueSelector
+from rmqtools.policy.send_loop import SendLoop
+from rmqtools.protocol.command import RemotingCommand
+from rmqtools.protocol.headers import SendMessageResponseHeader, decode_header
+
+_STATUS_BY_CODE: dict[int, SendStatus] = {
+    ResponseCode.SUCCESS: SendStatus.SEND_OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChoice:
+    """How the caller wants the queue chosen. Nothing given: in turn, and another one after a failure."""
+
+    queue: MessageQueue | None = None
+    selector: MessageQueueSelector | None = None
+    arg: Any = None
+
+    def __post_init__(self) -> None:
+        if self.queue is not None and self.selector is not None:
+            raise MessageRejectedError("queue and selector exclude one another: give one")
+
+    @property
+    def is_free(self) -> bool:
+        """Whether any queue will do."""
+        return self.queue is None and self.selector is None
+
+    def of(self, queues: Sequence[MessageQueue], message: Message | None) -> MessageQueue:
+        """The caller's queue, if it can be sent to."""
+        if self.selector is None or message is None:
+            chosen = self.queue
+        else:
+            chosen = self.selector(queues, message, self.arg)
+        if chosen is None or chosen not in queues:
+            raise MessageRejectedError(f"{chosen} is not among the {len(queues)} queues to send to")
+        return chosen
+
+
+ANY_QUEUE = QueueChoice()
+
+
+class Sender:
+    """Places what is to go out for one producer. Used from the client's event loop."""
+
+    def __init__(self, client: ClientCore, config: ProducerConfig) -> None:
+        self._client = client
+        self._config = config
+        self._index_by_topic: dict[str, QueueIndex] = {}
+        self.tolerance = LatencyFaultTolerance(enabled=config.send_latency_fault_enable)
+
+    async def publish_info(self, topic: str) -> TopicPublishInfo:
+        """The queues of a topic, one at least; see ``Routes.publish_info`` for the errors."""
+        return await self._client.routes.publish_info(
+            topic, default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS
+        )
+
+    async def place(
+        self,
+        outgoing: Outgoing,
+        *,
+        choice: QueueChoice = ANY_QUEUE,
+        message: Message | None = None,
+        timeout: float | None = None,
+    ) -> list[SendResult]:
+        """Try until stored; one result per message of ``outgoing``. ``message`` is for the selector."""
+        now = self._client.clock.monotonic
+        deadline = now() + (self._config.send_timeout if timeout is None else timeout)
+        loop = self._loop_for(choice)
+        attempts: list[SendAttempt] = []
+        kept: list[SendResult] = []
+        failure: RocketMQError | None = None
+        while loop.attempts_left and (not attempts or now() < deadline):
+            target = await self._target(outgoing.topic, choice, message, loop, attempts)
+            if target is None:
+                break
+            share = attempt_timeout(deadline - now(), loop.attempts_left)
+            try:
+                answer = await self._attempt(outgoing, target, share, attempts)
+            except RocketMQError as error:
+                failure = error
+                loop.failed(target, error)
+                if isinstance(error, RemotingConnectError):
+                    await self._refresh_route(outgoing.topic, deadline)
+                continue
+            kept = _results(outgoing, target, answer, tuple(attempts))
+            loop.stored(target, kept[0].status)
+        if kept:
+            return kept
+        raise send_error(outgoing, attempts) from failure
+
+    async def place_oneway(self, outgoing: Outgoing, *, choice: QueueChoice, message: Message) -> None:
+        """Write it to one broker and ask for no answer."""
+        loop = SendLoop(attempts_left=1)
+        queue = await self._target(outgoing.topic, choice, message, loop, [])
+        assert queue is not None
+        broker_name = self._client.routes.broker_name(queue)
+        addr = self._client.routes.master_addr(broker_name)
+        command = outgoing.request_to(queue, broker_name, oneway=True)
+        await self._client.remoting.invoke_oneway(addr, command, timeout=self._config.send_timeout)
+
+    def _loop_for(self, choice: QueueChoice) -> SendLoop:
+        """A queue the caller chose gets one attempt, as in Java: another queue would break its order."""
+        retries = self._config.retry_times_when_send_failed if choice.is_free else 0
+        return SendLoop(1 + retries, self._config.retry_another_broker_when_not_store_ok)
+
+    async def _target(
+        self,
+        topic: str,
+        choice: QueueChoice,
+        message: Message | None,
+        loop: SendLoop,
+        attempts: Sequence[SendAttempt],
+    ) -> MessageQueue | None:
+        """The queue to try next; None when there is none any more although there was one."""
+        try:
+            info = await self.publish_info(topic)
+        except RocketMQError:
+            if not attempts:
+                raise  # nothing was tried, so nothing can be unknown
+            return None
+        if not choice.is_free:
+            return choice.of(info.queues, message)
+        index = self._index_by_topic.get(topic)
+        if index is None:
+            index = self._index_by_topic[topic] = QueueIndex(random.getrandbits(31))
+        now_ms = round(self._client.clock.monotonic() * 1000)
+        return select_tolerant(info.queues, index, loop.last_broker_name, self.tolerance, now_ms)
+
+    async def _attempt(
+        self, outgoing: Outgoing, queue: MessageQueue, timeout: float, attempts: list[SendAttempt]
+    ) -> RemotingCommand:
+        """One try, written down in ``attempts``; the answer of a broker that stored the message."""
+        now, addr = self._client.clock.monotonic, "?"
+        began = now()
+        broker_name = self._client.routes.broker_name(queue)
+        try:
+            addr = self._client.routes.master_addr(broker_name)
+            command = outgoing.request_to(queue, broker_name)
+            answer = await self._client.remoting.invoke(addr, command, timeout=timeout)
+            if answer.code not in _STATUS_BY_CODE:
+                raise BrokerError(answer.code, answer.remark, addr)
+        except RocketMQError as error:
+            attempts.append(SendAttempt(queue, addr, now() - began, outcome_of(error), str(error)))
+            self._mark(broker_name, now() - began, error)
+            raise
+        attempts.append(SendAttempt(queue, addr, now() - began, Outcome.STORED))
+        self._mark(broker_name, now() - began, None)
+        return answer
+
+    def _mark(self, broker_name: str, seconds: float, error: RocketMQError | None) -> None:
+        """Tell fault avoidance how an attempt went."""
+        isolation, reachable = fault_of(error, detector_runs=self._config.start_detector_enable)
+        self.tolerance.update(
+            broker_name,
+            round(seconds * 1000),
+            isolation=isolation,
+            reachable=reachable,
+            now_ms=round(self._client.clock.monotonic() * 1000),
+        )
+
+    async def _refresh_route(self, topic: str, deadline: float) -> None:
+        """Learn of a dead broker at once, not at the next poll. What goes wrong here changes nothing."""
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._client.clock.monotonic()) / 2):
+                await self._client.routes.refresh(topic)
+        except (RocketMQError, TimeoutError):
+            return
+
+
+def _results(
+    outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand, attempts: tuple[SendAttempt, ...]
+) -> list[SendResult]:
+    """One result per message; a broker answers a batch with the first offset and all offset ids."""
+    header = decode_header(SendMessageResponseHeader, answer.ext_fields)
+    stored_in = MessageQueue(queue.topic, queue.broker_name, header.queue_id)
+    return [
+        SendResult(
+            status=_STATUS_BY_CODE[answer.code],
+            queue=stored_in,
+            queue_offset=header.queue_offset + number,
+            msg_id=msg_id,
+            offset_msg_id=offset_msg_id,
+            transaction_id=header.transaction_id,
+            region_id=answer.ext_fields.get("MSG_REGION"),
+            recall_handle=header.recall_handle,
+            attempts=attempts,
+        )
+        for number, (msg_id, offset_msg_id) in enumerate(
+            zip(outgoing.msg_ids, header.msg_id.split(","), strict=True)
+        )
+    ]
+
+
+def send_error(outgoing: Outgoing, attempts: Sequence[SendAttempt]) -> SendError:
+    """The error of a send that ended without a broker having stored it."""
+    what = f"{len(outgoing.msg_ids)} message(s) for topic {outgoing.topic!r}"
+    if any(attempt.outcome is Outcome.UNKNOWN for attempt in attempts):
+        return UnknownOutcomeError(f"{what} may or may not be stored", attempts)
+    return SendError(f"{what} could not be stored", attempts)

@@ -1,0 +1,1 @@
+"""Plain values: queues, messages, routes, results, codes. Imports nothing of the package."""

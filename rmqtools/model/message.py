@@ -1,0 +1,95 @@
+"""What is sent, and what comes back from a queue."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rmqtools.model.message_const import (
+    KEY_SEPARATOR,
+    PROPERTY_KEYS,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to send.
+
+    Attributes:
+        topic: where to.
+        body: what; at least one byte.
+        tags: the one tag consumers may filter by.
+        keys: the words it can be found by; RocketMQ joins them with a space.
+        properties: the user's own; names that RocketMQ reserves are refused when the message is sent.
+        flag: any 32 bits for the application.
+        sharding_key: messages of one key stay in order when sent by ``send_orderly``.
+        delay_level: 1 to 18, deliver after that level's delay (1 s, 5 s, 10 s, 30 s, 1 m ... 2 h unless the
+            broker is set otherwise); 0: at once.
+        delay: seconds until it is delivered; for brokers 5.x with their timer wheel on.
+        deliver_at_ms: when it is delivered, in milliseconds since 1970; for the same brokers.
+    """
+
+    topic: str
+    body: bytes
+    tags: str | None = None
+    keys: Sequence[str] | str = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    flag: int = 0
+    sharding_key: str | None = None
+    delay_level: int = 0
+    delay: float | None = None
+    deliver_at_ms: int | None = None
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it is to be delivered later."""
+        return bool(self.delay_level) or self.delay is not None or self.deliver_at_ms is not None
+
+    @property
+    def keys_text(self) -> str | None:
+        """The KEYS property as stored: keys joined by a space, None when there are none."""
+        text = self.keys if isinstance(self.keys, str) else KEY_SEPARATOR.join(self.keys)
+        return text or None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageExt:
+    """A stored message. Hosts are ``address:port``, IPv6 in brackets; times are milliseconds since 1970.
+
+    ``properties`` holds all of them, the user's and RocketMQ's. ``body`` is decompressed; ``sys_flag`` then
+    no longer has the compressed bit, as in the Java client.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    commit_log_offset: int
+    body: bytes
+    properties: Mapping[str, str]
+    flag: int
+    sys_flag: int
+    born_timestamp_ms: int
+    born_host: str
+    store_timestamp_ms: int
+    store_host: str
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    body_crc: int = 0
+    store_size_bytes: int = 0
+    offset_msg_id: str = ""
+    broker_name: str = ""
+
+    @property
+    def msg_id(self) -> str:
+        """The unique key the producing client made; the offset id where it made none."""
+        return self.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or self.offset_msg_id
+
+    @property
+    def tags(self) -> str | None:
+        """The TAGS property."""
+        return self.properties.get(PROPERTY_TAGS)
+
+    @property
+    def keys(self) -> str | None:
+        """The KEYS property: keys joined by a space."""
+        return self.properties.get(PROPERTY_KEYS)

@@ -1,0 +1,117 @@
+"""Names of topics and groups: namespaces, retry and dead-letter topics, what the system keeps for itself.
+
+A name in a namespace is ``namespace%name``; the prefixes of retry and dead-letter topics stay in front:
+``%RETRY%namespace%group``.
+Source of the rule: NamespaceUtil, MixAll, TopicValidator, KeyBuilder (Java client).
+"""
+
+RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
+DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
+LMQ_PREFIX = "%LMQ%"
+REPLY_TOPIC_POSTFIX = "REPLY_TOPIC"
+
+CID_RMQ_SYS_PREFIX = "CID_RMQ_SYS_"
+DEFAULT_PRODUCER_GROUP = "DEFAULT_PRODUCER"
+DEFAULT_CONSUMER_GROUP = "DEFAULT_CONSUMER"
+TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
+SCHEDULE_CONSUMER_GROUP = "SCHEDULE_CONSUMER"
+FILTERSRV_CONSUMER_GROUP = "FILTERSRV_CONSUMER"
+MONITOR_CONSUMER_GROUP = "__MONITOR_CONSUMER"
+CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+SELF_TEST_PRODUCER_GROUP = "SELF_TEST_P_GROUP"
+SELF_TEST_CONSUMER_GROUP = "SELF_TEST_C_GROUP"
+ONS_HTTP_PROXY_GROUP = "CID_ONS-HTTP-PROXY"
+CID_ONSAPI_OWNER_GROUP = "CID_ONSAPI_OWNER"
+CID_ONSAPI_PERMISSION_GROUP = "CID_ONSAPI_PERMISSION"
+CID_ONSAPI_PULL_GROUP = "CID_ONSAPI_PULL"
+LOGICAL_QUEUE_MOCK_BROKER_PREFIX = "__syslo__"
+LOGICAL_QUEUE_MOCK_BROKER_NAME_NOT_EXIST = "__syslo__none__"
+WS_DOMAIN_SUBGROUP = "nsaddr"
+
+_SEPARATOR = "%"
+_SYSTEM_TOPIC_PREFIX = "rmq_sys_"
+FORBIDDEN_SEND_TOPICS = frozenset(
+    {
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
+        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+    }
+)
+_SYSTEM_TOPICS = FORBIDDEN_SEND_TOPICS | {
+    "TBW102",
+    "BenchmarkTest",
+    "CHECKPOINT_TOPIC",
+    "RMQ_SYS_TRACE_TOPIC",
+}
+
+
+def retry_topic(group: str) -> str:
+    """Where a group's failed messages wait for their next try."""
+    return RETRY_GROUP_TOPIC_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """Where a group's messages end that failed too often."""
+    return DLQ_GROUP_TOPIC_PREFIX + group
+
+
+def pop_retry_topic(topic: str, group: str) -> str:
+    """The retry topic of one topic of a group that pops (5.x)."""
+    return f"{RETRY_GROUP_TOPIC_PREFIX}{group}_{topic}"
+
+
+def is_system_topic(topic: str) -> bool:
+    """Whether RocketMQ keeps this topic for itself."""
+    return topic in _SYSTEM_TOPICS or topic.startswith(_SYSTEM_TOPIC_PREFIX)
+
+
+def _is_system_name(name: str) -> bool:
+    return is_system_topic(name) or name.startswith(CID_RMQ_SYS_PREFIX)
+
+
+def _split_prefix(name: str) -> tuple[str, str]:
+    for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
+        if name.startswith(prefix):
+            return prefix, name[len(prefix) :]
+    return "", name
+
+
+def with_namespace(name: str, namespace: str | None) -> str:
+    """A topic or group name as the servers know it; once more wrapped it stays as it is."""
+    if not name or not namespace or _is_system_name(name):
+        return name
+    prefix, rest = _split_prefix(name)
+    if rest.startswith(namespace + _SEPARATOR):
+        return name
+    return f"{prefix}{namespace}{_SEPARATOR}{rest}"
+
+
+def without_namespace(name: str) -> str:
+    """A name as its user knows it: without whichever namespace it has."""
+    if not name or _is_system_name(name):
+        return name
+    prefix, rest = _split_prefix(name)
+    namespace, separator, bare = rest.partition(_SEPARATOR)
+    return prefix + bare if namespace and separator else name
+
+
+def without_this_namespace(name: str, namespace: str | None) -> str:
+    """A name without ``namespace``; names of other namespaces stay as they are."""
+    if not name or not namespace:
+        return name
+    _, rest = _split_prefix(name)
+    return without_namespace(name) if rest.startswith(namespace + _SEPARATOR) else name
+
+
+def namespace_of(name: str) -> str:
+    """The namespace a name is in; "" where it is in none."""
+    if not name or _is_system_name(name):
+        return ""
+    _, rest = _split_prefix(name)
+    namespace, separator, _ = rest.partition(_SEPARATOR)
+    return namespace if separator else ""

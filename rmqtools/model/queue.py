@@ -1,0 +1,56 @@
+"""A queue, and a range of its offsets."""
+
+from dataclasses import dataclass, replace
+from functools import total_ordering
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class MessageQueue:
+    """One queue of a topic on one broker set.
+
+    Ordered by topic, broker name, queue id; text compares by UTF-16 unit as Java's ``String.compareTo``
+    does, because all members of a group must sort alike.
+    Source of the rule: MessageQueue.compareTo (Java client).
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __lt__(self, other: "MessageQueue") -> bool:
+        if self.topic != other.topic:
+            return _utf16(self.topic) < _utf16(other.topic)
+        if self.broker_name != other.broker_name:
+            return _utf16(self.broker_name) < _utf16(other.broker_name)
+        return self.queue_id < other.queue_id
+
+    def __str__(self) -> str:
+        """Java's ``toString``: consistent hashing hashes this very text."""
+        return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRange:
+    """The queue offsets ``[begin, end)`` of one queue."""
+
+    queue: MessageQueue
+    begin: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.begin <= self.end:
+            raise ValueError(
+                f"range of {self.queue}: begin={self.begin}, end={self.end}: want 0 <= begin <= end"
+            )
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def starting_at(self, begin: int) -> "QueueRange":
+        """The rest of this range from ``begin`` on."""
+        return replace(self, begin=min(begin, self.end))

@@ -1,0 +1,94 @@
+"""Bit fields of the wire: of a message, of a pull, of a topic.
+
+Source of the rule: MessageSysFlag, PullSysFlag, TopicSysFlag (Java client).
+"""
+
+from enum import IntFlag
+
+
+class MessageSysFlag(IntFlag):
+    """Bits of a message's ``sys_flag``; bits 2-3 are the transaction type, bits 8-10 the compression type."""
+
+    TRANSACTION_NOT_TYPE = 0
+    COMPRESSED_FLAG = 1
+    MULTI_TAGS_FLAG = 2
+    TRANSACTION_PREPARED_TYPE = 4
+    TRANSACTION_COMMIT_TYPE = 8
+    TRANSACTION_ROLLBACK_TYPE = 12
+    BORNHOST_V6_FLAG = 16
+    STOREHOSTADDRESS_V6_FLAG = 32
+    NEED_UNWRAP_FLAG = 64
+    INNER_BATCH_FLAG = 128
+    COMPRESSION_LZ4_TYPE = 256
+    COMPRESSION_ZSTD_TYPE = 512
+    COMPRESSION_ZLIB_TYPE = 768
+    COMPRESSION_TYPE_COMPARATOR = 1792
+
+
+class PullSysFlag(IntFlag):
+    """Bits of a pull request's ``sys_flag``."""
+
+    FLAG_COMMIT_OFFSET = 1
+    FLAG_SUSPEND = 2
+    FLAG_SUBSCRIPTION = 4
+    FLAG_CLASS_FILTER = 8
+    FLAG_LITE_PULL_MESSAGE = 16
+
+
+class TopicSysFlag(IntFlag):
+    """Bits of a topic's ``topic_sys_flag``."""
+
+    FLAG_UNIT = 1
+    FLAG_UNIT_SUB = 2
+
+
+COMPRESSED_FLAG = int(MessageSysFlag.COMPRESSED_FLAG)  # plain ints where every message passes
+BORNHOST_V6_FLAG = int(MessageSysFlag.BORNHOST_V6_FLAG)
+STOREHOSTADDRESS_V6_FLAG = int(MessageSysFlag.STOREHOSTADDRESS_V6_FLAG)
+_TRANSACTION_BITS = int(MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
+
+
+def transaction_type(sys_flag: int) -> int:
+    """The two transaction bits: none 0, prepared 4, commit 8, rollback 12."""
+    return sys_flag & _TRANSACTION_BITS
+
+
+def reset_transaction_type(sys_flag: int, transaction: int) -> int:
+    """The same flag with other transaction bits."""
+    return (sys_flag & ~_TRANSACTION_BITS) | transaction
+
+
+def clear_compressed_flag(sys_flag: int) -> int:
+    """The same flag without the compressed bit; the type bits stay, as upstream leaves them."""
+    return sys_flag & ~COMPRESSED_FLAG
+
+
+def build_pull_sys_flag(
+    *,
+    commit_offset: bool = False,
+    suspend: bool = False,
+    subscription: bool = False,
+    class_filter: bool = False,
+    lite_pull: bool = False,
+) -> int:
+    """The ``sys_flag`` of a pull request.
+
+    Args:
+        commit_offset: the request also commits its ``commit_offset``.
+        suspend: the broker may hold the request until a message comes (long poll).
+        subscription: the request carries its subscription; without it the broker wants a heartbeat first.
+        class_filter: filter by a class on the broker (long gone, kept for its bit).
+        lite_pull: asked by the lite pull consumer.
+    """
+    bits = (commit_offset, suspend, subscription, class_filter, lite_pull)
+    return sum(1 << place for place, given in enumerate(bits) if given)
+
+
+def clear_commit_offset_flag(pull_sys_flag: int) -> int:
+    """The same pull flag without the commit bit: a slave takes no commits."""
+    return pull_sys_flag & ~1
+
+
+def clear_suspend_flag(pull_sys_flag: int) -> int:
+    """The same pull flag without the long poll bit."""
+    return pull_sys_flag & ~2

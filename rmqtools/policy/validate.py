@@ -1,0 +1,146 @@
+"""What may not be sent, found before anything is.
+
+Source of the rules: Validators, TopicValidator (Java client); the limit of all properties together is the
+broker's (a signed 16-bit length in the stored message).
+"""
+
+import re
+from collections.abc import Sequence
+
+from rmqtools.errors import MessageRejectedError
+from rmqtools.model.message import Message
+from rmqtools.model.message_const import RESERVED_PROPERTIES
+from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
+
+MAX_TOPIC_LENGTH = 127
+MAX_GROUP_LENGTH = 255
+MAX_DELAY_LEVEL = 18  # of a broker's default messageDelayLevel
+MAX_USER_PROPERTIES_BYTES = 32767 - 512  # what is left beside RocketMQ's own, written by client and broker
+_LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+_SEPARATORS = ("\x01", "\x02")
+
+
+def check_name(kind: str, name: str, max_length: int) -> None:
+    """Refuse a topic or group name that brokers refuse.
+
+    Raises:
+        MessageRejectedError: empty, too long, or with a character outside ``%|a-zA-Z0-9_-``.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise MessageRejectedError(f"{kind} {name!r} is empty: give a name")
+    if len(name) > max_length:
+        raise MessageRejectedError(
+            f"{kind} {name!r} has {len(name)} characters: at most {max_length} are allowed"
+        )
+    if not _LEGAL_NAME.fullmatch(name):
+        raise MessageRejectedError(f"{kind} {name!r} has an illegal character: allowed are %|a-zA-Z0-9_-")
+
+
+def check_message(message: Message, max_message_bytes: int) -> None:
+    """Refuse a message that cannot be stored or read back as it is.
+
+    Raises:
+        MessageRejectedError: names the part, its value and the limit.
+    """
+    check_name("topic", message.topic, MAX_TOPIC_LENGTH)
+    if message.topic in FORBIDDEN_SEND_TOPICS:
+        raise MessageRejectedError(f"topic {message.topic!r} is RocketMQ's own: sending to it is forbidden")
+    _check_body(message.body, max_message_bytes)
+    if message.tags is not None:
+        _check_text("tags", message.tags)
+        if "||" in message.tags:
+            raise MessageRejectedError(
+                f"tags {message.tags!r}: a message has one tag; '||' joins tags in filters only"
+            )
+    if message.keys_text is not None:
+        _check_text("keys", message.keys_text)
+    for name, value in message.properties.items():
+        _check_property(name, value)
+    _check_properties_length(message)
+    if message.is_delayed:
+        _check_delay(message)
+
+
+def check_batch(messages: Sequence[Message]) -> None:
+    """Refuse messages that cannot share a batch; each must have passed :func:`check_message`.
+
+    Raises:
+        MessageRejectedError: none at all, two topics, or a message with a delay.
+    """
+    if not messages:
+        raise MessageRejectedError("a batch of no messages: give at least one")
+    if len(topics := {message.topic for message in messages}) > 1:
+        raise MessageRejectedError(f"a batch has one topic, not {sorted(topics)}: use send_many")
+    if any(message.is_delayed for message in messages):
+        raise MessageRejectedError("a message with a delay cannot be in a batch: use send or send_many")
+    if messages[0].topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        raise MessageRejectedError(f"a batch cannot go to the retry topic {messages[0].topic!r}")
+
+
+def _check_body(body: object, max_message_bytes: int) -> None:
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise MessageRejectedError(f"body is {type(body).__name__}: want bytes; encode text first")
+    if len(body) == 0:
+        raise MessageRejectedError("body is empty: RocketMQ stores no message without a body")
+    if len(body) > max_message_bytes:
+        raise MessageRejectedError(
+            f"body has {len(body)} bytes, more than max_message_bytes={max_message_bytes}: "
+            "raise it here and maxMessageSize on the brokers, or split the body"
+        )
+
+
+def _check_text(what: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise MessageRejectedError(f"{what} is {type(text).__name__}: want text")
+    if any(separator in text for separator in _SEPARATORS):
+        raise MessageRejectedError(
+            f"{what} {text!r} has \\x01 or \\x02: RocketMQ separates properties with them"
+        )
+
+
+def _check_property(name: str, value: str) -> None:
+    _check_text("property name", name)
+    _check_text(f"property {name!r}", value)
+    if not name:
+        raise MessageRejectedError(f"a property with value {value!r} has an empty name")
+    if not value:
+        raise MessageRejectedError(
+            f"property {name!r} is empty: RocketMQ loses empty values when read; leave it out"
+        )
+    if name in RESERVED_PROPERTIES:
+        raise MessageRejectedError(f"property {name!r} is reserved by RocketMQ: choose another name")
+
+
+def _check_delay(message: Message) -> None:
+    ways = {
+        "delay_level": message.delay_level or None,
+        "delay": message.delay,
+        "deliver_at_ms": message.deliver_at_ms,
+    }
+    given = {name: value for name, value in ways.items() if value is not None}
+    if len(given) > 1:
+        raise MessageRejectedError(f"{' and '.join(given)} exclude one another: give one")
+    if not 0 <= message.delay_level <= MAX_DELAY_LEVEL:
+        raise MessageRejectedError(
+            f"delay_level={message.delay_level}: want 1 to {MAX_DELAY_LEVEL}, or 0 for none"
+        )
+    if message.delay is not None and message.delay <= 0:
+        raise MessageRejectedError(f"delay={message.delay}: want more than 0 seconds")
+    if message.deliver_at_ms is not None and message.deliver_at_ms <= 0:
+        raise MessageRejectedError(f"deliver_at_ms={message.deliver_at_ms}: want milliseconds since 1970")
+
+
+def _check_properties_length(message: Message) -> None:
+    """All properties share one signed 16-bit length in the stored message."""
+    texts = [message.tags or "", message.keys_text or "", *message.properties, *message.properties.values()]
+    try:
+        total = sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+    except UnicodeEncodeError as error:
+        raise MessageRejectedError(
+            f"tags, keys or properties hold text that is no Unicode: {error}"
+        ) from error
+    if total + 2 * len(message.properties) > MAX_USER_PROPERTIES_BYTES:
+        raise MessageRejectedError(
+            f"tags, keys and properties have {total} bytes together: "
+            f"at most {MAX_USER_PROPERTIES_BYTES} are allowed"
+        )

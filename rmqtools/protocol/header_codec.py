@@ -1,0 +1,226 @@
+"""Typed headers to the text fields of a command, and back.
+
+A header class is a frozen dataclass whose annotations say how each field travels: ``str``, ``bool``, an Enum
+by its name, :data:`Int32` or :data:`Int64` in decimal. The wire name is the field's in camelCase unless
+:class:`Wire` gives another. A field without default is required.
+Source of the rule: RemotingCommand.makeCustomHeaderToNet and decodeCommandCustomHeader (Java client).
+"""
+
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from enum import Enum
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+
+from rmqtools.errors import ProtocolError
+from rmqtools.model.codes import RequestCode
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Annotation: the field's name on the wire, where camelCase would not give it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """Annotation: how many bits Java reads the number into."""
+
+    count: int
+
+
+Int32 = Annotated[int, _Bits(32)]
+Int64 = Annotated[int, _Bits(64)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The root of all headers; a response's header inherits from it directly."""
+
+    fast: ClassVar[bool] = False  # Java's hand-written codec of this class knows only its own fields
+
+    def check_decoded(self) -> None:
+        """Refuse values that Java's checkFields refuses, with a ProtocolError; called after decoding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHeader(Header):
+    """A request's header. ``code`` is what it usually asks for."""
+
+    code: ClassVar[RequestCode]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcRequestHeader(RequestHeader):
+    """A request a proxy may pass on: namespace, whether it is wrapped already, broker name, oneway."""
+
+    ns: str | None = None
+    nsd: bool | None = None
+    bname: str | None = None
+    oway: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRequestHeader(RpcRequestHeader):
+    """A request about a topic. ``lo``: the queue id is a logical one (static topics)."""
+
+    lo: bool | None = None
+
+
+H = TypeVar("H", bound=Header)
+
+
+class HeaderField(NamedTuple):
+    """How one field of a header travels."""
+
+    name: str
+    wire: str
+    parse: Callable[[str], Any]
+    required: bool
+
+
+class _Plan(NamedTuple):
+    fields: tuple[HeaderField, ...]
+    wires: tuple[str, ...]
+    values: Callable[[Any], tuple[Any, ...]]
+
+
+def encode_header(header: Header, *, rocketmq: bool = False) -> dict[str, str]:
+    """Write a header as text fields; None is left out.
+
+    Args:
+        header: any header.
+        rocketmq: it goes into a ROCKETMQ header, where ``fast`` classes write their own fields only.
+    """
+    plan = _plan_of(type(header), own_only=rocketmq and header.fast)
+    return {
+        wire: value if type(value) is str else _format_value(value)
+        for wire, value in zip(plan.wires, plan.values(header), strict=True)
+        if value is not None
+    }
+
+
+def decode_header(header_class: type[H], ext_fields: Mapping[str, str | None]) -> H:
+    """Read a header from text fields; fields it does not know are passed over.
+
+    Raises:
+        ProtocolError: a required field is missing, or a text is not what its field holds.
+    """
+    values: dict[str, Any] = {}
+    for name, wire, parse, required in _plan_of(header_class, own_only=header_class.fast).fields:
+        text = ext_fields.get(wire)
+        if text is not None:
+            try:
+                values[name] = parse(text)
+            except ValueError as error:
+                raise ProtocolError(f"{header_class.__name__}.{name} ({wire}): {error}") from None
+        elif required:
+            raise ProtocolError(f"{header_class.__name__}.{name} ({wire}) is missing")
+    header = header_class(**values)
+    header.check_decoded()
+    return header
+
+
+def header_fields(header_class: type[Header]) -> tuple[HeaderField, ...]:
+    """The fields of a header class, inherited ones first."""
+    return _plan_of(header_class, own_only=False).fields
+
+
+def camel_case(name: str) -> str:
+    """``queue_id`` -> ``queueId``."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def parse_int(text: str, bits: int) -> int:
+    """Read a decimal as Java's parseInt and parseLong do: a sign may lead, no blanks, no underscores.
+
+    Raises:
+        ValueError: anything else, or a number that needs more bits.
+    """
+    if len(text) <= _MAX_DIGITS and _DECIMAL.fullmatch(text):
+        value = int(text)
+        if -1 << bits - 1 <= value < 1 << bits - 1:
+            return value
+    raise ValueError(f"{text[:100]!r} is no {bits}-bit integer")
+
+
+_DECIMAL = re.compile(r"[+-]?[0-9]+")
+_MAX_DIGITS = 100  # leading zeros are legal; int() of a megabyte of digits is not worth having
+
+
+def _parse_bool(text: str) -> bool:
+    """Java's parseBoolean: whatever is not "true" is false."""
+    return text.lower() == "true"
+
+
+def _parse_enum(enum_class: type[Enum], text: str) -> Enum:
+    member = enum_class.__members__.get(text.upper())
+    if member is None:
+        raise ValueError(f"{text[:100]!r} is none of {', '.join(enum_class.__members__)}")
+    return member
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value))
+    return str(value.name) if isinstance(value, Enum) else str(value)
+
+
+_plans: dict[tuple[type[Header], bool], _Plan] = {}  # made at the first use of a class
+
+
+def _plan_of(header_class: type[Header], *, own_only: bool) -> _Plan:
+    plan = _plans.get((header_class, own_only))
+    if plan is None:
+        plan = _plans[header_class, own_only] = _make_plan(header_class, own_only)
+    return plan
+
+
+def _make_plan(header_class: type[Header], own_only: bool) -> _Plan:
+    hints = typing.get_type_hints(header_class, include_extras=True)
+    inherited = {f.name for f in fields(TopicRequestHeader)} if own_only else set()
+    made = tuple(
+        HeaderField(f.name, *_wire_form(f.name, hints[f.name]), f.default is MISSING)
+        for f in fields(header_class)
+        if f.name not in inherited
+    )
+    return _Plan(made, tuple(f.wire for f in made), _values_getter([f.name for f in made]))
+
+
+def _values_getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda header: tuple(getattr(header, name) for name in names)
+
+
+def _wire_form(name: str, hint: Any) -> tuple[str, Callable[[str], Any]]:
+    """A field's name on the wire, and how its text is read."""
+    base, notes = _unwrap(hint)
+    wire = next((note.name for note in notes if isinstance(note, Wire)), camel_case(name))
+    bits = next((note.count for note in notes if isinstance(note, _Bits)), 64)
+    if base is bool:
+        return wire, _parse_bool
+    if base is int:
+        return wire, partial(parse_int, bits=bits)
+    if issubclass(base, Enum):
+        return wire, partial(_parse_enum, base)
+    return wire, str
+
+
+def _unwrap(hint: Any) -> tuple[Any, tuple[object, ...]]:
+    """``Annotated[Int32 | None, Wire("e")]`` -> ``int`` and its notes."""
+    if typing.get_origin(hint) is Annotated:
+        base, *notes = typing.get_args(hint)
+        inner, more = _unwrap(base)
+        return inner, (*notes, *more)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return _unwrap(next(arg for arg in typing.get_args(hint) if arg is not type(None)))
+    return hint, ()

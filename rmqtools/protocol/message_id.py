@@ -1,0 +1,111 @@
+"""Message ids: the broker's, which names a place in a commit log, and the client's, which names a message.
+
+    offset id: address (4 or 16 bytes) | port:u32 | commit log offset:i64
+    unique id: address (4 or 16 bytes) | pid:u16 | loader hash:u32 | ms since month start:u32 | counter:u16
+
+Both are written as upper-case hex; the month starts in local time.
+Source of the rule: MessageDecoder.createMessageId and decodeMessageId, MessageClientIDSetter (Java client).
+"""
+
+import ipaddress
+import struct
+from datetime import datetime
+from typing import NamedTuple
+
+from rmqtools.errors import ProtocolError
+from rmqtools.protocol.hosts import decode_host, encode_host
+
+_OFFSET = struct.Struct(">q")
+_UNIQUE_FIXED = struct.Struct(">HI")
+_UNIQUE_MOVING = struct.Struct(">IH")
+_MASK_16, _MASK_32 = 0xFFFF, 0xFFFF_FFFF
+
+
+def format_offset_msg_id(host: str, commit_log_offset: int) -> str:
+    """Name a place in the commit log of the broker at ``host`` (``address:port``)."""
+    return (encode_host(host) + _OFFSET.pack(commit_log_offset)).hex().upper()
+
+
+def parse_offset_msg_id(text: str) -> tuple[str, int]:
+    """Read host and commit log offset.
+
+    Raises:
+        ProtocolError: not 32 or 56 hex digits.
+    """
+    data = _parse_hex(text, lengths=(16, 28), what="offset message id")
+    return decode_host(data[: -_OFFSET.size]), _OFFSET.unpack_from(data, len(data) - _OFFSET.size)[0]
+
+
+class UniqueId(NamedTuple):
+    """What a client's message id says."""
+
+    ip: str
+    pid: int
+    loader_hash: int
+    millis_since_month_start: int
+    counter: int
+
+
+def format_unique_id(parts: UniqueId) -> str:
+    """Write a client's message id; numbers are cut to their bits."""
+    fixed = _UNIQUE_FIXED.pack(parts.pid & _MASK_16, parts.loader_hash & _MASK_32)
+    moving = _UNIQUE_MOVING.pack(parts.millis_since_month_start & _MASK_32, parts.counter & _MASK_16)
+    return (ipaddress.ip_address(parts.ip).packed + fixed + moving).hex().upper()
+
+
+def parse_unique_id(text: str) -> UniqueId:
+    """Read a client's message id; ``loader_hash`` is signed, as Java's hash codes are.
+
+    Raises:
+        ProtocolError: not 32 or 56 hex digits.
+    """
+    data = _parse_hex(text, lengths=(16, 28), what="unique message id")
+    address = data[: -_UNIQUE_FIXED.size - _UNIQUE_MOVING.size]
+    pid, loader_hash = _UNIQUE_FIXED.unpack_from(data, len(address))
+    millis, counter = _UNIQUE_MOVING.unpack_from(data, len(data) - _UNIQUE_MOVING.size)
+    signed_hash = loader_hash - (loader_hash >> 31 << 32)
+    return UniqueId(str(ipaddress.ip_address(address)), pid, signed_hash, millis, counter)
+
+
+class UniqueIdGenerator:
+    """Makes client message ids; one per process. Not thread-safe: the loop thread owns it.
+
+    Args:
+        ip: this client's address.
+        pid: this process.
+        loader_hash: any 32 bits that tell two clients of one process apart.
+    """
+
+    def __init__(self, ip: str, pid: int, loader_hash: int) -> None:
+        fixed = _UNIQUE_FIXED.pack(pid & _MASK_16, loader_hash & _MASK_32)
+        self._fixed = (ipaddress.ip_address(ip).packed + fixed).hex().upper()
+        self._counter = 0
+        self._month_start_ms = 0
+        self._next_month_start_ms = 0
+
+    def next(self, now_ms: int) -> str:
+        """The next id. ``now_ms``: the time in milliseconds since 1970; it may step back a little."""
+        if not self._month_start_ms <= now_ms < self._next_month_start_ms:
+            self._month_start_ms, self._next_month_start_ms = month_bounds_ms(now_ms)
+        moving = _UNIQUE_MOVING.pack(now_ms - self._month_start_ms & _MASK_32, self._counter & _MASK_16)
+        self._counter += 1
+        return self._fixed + moving.hex().upper()
+
+
+def month_bounds_ms(now_ms: int) -> tuple[int, int]:
+    """Start of the month that holds ``now_ms`` and of the next one, local time."""
+    start = datetime.fromtimestamp(now_ms / 1000).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    following = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
+    return int(start.timestamp() * 1000), int(following.timestamp() * 1000)
+
+
+def _parse_hex(text: str, *, lengths: tuple[int, ...], what: str) -> bytes:
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        data = b""
+    if len(data) not in lengths or len(text) != 2 * len(data):
+        raise ProtocolError(
+            f"{what} {text[:100]!r}: want {' or '.join(str(2 * n) for n in lengths)} hex digits"
+        )
+    return data

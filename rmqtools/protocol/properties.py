@@ -1,0 +1,29 @@
+"""Properties of a message as one text: ``name \\x01 value \\x02`` again and again.
+
+Source of the rule: MessageDecoder.string2messageProperties and messageProperties2String (Java client).
+"""
+
+from collections.abc import Mapping
+
+NAME_VALUE_SEPARATOR = "\x01"
+PROPERTY_SEPARATOR = "\x02"
+
+
+def parse_properties(text: str | None) -> dict[str, str]:
+    """Read properties. Pairs without name, value or separator are passed over; the last \\x02 may lack.
+
+    A value may hold \\x01: only the first one of a pair separates.
+    """
+    properties: dict[str, str] = {}
+    for pair in (text or "").split(PROPERTY_SEPARATOR):
+        name, _, value = pair.partition(NAME_VALUE_SEPARATOR)
+        if name and value:
+            properties[name] = value
+    return properties
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """Write properties in their order. An empty value is written, though every reader loses it."""
+    return "".join(
+        f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}" for name, value in properties.items()
+    )

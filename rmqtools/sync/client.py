@@ -1,0 +1,29 @@
+"""Blocking face of :mod:`rmqtools.aio.client`."""
+
+from collections.abc import Iterator
+
+from rmqtools import aio
+from rmqtools.config import ClientConfig
+from rmqtools.model.block import MessageBlock
+from rmqtools.model.queue import QueueRange
+from rmqtools.sync.lifecycle import Blocking
+
+
+class Client(Blocking):
+    """Blocking face of :class:`rmqtools.aio.Client`; safe to share between threads."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.asynchronous = aio.Client(config)
+        super().__init__(self.asynchronous)
+
+    @property
+    def client_id(self) -> str:
+        """See :attr:`rmqtools.aio.Client.client_id`."""
+        return self.asynchronous.client_id
+
+    def read_blocks(
+        self, range_: QueueRange, *, max_messages: int = 1024, max_bytes: int = 2 * 1024 * 1024
+    ) -> Iterator[MessageBlock]:
+        """See :meth:`rmqtools.aio.Client.read_blocks`."""
+        blocks = self.asynchronous.read_blocks(range_, max_messages=max_messages, max_bytes=max_bytes)
+        return self._bridge.iterate(blocks)

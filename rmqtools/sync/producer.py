@@ -1,0 +1,91 @@
+"""Blocking face of :mod:`rmqtools.aio.producer`."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from rmqtools import aio
+from rmqtools.config import ProducerConfig
+from rmqtools.model.message import Message
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import BrokerHealth, SendResult
+from rmqtools.policy.selectors import MessageQueueSelector
+from rmqtools.sync.lifecycle import Blocking
+
+
+class Producer(Blocking):
+    """Blocking face of :class:`rmqtools.aio.Producer`; safe to share between threads."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self._producer = aio.Producer(config)
+        super().__init__(self._producer)
+
+    @property
+    def client_id(self) -> str:
+        """See :attr:`rmqtools.aio.Producer.client_id`."""
+        return self._producer.client_id
+
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """See :meth:`rmqtools.aio.Producer.send`. A selector runs on the loop thread: it must not block."""
+        return self._bridge.run(
+            self._producer.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
+        )
+
+    def send_async(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+        timeout: float | None = None,
+    ) -> Future[SendResult]:
+        """Like :meth:`send`, without waiting: the future gives the result or raises the error."""
+        return self._bridge.submit(
+            self._producer.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
+        )
+
+    def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+    ) -> None:
+        """See :meth:`rmqtools.aio.Producer.send_oneway`."""
+        self._bridge.run(self._producer.send_oneway(message, queue=queue, selector=selector, arg=arg))
+
+    def send_orderly(self, message: Message, *, timeout: float | None = None) -> SendResult:
+        """See :meth:`rmqtools.aio.Producer.send_orderly`."""
+        return self._bridge.run(self._producer.send_orderly(message, timeout=timeout))
+
+    def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> list[SendResult]:
+        """See :meth:`rmqtools.aio.Producer.send_batch`."""
+        return self._bridge.run(self._producer.send_batch(messages, queue=queue, timeout=timeout))
+
+    def send_many(self, messages: Sequence[Message], *, timeout: float | None = None) -> list[SendResult]:
+        """See :meth:`rmqtools.aio.Producer.send_many`."""
+        return self._bridge.run(self._producer.send_many(messages, timeout=timeout))
+
+    def recall(self, topic: str, recall_handle: str) -> str:
+        """See :meth:`rmqtools.aio.Producer.recall`."""
+        return self._bridge.run(self._producer.recall(topic, recall_handle))
+
+    def broker_health(self) -> Mapping[str, BrokerHealth]:
+        """See :meth:`rmqtools.aio.Producer.broker_health`."""
+        return self._producer.broker_health()

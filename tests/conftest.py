@@ -1,0 +1,90 @@
+"""Fixtures that several kinds of tests share: a real local cluster, Spark, a clock.
+
+The Docker cluster and the Java peer are in ``tests.support.docker_fixtures``.
+"""
+
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqtools import Admin, Client, ClientConfig, Producer, ProducerConfig
+from rmqtools.cluster import LocalCluster
+from tests.support.clock import ManualClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest_plugins = ["tests.support.docker_fixtures"]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def local_cluster() -> Iterator[LocalCluster]:
+    """A name server and two masters, once per test run."""
+    with LocalCluster(brokers=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def client_config(local_cluster: LocalCluster) -> ClientConfig:
+    return ClientConfig(name_server=local_cluster.name_server)
+
+
+@pytest.fixture(scope="session")
+def admin(client_config: ClientConfig) -> Iterator[Admin]:
+    with Admin(client_config) as admin:
+        yield admin
+
+
+@pytest.fixture
+def client(client_config: ClientConfig) -> Iterator[Client]:
+    with Client(client_config) as client:
+        yield client
+
+
+@pytest.fixture
+def producer(local_cluster: LocalCluster) -> Iterator[Producer]:
+    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
+        yield producer
+
+
+@pytest.fixture
+def make_topic(admin: Admin) -> Callable[..., str]:
+    """Make a topic of its own name; 4 queues on each of two brokers unless said otherwise."""
+
+    def make(*, queues: int = 4, **settings: object) -> str:
+        topic = f"test-{uuid.uuid4().hex[:12]}"
+        admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, **settings)  # type: ignore[arg-type]
+        return topic
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """One local Spark for the test run; imported here, so that unit tests need none."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,110 @@
+"""Compare our public code with vectors made by the official Java client.
+
+    python -m tests.contract.vectors DIR
+
+Prints ``FILE passed/total`` for every ``*.json`` in DIR, and the first case of each that differs. Exits 1 if
+any differs, or if a file has no adapter.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.contract import (
+    adapters_headers,
+    adapters_messages,
+    adapters_model,
+    adapters_policy,
+    adapters_protocol,
+)
+from tests.contract.vector_spec import Case, Spec
+
+SPECS: Mapping[str, tuple[Spec, ...]] = {
+    **adapters_model.SPECS,
+    **adapters_protocol.SPECS,
+    **adapters_headers.SPECS,
+    **adapters_messages.SPECS,
+    **adapters_policy.SPECS,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a file came out. ``difference`` describes the first case that differs."""
+
+    passed: int
+    total: int
+    difference: str | None = None
+
+
+def load_cases(path: Path) -> list[Case]:
+    """The cases of a vector file."""
+    cases: list[Case] = json.loads(path.read_text("utf-8"))
+    return cases
+
+
+def spec_of(specs: Sequence[Spec], case: Case) -> Spec:
+    """The spec that takes a case."""
+    return next(spec for spec in specs if spec.takes(case))
+
+
+def run_file(path: Path) -> Result:
+    """Run every case of a file."""
+    cases, specs = load_cases(path), SPECS[path.stem]
+    differences = [text for case in cases if (text := run_case(spec_of(specs, case), case)) is not None]
+    return Result(len(cases) - len(differences), len(cases), differences[0] if differences else None)
+
+
+def run_case(spec: Spec, case: Case) -> str | None:
+    """None where our answer is Java's, else both of them."""
+    wanted, given = spec.wanted(case), spec.given(case)
+    try:
+        answered = spec.answered(case)
+    except Exception as error:  # noqa: BLE001 # whatever an adapter raises is a difference to show
+        answered = f"raised {error!r}"
+    if answered == wanted:
+        return None
+    return "\n".join(f"    {name}: {_short(value)}" for name, value in _parts(given, wanted, answered))
+
+
+def _parts(given: Any, wanted: Any, answered: Any) -> list[tuple[str, Any]]:
+    if isinstance(wanted, dict) and isinstance(answered, dict):
+        keys = [key for key in {**wanted, **answered} if wanted.get(key, ...) != answered.get(key, ...)]
+        wanted = {key: wanted[key] for key in keys if key in wanted}
+        answered = {key: answered[key] for key in keys if key in answered}
+    return [("given", given), ("Java", wanted), ("ours", answered)]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= 2000 else text[:2000] + "..."
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run all files of the directory; 0 where everything is equal."""
+    if len(arguments) != 1:
+        print("usage: python -m tests.contract.vectors DIR", file=sys.stderr)
+        return 2
+    paths = sorted(Path(arguments[0]).glob("*.json"))
+    good = [_report(path) for path in paths]
+    if not paths:
+        print(f"no *.json in {arguments[0]}", file=sys.stderr)
+    return 0 if good and all(good) else 1
+
+
+def _report(path: Path) -> bool:
+    if path.stem not in SPECS:
+        print(f"{path.stem} has no adapter")
+        return False
+    result = run_file(path)
+    print(f"{path.stem} {result.passed}/{result.total}")
+    if result.difference is not None:
+        print(result.difference)
+    return result.difference is None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

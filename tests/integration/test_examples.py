@@ -1,0 +1,109 @@
+"""Every small example runs as it stands, and does what its README says."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rmqtools import Admin
+from rmqtools.cluster import LocalCluster
+
+pytestmark = pytest.mark.broker
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(local_cluster: LocalCluster) -> Run:
+    """``run("send.py", "--topic", "T")``; returns what it printed."""
+    environment = {
+        name: text for name, text in os.environ.items() if name not in ("PYTHONPATH", "NAMESRV_ADDR")
+    }
+    environment |= {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+    }  # a quick start
+
+    def run(name: str, *arguments: str) -> str:
+        ended = subprocess.run(
+            [sys.executable, EXAMPLES / name, "--name-server", local_cluster.name_server, *arguments],
+            env=environment,
+            text=True,
+            capture_output=True,
+            timeout=200,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    return run
+
+
+def stored(admin: Admin, topic: str) -> int:
+    return sum(admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(topic))
+
+
+def test_create_topic(run: Run, admin: Admin) -> None:
+    topic = f"test-{uuid.uuid4().hex[:12]}"
+
+    printed = run("create_topic.py", "--topic", topic, "--queues", "2")
+
+    assert printed.splitlines() == ["broker-a 0", "broker-a 1", "broker-b 0", "broker-b 1"]
+    assert len(admin.fetch_subscribe_queues(topic)) == 4
+
+
+def test_send(run: Run, make_topic: Callable[..., str], admin: Admin) -> None:
+    topic = make_topic()
+
+    printed = run("send.py", "--topic", topic, "--count", "20000").splitlines()
+
+    assert printed[0].startswith("SEND_OK: broker-")
+    assert sum(int(line.split()[1]) for line in printed[1:]) == 20_000
+    assert stored(admin, topic) == 20_001
+
+
+def test_async_send(run: Run, make_topic: Callable[..., str], admin: Admin) -> None:
+    topic = make_topic()
+
+    printed = run("async_send.py", "--topic", topic, "--count", "100")
+
+    assert printed == "100 messages stored in 8 queues\n"
+    assert stored(admin, topic) == 100
+
+
+def test_read_range(run: Run, make_topic: Callable[..., str]) -> None:
+    topic = make_topic(queues=1)
+    run("async_send.py", "--topic", topic, "--count", "30")
+
+    printed = run("read_range.py", "--topic", topic)
+
+    assert printed.splitlines() == [
+        "broker-a queue 0: [0, 15): 15 messages",
+        "broker-b queue 0: [0, 15): 15 messages",
+        "30 messages in all",
+    ]
+
+
+@pytest.mark.spark
+def test_spark_write_read(run: Run, make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+
+    printed = run("spark_write_read.py", "--topic", topic)
+
+    assert printed.count("second| new|order-2|") == 1
+    assert printed.count("third|NULL|   NULL|") == 1
+    assert printed.endswith(f"3 messages in {topic}\n")
+
+
+def test_every_example_is_in_the_readme_and_tested_here() -> None:
+    named = {path.name for path in EXAMPLES.glob("*.py")} - {"__init__.py"}
+    tests = Path(__file__).read_text() + (EXAMPLES.parent / "tests/integration/test_demo.py").read_text()
+    runnable = {name for name in named if not name.startswith("demo_")}
+
+    assert {name for name in named if f"`{name}`" not in (EXAMPLES / "README.md").read_text()} == set()
+    assert {name for name in runnable if name.removesuffix(".py") not in tests} == set()

@@ -1,0 +1,212 @@
+"""The local cluster with real servers: it starts, serves, stops, and leaves nothing behind when it fails."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rmqtools import Admin, ClientConfig
+from rmqtools.cluster import ClusterError, LocalCluster, ensure_jars
+from rmqtools.cluster.processes import find_processes, stop_processes
+from tests.support.cluster_scene import JAVA_17, Scene, leftovers, wait_until
+
+pytestmark = pytest.mark.broker
+
+Completed = subprocess.CompletedProcess[str]
+GARBAGE_MAVEN = """for argument; do case "$argument" in -DoutputDirectory=*) out="${argument#*=}";; esac; done
+while read -r line; do case "$line" in *.jar) echo garbage > "$out/$line";; esac; done < "$JARS"
+"""
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    stop_processes(scene.directory, grace=0)
+
+
+def no_java(scene: Scene) -> Completed:
+    scene.only_programs({})
+    return scene.run("up")
+
+
+def old_java(scene: Scene) -> Completed:
+    scene.only_programs({"java": "echo 'openjdk version \"11.0.22\" 2024-01-16' >&2"})
+    return scene.run("up")
+
+
+def second_up(scene: Scene) -> Completed:
+    first = scene.run("up")
+    assert first.returncode == 0, first.stderr
+    refused = scene.run("up")
+    assert scene.run("status").returncode == 0
+    assert scene.run("down").returncode == 0
+    return refused
+
+
+def dead_broker(scene: Scene) -> Completed:
+    store = scene.directory / "broker-a" / "store"
+    store.parent.mkdir(parents=True)
+    store.write_text("a file where the broker wants a directory")
+    return scene.run("up")
+
+
+def taken_port(scene: Scene) -> Completed:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        scene.set(PORT=str(server.getsockname()[1]))
+        return scene.run("up", "--port", scene.environment["PORT"])
+
+
+def broken_download(scene: Scene) -> Completed:
+    names = scene.root / "names"
+    names.write_text("".join(f"{path.name}\n" for path in ensure_jars()))
+    scene.only_programs({"java": JAVA_17, "mvn": GARBAGE_MAVEN})
+    scene.set(JARS=str(names))
+    return scene.run("up")
+
+
+def interrupted(number: signal.Signals) -> Callable[[Scene], Completed]:
+    return lambda scene: scene.up_interrupted(number)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What goes wrong, and what the user sees of it."""
+
+    name: str
+    run: Callable[[Scene], Completed]
+    code: int
+    texts: tuple[str, ...]  # {directory} and {port} are the scene's
+
+
+CASES = [
+    Case("no-java", no_java, 1, ("error: no Java found", "openjdk-17-jre-headless", "JAVA_HOME")),
+    Case("java-11", old_java, 1, ("is Java 11, Java 17 or newer is needed", "JAVA_HOME")),
+    Case(
+        "second-up",
+        second_up,
+        1,
+        ("error: {directory} is in use", "(pid ", "name server 127.0.0.1:", "down --dir {directory}"),
+    ),
+    Case(
+        "dead-broker",
+        dead_broker,
+        1,
+        (
+            "error: broker-a at 127.0.0.1:",
+            "while starting",
+            "{directory}/broker-a/server.log",
+            "Not a directory",
+        ),
+    ),
+    Case("taken-port", taken_port, 1, ("error: port {port} for the name server is taken", "another port")),
+    Case(
+        "broken-download", broken_download, 1, ("error: broken download", "expected SHA-256", ".jar", "Maven")
+    ),
+    Case("sigint-in-mid-start", interrupted(signal.SIGINT), 130, ("error: interrupted by SIGINT",)),
+    Case("sigterm-in-mid-start", interrupted(signal.SIGTERM), 143, ("error: interrupted by SIGTERM",)),
+    Case("sigkill-in-mid-start", interrupted(signal.SIGKILL), -9, ()),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_failed_up_says_why_and_leaves_no_process(scene: Scene, case: Case) -> None:
+    ended = case.run(scene)
+
+    texts = [
+        text.format(directory=scene.directory, port=scene.environment.get("PORT")) for text in case.texts
+    ]
+    assert ended.returncode == case.code, ended.stderr
+    assert [text for text in texts if text not in ended.stderr] == []
+    assert "Traceback" not in ended.stderr
+    wait_until(lambda: not leftovers(scene.directory), seconds=10)
+
+
+def test_after_a_kill_in_mid_start_the_directory_can_be_used_again(scene: Scene) -> None:
+    scene.up_interrupted(signal.SIGKILL)
+
+    assert scene.run("status").returncode == 3
+    assert scene.run("up").returncode == 0
+    assert scene.run("status").returncode == 0
+
+
+def test_up_status_down_keep_the_messages_of_the_directory(scene: Scene) -> None:
+    assert scene.run("up", "--brokers", "2").returncode == 0
+    shown = scene.run("status")
+    with Admin(ClientConfig(name_server=shown.stdout.split("name server: ")[1].strip())) as admin:
+        admin.create_topic("kept", read_queue_nums=1, write_queue_nums=1)
+    assert scene.run("down").returncode == 0
+    assert leftovers(scene.directory) == []
+
+    with LocalCluster(2, directory=scene.directory) as cluster, Admin(_config(cluster)) as admin:
+        assert "kept" in admin.fetch_topic_list()
+
+
+def test_status_tells_of_a_broker_that_died(scene: Scene) -> None:
+    assert scene.run("up").returncode == 0
+    name_server, broker = find_processes(scene.directory)
+    os.kill(broker, signal.SIGKILL)
+    wait_until(lambda: find_processes(scene.directory) == [name_server])
+
+    shown = scene.run("status")
+
+    assert shown.returncode == 3
+    assert [line.split("│")[4].strip() for line in shown.stdout.splitlines() if "│" in line] == ["yes", "no"]
+
+
+def test_all_brokers_answer_as_soon_as_the_block_is_entered() -> None:
+    with LocalCluster(brokers=2) as cluster, Admin(_config(cluster)) as admin:
+        directory, served = cluster.directory, cluster.broker_addrs
+        known = admin.fetch_cluster_info().broker_addr_table
+        addresses = {name: broker.broker_addrs[0] for name, broker in known.items()}
+
+    assert addresses == served
+    assert leftovers(directory) == []
+    assert not directory.exists()
+
+
+def test_broker_settings_and_the_timer_wheel_reach_the_broker() -> None:
+    settings = {"maxMessageSize": "1234567"}
+    with LocalCluster(broker_settings=settings, timer_wheel=True) as cluster:
+        log = cluster.servers[1].log.read_text()
+
+    assert "maxMessageSize=1234567" in log
+    assert "timerWheelEnable=true" in log
+
+
+def test_a_broker_without_memory_is_reported_with_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    too_small = ("-Xmx96m", "-XX:MaxDirectMemorySize=8m")
+    monkeypatch.setattr("rmqtools.cluster.server._TIMER_WHEEL_MEMORY", too_small)
+
+    with pytest.raises(ClusterError, match=r"(?s)broker-a at .* while starting.*memory"):
+        LocalCluster(timer_wheel=True).start()
+
+
+def test_servers_die_with_the_process_that_started_them(tmp_path: Path) -> None:
+    program = (
+        "import sys; from rmqtools.cluster import LocalCluster\n"
+        "with LocalCluster(directory=sys.argv[1]): print('up', flush=True); sys.stdin.read()"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "up\n"
+        assert len(find_processes(tmp_path)) == 2
+        owner.kill()
+
+    wait_until(lambda: not leftovers(tmp_path), seconds=10)
+
+
+def _config(cluster: LocalCluster) -> ClientConfig:
+    return ClientConfig(name_server=cluster.name_server)

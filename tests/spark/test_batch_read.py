@@ -1,0 +1,131 @@
+"""Ranges, partitions, and Spark's own operators over them."""
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from rmqtools import Message, Producer, ProducerConfig
+from spark_connector.batch_reader import RocketMQBatchReader
+from spark_connector.options import parse_options
+from spark_connector.roles import read_options
+from spark_connector.visibility import wait_until_readable
+from tests.spark.data import messages_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+@pytest.fixture(scope="module")
+def filled(admin, local_cluster):
+    """A topic with 300 messages in each of 4 queues; bodies are their numbers."""
+    topic = f"filled-{uuid4().hex}"
+    admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
+    config = ProducerConfig(name_server=local_cluster.name_server, group="tests")
+    with Producer(config) as producer:
+        queues = admin.fetch_publish_queues(topic)
+        for queue in queues:
+            for number in range(300):
+                producer.send(Message(topic, b"%d" % number, tags=f"t{number % 3}"), queue=queue)
+    assert wait_until_readable(config, dict.fromkeys(queues, 300)) == []
+    return topic
+
+
+def offsets_json(admin, topic, offset_of):
+    tree: dict[str, dict[str, int]] = {}
+    for queue in admin.fetch_subscribe_queues(topic):
+        tree.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offset_of(queue)
+    return json.dumps({topic: tree})
+
+
+def test_an_empty_topic_gives_no_rows(make_topic, read):
+    frame = read(topic=make_topic())
+
+    assert (frame.count(), frame.collect()) == (0, [])
+
+
+def test_empty_queues_beside_one_with_a_message(make_topic, read, write):
+    topic = make_topic()
+    write([("only",)], "body string", topic=topic)
+
+    assert [bytes(row.body) for row in read(topic=topic).collect()] == [b"only"]
+
+
+def test_offsets_in_json_bound_every_queue(filled, read, admin):
+    starting = offsets_json(admin, filled, lambda queue: 10 + queue.queue_id)
+    ending = offsets_json(admin, filled, lambda queue: 20 + queue.queue_id)
+
+    rows = read(topic=filled, startingOffsets=starting, endingOffsets=ending).collect()
+
+    assert sorted((row.brokerName, row.queueId, row.queueOffset, int(bytes(row.body))) for row in rows) == [
+        (broker, queue_id, offset, offset)
+        for broker in ("broker-a", "broker-b")
+        for queue_id in (0, 1)
+        for offset in range(10 + queue_id, 20 + queue_id)
+    ]
+
+
+def test_minus_two_and_minus_one_are_the_ends_of_a_queue(filled, read, admin):
+    options = {
+        "startingOffsets": offsets_json(admin, filled, lambda queue: -2 if queue.queue_id else 290),
+        "endingOffsets": offsets_json(admin, filled, lambda queue: 10 if queue.queue_id else -1),
+    }
+
+    rows = (
+        read(topic=filled, **options)
+        .groupBy("queueId")
+        .agg({"queueOffset": "min", "body": "count"})
+        .collect()
+    )
+
+    assert {row.queueId: (row["min(queueOffset)"], row["count(body)"]) for row in rows} == {
+        0: (290, 20),
+        1: (0, 20),
+    }
+
+
+def test_equal_start_and_end_read_nothing(filled, read, admin):
+    here = offsets_json(admin, filled, lambda queue: 100)
+
+    assert read(topic=filled, startingOffsets=here, endingOffsets=here).count() == 0
+
+
+def test_one_partition_per_queue_and_more_on_request(filled, read):
+    assert read(topic=filled).rdd.getNumPartitions() == 4
+    assert read(topic=filled, minPartitions=10).rdd.getNumPartitions() >= 8
+    assert read(topic=filled, maxRecordsPerPartition=100).rdd.getNumPartitions() == 12
+
+
+@pytest.mark.parametrize("options", [{"minPartitions": 10}, {"maxRecordsPerPartition": 70}], ids=str)
+def test_split_queues_give_the_same_rows(filled, read, options):
+    assert messages_of(read(topic=filled, **options).collect()) == messages_of(read(topic=filled).collect())
+
+
+def test_filters_count_right_also_on_one_frame(filled, read):
+    frame = read(topic=filled)
+
+    counts = [
+        frame.filter(text).count() for text in ("queueId = 1", "tags = 't0'", "queueOffset < 10", "true")
+    ]
+
+    assert counts == [600, 400, 40, 1200]
+    assert frame.filter("queueId = 0").union(frame.filter("queueId = 1")).count() == 1200
+
+
+def test_a_limit_ends_early_and_the_next_read_is_whole(filled, read):
+    frame = read(topic=filled)
+
+    assert len(frame.limit(5).collect()) == 5
+    assert len(frame.take(1)) == 1
+    assert frame.count() == 1200
+
+
+def test_batches_have_a_thousand_rows_whatever_a_pull_brings(make_topic, write, local_cluster):
+    topic = make_topic(queues=1)
+    write([(b"x" * 100,)] * 20_000, "body binary", topic=topic)
+    options = {"nameServer": local_cluster.name_server, "topic": topic}
+    reader = RocketMQBatchReader(read_options(parse_options(options)))
+
+    sizes = [[batch.num_rows for batch in reader.read(partition)] for partition in reader.partitions()]
+
+    assert sum(map(sum, sizes)) == 20_000
+    assert min(size for partition in sizes for size in partition[:-1]) >= 1000

@@ -1,0 +1,69 @@
+"""How a session comes to know the format: by itself, or by register beside a broken package."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spark_connector
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+import spark_connector
+
+spark = (
+    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+)
+
+def count():
+    options = {"nameServer": sys.argv[1], "topic": sys.argv[2]}
+    return spark.read.format("rocketmq").options(**options).load().count()
+
+try:
+    print("found:", count())
+except Exception as error:
+    print("not found:", "DATA_SOURCE_NOT_FOUND" in str(error))
+spark_connector.register(spark)
+spark_connector.register(spark)
+print("registered:", count())
+"""
+
+
+def test_the_format_is_known_with_nothing_registered(spark, make_topic, read):
+    assert read(topic=make_topic()).count() == 0
+
+
+def test_names_are_known_in_any_case_and_in_a_new_session(spark, local_cluster, make_topic):
+    options = {"NAMESERVER": local_cluster.name_server, "Topic": make_topic()}
+
+    assert spark.newSession().read.format("RocketMQ").options(**options).load().count() == 0
+
+
+def test_registering_by_hand_does_no_harm(spark, make_topic, read):
+    spark_connector.register(spark)
+
+    assert read(topic=make_topic()).count() == 0
+
+
+def test_register_works_beside_a_broken_neighbour(tmp_path, local_cluster, make_topic, write):
+    topic = make_topic()
+    write([("a",), ("b",)], "body string", topic=topic)
+    (tmp_path / "pyspark_zzz.py").write_text("raise ImportError('broken on purpose')")
+    path = f"{tmp_path}:{Path.cwd()}"
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, local_cluster.name_server, topic],
+        env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=240,
+    )
+
+    assert done.stdout.splitlines() == ["not found: True", "registered: 2"], done.stderr

@@ -1,0 +1,112 @@
+"""What is written through Spark is read back equal, from a real broker."""
+
+from collections import Counter
+
+import pytest
+
+from rmqtools import Admin, ClientConfig
+from spark_connector.schema import READ_SCHEMA
+from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+def test_hard_rows_come_back_equal(make_topic, write, read):
+    topic = make_topic()
+
+    write(HARD_ROWS, WRITE_SCHEMA, topic=topic)
+
+    assert messages_of(read(topic=topic).collect()) == Counter(message(*row) for row in HARD_ROWS)
+
+
+def test_rows_of_one_task_keep_their_order_in_a_queue(make_topic, write, read):
+    topic = make_topic(queues=1, broker_names=["broker-a"])
+    numbers = [f"{row:06d}" for row in range(20_000)]
+
+    write(
+        [(b"x" * 400, {"seq": number}) for number in numbers],
+        "body binary, properties map<string,string>",
+        topic=topic,
+    )
+
+    rows = read(topic=topic).selectExpr("queueOffset", "properties['seq'] seq").collect()
+    assert [row.seq for row in sorted(rows)] == numbers
+
+
+def test_every_stored_offset_is_read_exactly_once(make_topic, write, read, admin):
+    topic = make_topic()
+    write([(b"%d" % row,) for row in range(5000)], "body binary", topic=topic)
+
+    rows = read(topic=topic).select("brokerName", "queueId", "queueOffset").collect()
+
+    stored = {
+        (queue.broker_name, queue.queue_id, offset)
+        for queue in admin.fetch_subscribe_queues(topic)
+        for offset in range(admin.min_offset(queue), admin.max_offset(queue))
+    }
+    assert Counter(map(tuple, rows)) == Counter(stored)
+    assert len(rows) == 5000
+
+
+def test_the_schema_is_the_documented_one_and_the_values_fill_it(make_topic, write, read):
+    topic = make_topic(queues=1)
+    write([(b"body", "tag", "key", {"colour": "blue"})], WRITE_SCHEMA, topic=topic)
+
+    frame = read(topic=topic)
+    (row,) = frame.collect()
+
+    assert frame.schema == READ_SCHEMA
+    assert (row.topic, row.queueId, row.queueOffset) == (topic, 0, 0)
+    assert row.brokerName in ("broker-a", "broker-b")
+    assert row.properties["UNIQ_KEY"] == row.msgId
+    assert row.properties["colour"] == "blue"
+    assert row.bornHost.startswith("127.0.0.1:")
+    assert abs((row.storeTimestamp - row.bornTimestamp).total_seconds()) < 60
+    assert (row.reconsumeTimes, row.flag) == (0, 0)
+
+
+def test_a_string_body_and_a_topic_column(make_topic, write, read):
+    first, second = make_topic(), make_topic()
+
+    write([(first, "grüß"), (second, "鍵"), (first, "зов")], "topic string, body string")
+
+    assert sorted(bytes(row.body).decode() for row in read(topic=first).collect()) == ["grüß", "зов"]
+    assert [bytes(row.body).decode() for row in read(topic=second).collect()] == ["鍵"]
+
+
+def test_the_topic_option_wins_over_the_column(make_topic, write, read):
+    given, other = make_topic(), make_topic()
+
+    write([(other, "a")], "topic string, body string", topic=given)
+
+    assert (read(topic=given).count(), read(topic=other).count()) == (1, 0)
+
+
+def test_an_empty_frame_writes_nothing(make_topic, write, read):
+    topic = make_topic()
+
+    write([], "body binary", topic=topic)
+
+    assert read(topic=topic).count() == 0
+
+
+def test_a_namespace_keeps_topics_of_one_name_apart(make_topic, write, read, local_cluster):
+    topic = make_topic()
+    with Admin(ClientConfig(name_server=local_cluster.name_server, namespace="tenant")) as admin:
+        admin.create_topic(topic)
+    write([("own",)], "body string", topic=topic, namespace="tenant")
+    write([("common",)], "body string", topic=topic)
+
+    inside, outside = read(topic=topic, namespace="tenant").collect(), read(topic=topic).collect()
+
+    assert [(row.topic, bytes(row.body)) for row in inside] == [(topic, b"own")]
+    assert [(row.topic, bytes(row.body)) for row in outside] == [(topic, b"common")]
+
+
+def test_several_topics_are_read_together(make_topic, write, read):
+    first, second = make_topic(), make_topic()
+    write([(first, "a"), (second, "b"), (second, "c")], "topic string, body string")
+
+    rows = read(topics=f"{first},{second}").groupBy("topic").count().collect()
+
+    assert {row.topic: row["count"] for row in rows} == {first: 1, second: 2}

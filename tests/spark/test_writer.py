@@ -1,0 +1,83 @@
+"""What a write task reports, and what the driver logs of it."""
+
+import logging
+
+import pyarrow as pa
+import pytest
+
+from rmqtools.arrow import SendReport
+from spark_connector.options import parse_options
+from spark_connector.roles import write_options
+from spark_connector.visibility import wait_until_readable
+from spark_connector.writer import RocketMQBatchWriter, TaskReport
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+@pytest.fixture
+def make_writer(local_cluster):
+    def make(**options: str) -> RocketMQBatchWriter:
+        return RocketMQBatchWriter(
+            write_options(parse_options({"nameServer": local_cluster.name_server, **options}))
+        )
+
+    return make
+
+
+def bodies(*values: bytes) -> pa.RecordBatch:
+    return pa.record_batch({"body": pa.array(values, pa.binary())})
+
+
+def test_a_task_ends_when_all_its_rows_are_stored(make_topic, make_writer, admin):
+    topic = make_topic()
+
+    writer = make_writer(topic=topic)
+
+    report = writer.write(iter([bodies(b"a", b"b"), bodies(b"c")]))
+
+    assert report.rows.acked == 3
+    assert sum(report.rows.end_offsets.values()) == 3
+
+
+def test_after_commit_the_brokers_offsets_hold_every_row(make_topic, make_writer, admin):
+    topic = make_topic()
+    writer = make_writer(topic=topic)
+
+    writer.commit([writer.write(iter([bodies(*[b"x" * 100] * 10_000)]))])
+
+    assert sum(admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(topic)) == 10_000
+
+
+def test_a_queue_that_does_not_get_there_is_told_and_not_raised(make_topic, client_config, admin):
+    queue = admin.fetch_subscribe_queues(make_topic())[0]
+
+    assert wait_until_readable(client_config, {queue: 1}, timeout=0.2) == [queue]
+
+
+def test_commit_logs_what_all_tasks_did(make_writer, caplog):
+    reports = [TaskReport(SendReport(acked=3, retried=1)), TaskReport(SendReport(acked=4, unknown=2))]
+
+    with caplog.at_level(logging.INFO, "spark_connector.writer"):
+        make_writer(topic="T").commit(reports)
+
+    (line,) = caplog.messages
+    assert line.startswith("write_committed")
+    assert "tasks=2 acked=7 retried=1 not_replicated=0 unknown=2 failed=0" in line
+
+
+def test_abort_logs_what_stays_behind(make_writer, caplog):
+    with caplog.at_level(logging.INFO, "spark_connector.writer"):
+        make_writer(topic="T").abort([TaskReport(SendReport(acked=3)), None])
+
+    assert "write_aborted" in caplog.text
+    assert "acked=3" in caplog.text
+
+
+def test_a_task_that_fails_logs_how_far_it_came(make_topic, make_writer, caplog):
+    rows = [bodies(*[b"a"] * 2000), bodies(b"")]
+
+    with pytest.raises(ValueError, match="row 2000: body is empty"):
+        make_writer(topic=make_topic()).write(iter(rows))
+
+    assert "write_task_failed" in caplog.text
+    assert "acked=2000" in caplog.text

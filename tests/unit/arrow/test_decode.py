@@ -1,0 +1,286 @@
+"""The column by column decoder, against decoding the same messages one by one."""
+
+import struct
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rmqtools import MessageBlock, MessageExt
+from rmqtools.arrow import MESSAGE_SCHEMA, decode_block
+from rmqtools.errors import ProtocolError
+from rmqtools.protocol.messages import decode_message
+from tests.unit.arrow.stored_messages import (
+    BORN_V6,
+    COMPRESSED,
+    QUEUE,
+    STORE_V6,
+    V2,
+    Stored,
+    block_of,
+    properties_of,
+)
+
+PLAIN = Stored(properties=properties_of(KEYS="k1 k2", UNIQ_KEY="7F01", TAGS="t", colour="blue"))
+LARGEST_MS = (2**63 - 1) // 1000
+
+ODD_PROPERTIES = {
+    "value-with-separator": b"a\x01b\x01c\x02d\x01e\x02",
+    "no-last-separator": b"a\x01b\x02c\x01d",
+    "empty-value": b"a\x01\x02b\x01c\x02",
+    "empty-name": b"\x01v\x02b\x01c\x02",
+    "entry-without-separator": b"novalue\x02a\x01b\x02",
+    "as-many-of-both-but-not-in-turn": b"a\x01b\x01c\x02novalue\x02",
+    "only-separators": b"\x01\x02",
+    "only-the-second-separator": b"\x02",
+    "name-twice": b"a\x01b\x02c\x01d\x02a\x01e\x02",
+    "tags-twice": b"TAGS\x01b\x02TAGS\x01e\x02",
+    "invalid-utf8-value": b"a\x01\xff\xfe\x02",
+    "invalid-utf8-name": b"\xc3\x01v\x02",
+    "half-character-before-separator": b"a\x01\xe4\xb8\x02",
+}
+UNUSUAL = {
+    "no-properties": Stored(),
+    "unicode": Stored(properties=properties_of(KEYS="ключ 鍵", имя="😀")),
+    "empty-body": Stored(body=b""),
+    "empty-body-marked-compressed": Stored(body=b"", sys_flag=COMPRESSED),
+    "all-bytes": Stored(body=bytes(range(256))),
+    "zlib": Stored(body=b"ab" * 50, sys_flag=COMPRESSED),
+    "lz4": Stored(body=b"ab" * 50, sys_flag=COMPRESSED | 0x100),
+    "zstd": Stored(body=b"ab" * 50, sys_flag=COMPRESSED | 0x200),
+    "ipv6-born-host": Stored(sys_flag=BORN_V6),
+    "ipv6-store-host": Stored(sys_flag=STORE_V6),
+    "ipv6-both": Stored(sys_flag=BORN_V6 | STORE_V6, properties=properties_of(KEYS="k")),
+    "transaction-bits": Stored(sys_flag=8),
+    "second-magic": Stored(magic=V2),
+    "long-topic": Stored(magic=V2, topic=b"t" * 300),
+    "longest-v1-topic": Stored(topic=b"t" * 127),
+    "other-topic": Stored(topic=b"Ordres"),
+    "topic-that-is-not-utf8": Stored(topic=b"\xff\xfe"),
+    "negative-numbers": Stored(flag=-5, queue_offset=-1, reconsume_times=-2),
+    "largest-times": Stored(born_timestamp_ms=LARGEST_MS, store_timestamp_ms=-LARGEST_MS),
+    "impossible-times": Stored(born_timestamp_ms=LARGEST_MS + 1, store_timestamp_ms=-(2**63)),
+    "unique-key-among-others": Stored(properties=properties_of(UNIQ_KEY="A" * 32, a="b")),
+    **{name: Stored(properties=text) for name, text in ODD_PROPERTIES.items()},
+}
+
+
+def one_by_one(block: MessageBlock) -> pa.RecordBatch:
+    """The oracle: every message decoded alone, every value put into Arrow by Arrow."""
+    rows = [_row(decode_message(block.buffer, start)) for start in block.starts]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def _row(message: MessageExt) -> dict[str, object]:
+    return {
+        "topic": message.topic,
+        "brokerName": QUEUE.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "body": message.body,
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": list(message.properties.items()),
+        "msgId": message.msg_id,
+        "bornTimestamp": _microseconds(message.born_timestamp_ms),
+        "storeTimestamp": _microseconds(message.store_timestamp_ms),
+        "bornHost": message.born_host,
+        "reconsumeTimes": message.reconsume_times,
+        "sysFlag": message.sys_flag,
+        "flag": message.flag,
+    }
+
+
+def _microseconds(milliseconds: int) -> int | None:
+    return milliseconds * 1000 if abs(milliseconds) <= LARGEST_MS else None
+
+
+def check(block: MessageBlock) -> None:
+    decoded = decode_block(block)
+    decoded.validate(full=True)
+    assert decoded.schema.equals(MESSAGE_SCHEMA, check_metadata=True)
+    assert decoded.equals(one_by_one(block))
+
+
+def test_a_plain_message_gives_these_values():
+    (row,) = decode_block(block_of([PLAIN])).to_pylist()
+
+    assert row == {
+        "topic": "Orders",
+        "brokerName": "broker-a",
+        "queueId": 3,
+        "queueOffset": 7,
+        "body": b"body",
+        "tags": "t",
+        "keys": "k1 k2",
+        "properties": [("KEYS", "k1 k2"), ("UNIQ_KEY", "7F01"), ("TAGS", "t"), ("colour", "blue")],
+        "msgId": "7F01",
+        "bornTimestamp": datetime(2023, 11, 14, 22, 13, 20, 123000, UTC),
+        "storeTimestamp": datetime(2023, 11, 14, 22, 13, 20, 456000, UTC),
+        "bornHost": "10.0.0.1:40001",
+        "reconsumeTimes": 0,
+        "sysFlag": 0,
+        "flag": 0,
+    }
+
+
+@pytest.mark.parametrize("magic", [PLAIN.magic, V2], ids=["plain", "one-by-one"])
+@pytest.mark.parametrize(
+    ("stored", "read"),
+    [
+        pytest.param(b"tenant%Orders", "Orders", id="in-a-namespace"),
+        pytest.param(b"tenant%Ordres", "tenant%Ordres", id="another-topic-in-a-namespace"),
+        pytest.param(b"%RETRY%group", "%RETRY%group", id="retry-topic"),
+    ],
+)
+def test_a_topic_is_named_as_its_reader_names_it(magic, stored, read):
+    (row,) = decode_block(block_of([Stored(topic=stored, magic=magic)])).to_pylist()
+
+    assert row["topic"] == read
+
+
+def test_without_a_unique_key_the_message_id_is_the_offset_id():
+    (row,) = decode_block(block_of([Stored(store_port=10911, commit_log_offset=255)])).to_pylist()
+
+    assert row["msgId"] == "0A00006F00002A9F00000000000000FF"
+
+
+@pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)
+def test_an_unusual_message_among_plain_ones_equals_the_oracle(message):
+    check(block_of([PLAIN, message, PLAIN]))
+
+
+@pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)
+def test_an_unusual_message_alone_equals_the_oracle(message):
+    check(block_of([message]))
+
+
+def test_all_unusual_messages_together_equal_the_oracle_in_their_order():
+    check(block_of([*UNUSUAL.values(), PLAIN, *UNUSUAL.values()]))
+
+
+def test_more_than_48_property_names_and_one_repeated_equal_the_oracle():
+    many = properties_of(**{f"name{number}": "v" for number in range(60)})
+    repeated = Stored(properties=many + properties_of(name59="w"))
+
+    check(block_of([Stored(properties=many), repeated, PLAIN]))
+
+
+def test_a_text_is_not_made_valid_by_its_neighbour():
+    halves = [Stored(properties=b"a\x01b\x02\xe4\xb8"), Stored(properties=b"\xad\x01b\x02")]
+
+    check(block_of(halves))
+
+
+def test_bytes_before_and_between_the_starts_are_passed_over():
+    block = block_of([PLAIN, Stored(body=b"left out"), PLAIN], before=b"\x01\x02junk")
+
+    check(MessageBlock(QUEUE, block.buffer, [block.starts[0], block.starts[2]], 1000))
+
+
+def test_no_messages_give_an_empty_batch_of_the_schema():
+    batch = decode_block(MessageBlock(QUEUE, b"", [], 5))
+
+    assert batch.num_rows == 0
+    assert batch.schema.equals(MESSAGE_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("at", "damage"),
+    [
+        pytest.param(4, struct.pack(">I", 0x12345678), id="magic"),
+        pytest.param(52, struct.pack(">i", 65536), id="born-port"),
+        pytest.param(68, struct.pack(">i", -1), id="store-port"),
+        pytest.param(84, struct.pack(">i", 10_000), id="body-beyond-the-buffer"),
+        pytest.param(84, struct.pack(">i", 2**31 - 1), id="body-of-2-gib"),
+        pytest.param(92, b"\xff", id="topic-length-negative"),
+        pytest.param(92, b"\x7f", id="topic-beyond-the-buffer"),
+    ],
+)
+def test_bytes_that_are_no_message_raise(at, damage):
+    stored = bytearray(Stored().encode())
+    stored[at : at + len(damage)] = damage
+    whole = PLAIN.encode()
+
+    with pytest.raises(ProtocolError):
+        decode_block(MessageBlock(QUEUE, whole + bytes(stored), [0, len(whole)], 2))
+
+
+def test_a_topic_longer_than_the_first_form_can_say_raises():
+    with pytest.raises(ProtocolError):
+        decode_block(block_of([Stored(topic=b"t" * 128)]))
+
+
+def test_bytes_after_the_properties_are_not_properties():
+    padded = bytearray(PLAIN.encode() + b"more\x01text\x02")
+    padded[:4] = struct.pack(">i", len(padded))
+
+    check(MessageBlock(QUEUE, bytes(padded), [0], 1))
+
+
+@pytest.mark.parametrize("length", [1, 40, 87, 90, len(PLAIN.encode()) - 1])
+def test_a_message_that_is_cut_off_raises(length):
+    with pytest.raises(ProtocolError):
+        decode_block(MessageBlock(QUEUE, PLAIN.encode()[:length], [0], 1))
+
+
+PIECES = [
+    b"\x01",
+    b"\x02",
+    b"a\x01b\x02",
+    b"TAGS",
+    b"KEYS",
+    b"UNIQ_KEY",
+    b"x",
+    "é".encode(),
+    b"\xff",
+    b"\xe4\xb8",
+]
+property_texts = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
+sys_flags = st.sampled_from(
+    [0, 0, 0, 8, BORN_V6, STORE_V6, BORN_V6 | STORE_V6, COMPRESSED, COMPRESSED | 0x100]
+)
+milliseconds = st.integers(-(2**63), 2**63 - 1) | st.just(1_700_000_000_000)
+stored_messages = st.builds(
+    Stored,
+    body=st.binary(max_size=20),
+    properties=property_texts | st.just(PLAIN.properties),
+    topic=st.sampled_from([b"Orders", b"Orders", b"Ordres", b"T", b"\xff", "тема".encode()]),
+    magic=st.sampled_from([PLAIN.magic, PLAIN.magic, V2]),
+    sys_flag=sys_flags,
+    flag=st.integers(-(2**31), 2**31 - 1),
+    queue_offset=st.integers(0, 2**63 - 1),
+    commit_log_offset=st.integers(0, 2**63 - 1),
+    born_timestamp_ms=milliseconds,
+    store_timestamp_ms=milliseconds,
+    born_port=st.integers(0, 65535),
+    store_port=st.integers(0, 65535),
+    reconsume_times=st.integers(-(2**31), 2**31 - 1),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(stored_messages, min_size=1, max_size=12))
+def test_any_messages_equal_the_oracle(messages):
+    check(block_of(messages))
+
+
+@settings(max_examples=300, deadline=None)
+@given(stored_messages, st.integers(min_value=4), st.binary(min_size=1, max_size=4))
+def test_any_damage_gives_what_the_oracle_gives(message, at, damage):
+    stored = bytearray(message.encode())
+    at = 4 + at % (len(stored) - 4)
+    stored[at : at + len(damage)] = damage[: len(stored) - at]
+    whole = PLAIN.encode()
+    block = MessageBlock(QUEUE, whole + bytes(stored) + whole, [0, len(whole), len(whole) + len(stored)], 3)
+
+    assert outcome(decode_block, block) == outcome(one_by_one, block)
+
+
+def outcome(decode, block):
+    try:
+        return decode(block)
+    except ProtocolError:
+        return ProtocolError

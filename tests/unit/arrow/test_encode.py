@@ -1,0 +1,98 @@
+"""Record batches to messages."""
+
+import pyarrow as pa
+import pytest
+
+from rmqtools import Message
+from rmqtools.arrow import WRITE_COLUMNS, batch_to_messages
+from rmqtools.errors import MessageRejectedError
+
+PROPERTIES = pa.map_(pa.string(), pa.string())
+
+
+def batch(**columns):
+    return pa.record_batch(columns)
+
+
+def test_every_column_reaches_its_place():
+    whole = batch(
+        body=pa.array([b"a\x00b"]),
+        topic=pa.array(["Orders"]),
+        tags=pa.array(["new"]),
+        keys=pa.array(["k1 k2"]),
+        properties=pa.array([[("colour", "blue")]], PROPERTIES),
+    )
+
+    assert set(whole.schema.names) == set(WRITE_COLUMNS)
+    assert batch_to_messages(whole) == [Message("Orders", b"a\x00b", "new", "k1 k2", {"colour": "blue"})]
+
+
+def test_nulls_and_absent_columns_are_nothing():
+    nulls = batch(
+        body=pa.array([b"a"]),
+        tags=pa.array([None], pa.string()),
+        keys=pa.array([None], pa.string()),
+        properties=pa.array([None], PROPERTIES),
+    )
+    bare = batch(body=pa.array([b"a"]))
+
+    assert batch_to_messages(nulls, topic="T") == batch_to_messages(bare, topic="T") == [Message("T", b"a")]
+
+
+def test_a_string_body_is_sent_as_utf8():
+    (message,) = batch_to_messages(batch(body=pa.array(["grüß 鍵"])), topic="T")
+
+    assert message.body == "grüß 鍵".encode()
+
+
+def test_the_topic_given_wins_over_the_column():
+    both = batch(body=pa.array([b"a"]), topic=pa.array(["column"]))
+
+    assert [message.topic for message in batch_to_messages(both, topic="given")] == ["given"]
+
+
+def test_a_sliced_batch_gives_its_own_rows():
+    rows = batch(
+        body=pa.array([b"a", b"b", b"c"]), properties=pa.array([[("n", "1")], None, [("n", "3")]], PROPERTIES)
+    )
+
+    (message,) = batch_to_messages(rows.slice(2, 1), topic="T")
+
+    assert (message.body, message.properties) == (b"c", {"n": "3"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        pytest.param({"body": pa.array([b"a"]), "tag": pa.array(["t"])}, "column 'tag'", id="unknown-column"),
+        pytest.param(
+            {"body": pa.array([1])}, "column 'body' is int64: cast it to binary or string", id="type"
+        ),
+        pytest.param(
+            {"tags": pa.array(["t"]), "topic": pa.array(["T"])}, "column 'body'", id="no-body-column"
+        ),
+        pytest.param({"body": pa.array([b"a"])}, "needs a topic", id="no-topic-column"),
+        pytest.param(
+            {"body": pa.array([b"a", None]), "topic": pa.array(["T", "T"])},
+            "row 11: body is null",
+            id="null-body",
+        ),
+        pytest.param(
+            {"body": pa.array([b"a", b""]), "topic": pa.array(["T", None])},
+            "row 11: topic is null",
+            id="null-topic",
+        ),
+        pytest.param(
+            {
+                "body": pa.array([b"a"]),
+                "topic": pa.array(["T"]),
+                "properties": pa.array([[("colour", None)]], PROPERTIES),
+            },
+            "row 10: property 'colour' is null",
+            id="null-property",
+        ),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_by_name(columns, text):
+    with pytest.raises(MessageRejectedError, match=text):
+        batch_to_messages(pa.record_batch(columns), first_row=10)

@@ -1,0 +1,148 @@
+"""Starting with servers that are shell scripts: what goes wrong, and what is left then."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rmqtools.cluster import ClusterError, LocalCluster
+from rmqtools.cluster.file_lock import FileLock
+from rmqtools.cluster.processes import mark, stop_processes
+from rmqtools.cluster.state import ClusterState, ServerState
+from rmqtools.errors import ConfigError
+from tests.support.cluster_scene import JAVA_17, leftovers, write_program
+
+STAY = "while :; do sleep 0.05; done"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'programs'}:{os.environ['PATH']}")
+    yield tmp_path
+    stop_processes(tmp_path / "cluster", grace=0)
+
+
+def java(root: Path, script: str) -> None:
+    write_program(root / "programs", "java", JAVA_17 + script)
+
+
+def cluster(root: Path, **options: float) -> LocalCluster:
+    return LocalCluster(directory=root / "cluster", jars=[], start_timeout=options.get("timeout", 60))
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        pytest.param("echo no such option; exit 3", r"ended while starting \(exit code 3\)", id="ends"),
+        pytest.param("kill -9 $$", r"ended while starting \(exit code -9\)", id="is-killed"),
+        pytest.param(
+            f"""echo 'Exception in thread "main" java.lang.OutOfMemoryError'; {STAY}""",
+            r"failed while starting; .*OutOfMemoryError",
+            id="lives-on-without-its-main-thread",
+        ),
+    ],
+)
+def test_a_server_that_dies_is_named_with_its_logs_and_nothing_is_left(
+    root: Path, script: str, text: str
+) -> None:
+    java(root, script)
+
+    with pytest.raises(ClusterError, match=rf"(?s)namesrv at 127\.0\.0\.1:\d+ {text}") as caught:
+        cluster(root).start()
+
+    assert f"{root}/cluster/namesrv/output.log" in str(caught.value)
+    assert leftovers(root) == []
+    assert not (root / "cluster" / "state.json").exists()
+
+
+def test_a_server_that_never_answers_ends_the_start_in_time(root: Path) -> None:
+    java(root, STAY)
+
+    with pytest.raises(
+        ClusterError, match=r"not ready after 0\.3 s: name server .* does not listen .*server\.log"
+    ):
+        cluster(root, timeout=0.3).start()
+    assert leftovers(root) == []
+
+
+def test_a_directory_where_somebody_starts_a_cluster_is_refused(root: Path) -> None:
+    java(root, STAY)
+    lock = FileLock(root / "cluster" / "lock")
+    assert lock.acquire(wait=False)
+
+    with pytest.raises(
+        ClusterError, match=rf"{root}/cluster is in use: process {os.getpid()} starts or runs"
+    ):
+        cluster(root).start()
+    lock.release()
+
+
+def running(directory: Path) -> "subprocess.Popen[bytes]":
+    """Start something that passes for the name server of a detached cluster."""
+    process = subprocess.Popen(["sh", "-c", "sleep 1000; :", mark(directory)], start_new_session=True)
+    directory.mkdir()
+    server = ServerState("namesrv", "127.0.0.1:9876", process.pid, "")
+    ClusterState(owner=1, detached=True, servers=[server]).persist(directory)
+    return process
+
+
+def test_a_directory_whose_cluster_runs_is_refused_by_pid_and_left_alone(root: Path) -> None:
+    java(root, STAY)
+    process = running(root / "cluster")
+
+    with pytest.raises(
+        ClusterError, match=rf"in use: a cluster runs there \(pid {process.pid}, name server 127"
+    ):
+        cluster(root).start()
+
+    assert process.poll() is None
+    os.killpg(process.pid, 9)
+    process.wait()
+
+
+def test_the_state_of_dead_processes_is_cleared_away(root: Path) -> None:
+    java(root, "exit 3")
+    process = running(root / "cluster")
+    os.killpg(process.pid, 9)
+    process.wait()
+
+    with pytest.raises(ClusterError, match="exit code 3"):  # it went on to start servers
+        cluster(root).start()
+    assert not (root / "cluster" / "state.json").exists()
+
+
+def test_a_temporary_directory_is_removed_after_a_failed_start(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java(root, "exit 3")
+    monkeypatch.setattr("tempfile.tempdir", str(root))
+
+    with pytest.raises(ClusterError, match="exit code 3"):
+        LocalCluster(jars=[]).start()
+    assert [path.name for path in root.iterdir()] == ["programs"]
+
+
+@pytest.mark.parametrize("brokers", [0, 27, -1])
+def test_an_impossible_number_of_brokers_is_refused(brokers: int) -> None:
+    with pytest.raises(ConfigError, match=f"brokers={brokers}: .* 1 to 26"):
+        LocalCluster(brokers)
+
+
+@pytest.mark.parametrize("name", ["name_server", "broker_addrs", "directory", "servers"])
+def test_a_cluster_that_does_not_run_has_no_addresses(name: str) -> None:
+    with pytest.raises(ClusterError, match="not running: call start"):
+        getattr(LocalCluster(), name)
+
+
+def test_stopping_what_does_not_run_does_nothing() -> None:
+    LocalCluster().stop()
+
+
+def test_importing_the_package_starts_no_thread() -> None:
+    program = "import rmqtools.cluster, threading, sys; sys.exit(threading.active_count() - 1)"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

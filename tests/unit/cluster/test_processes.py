@@ -1,0 +1,92 @@
+"""Finding, stopping and watching over the processes of a directory."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rmqtools.cluster.processes import Watchdog, find_processes, mark, stop_processes
+from tests.support.cluster_scene import leftovers, wait_until
+
+Spawn = Callable[..., "subprocess.Popen[bytes]"]
+SLEEP = "import signal; signal.pause()"
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
+
+
+@pytest.fixture
+def spawn() -> Iterator[Spawn]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(directory: Path, program: str = SLEEP) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-c", program, mark(directory)]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_processes_are_found_by_their_directory_alone(tmp_path: Path, spawn: Spawn) -> None:
+    ours = [spawn(tmp_path).pid, spawn(tmp_path).pid]
+    spawn(tmp_path / "below")
+    spawn(tmp_path.with_name(tmp_path.name + "x"))
+
+    assert find_processes(tmp_path) == sorted(ours)
+
+
+def test_a_process_that_ended_is_not_found(tmp_path: Path, spawn: Spawn) -> None:
+    process = spawn(tmp_path)
+    process.kill()
+
+    wait_until(lambda: find_processes(tmp_path) == [])  # it is not reaped: a zombie does not count
+
+
+def test_stopping_asks_first(tmp_path: Path, spawn: Spawn) -> None:
+    process = spawn(tmp_path)
+
+    assert stop_processes(tmp_path, grace=30) == [process.pid]
+    assert process.wait() == -15
+
+
+def test_stopping_kills_who_does_not_listen(tmp_path: Path, spawn: Spawn) -> None:
+    process = spawn(tmp_path, DEAF)
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    assert stop_processes(tmp_path, grace=0.2) == [process.pid]
+    assert process.wait() == -9
+
+
+def test_stopping_nothing_is_no_error(tmp_path: Path) -> None:
+    assert stop_processes(tmp_path, grace=30) == []
+
+
+def test_a_released_watchdog_ends_and_leaves_everybody_alone(tmp_path: Path, spawn: Spawn) -> None:
+    process = spawn(tmp_path)
+
+    with Watchdog(tmp_path):
+        pass
+
+    assert leftovers(tmp_path) == [f"{sys.executable} -c {SLEEP} {mark(tmp_path)} "]
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("how", ["terminate", "kill"])
+def test_a_watchdog_kills_when_its_owner_is_gone(tmp_path: Path, spawn: Spawn, how: str) -> None:
+    owner_program = (
+        "import sys, signal; from pathlib import Path; from rmqtools.cluster.processes import Watchdog\n"
+        "dog = Watchdog(Path(sys.argv[1])); print('watching', flush=True); signal.pause()"
+    )
+    process = spawn(tmp_path)
+    owner = subprocess.Popen([sys.executable, "-c", owner_program, str(tmp_path)], stdout=subprocess.PIPE)
+    with owner:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        getattr(owner, how)()
+
+    assert process.wait(timeout=30) == -9
+    wait_until(lambda: not leftovers(tmp_path), seconds=10)

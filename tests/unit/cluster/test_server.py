@@ -1,0 +1,76 @@
+"""Conf files and command lines of servers."""
+
+from pathlib import Path
+
+import pytest
+
+from rmqtools.cluster.server import Server, broker, name_server, tail
+
+
+def make_broker(directory: Path, *, timer_wheel: bool = False, **settings: str) -> Server:
+    first = name_server(directory, 9876)
+    return broker(1, 10911, name_server=first, settings=settings, timer_wheel=timer_wheel)
+
+
+def conf(server: Server) -> dict[str, str]:
+    server.write_conf()
+    lines = (server.home / "conf" / "server.conf").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_brokers_are_named_by_letter_and_register_at_the_name_server(tmp_path: Path) -> None:
+    written = conf(make_broker(tmp_path))
+
+    assert written["brokerName"] == "broker-b"
+    assert written["namesrvAddr"] == "127.0.0.1:9876"
+
+
+def test_servers_listen_on_and_advertise_loopback_only(tmp_path: Path) -> None:
+    written = conf(make_broker(tmp_path))
+
+    assert {written[key] for key in ("bindAddress", "brokerIP1", "brokerIP2")} == {"127.0.0.1"}
+    assert conf(name_server(tmp_path, 1))["bindAddress"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("key", ["enablePropertyFilter", "recallMessageEnable", "traceTopicEnable"])
+def test_what_brokers_have_switched_off_is_on(tmp_path: Path, key: str) -> None:
+    assert conf(make_broker(tmp_path))[key] == "true"
+
+
+def test_given_settings_win(tmp_path: Path) -> None:
+    assert conf(make_broker(tmp_path, brokerRole="SYNC_MASTER"))["brokerRole"] == "SYNC_MASTER"
+
+
+def test_the_timer_wheel_brings_its_memory(tmp_path: Path) -> None:
+    with_wheel, without = make_broker(tmp_path, timer_wheel=True), make_broker(tmp_path)
+
+    assert conf(with_wheel)["timerWheelEnable"] == "true"
+    assert conf(without)["timerWheelEnable"] == "false"
+    assert "-XX:MaxDirectMemorySize=160m" in with_wheel.command("java")
+    assert "-XX:MaxDirectMemorySize=64m" in without.command("java")
+
+
+def test_a_directory_of_any_name_survives_javas_properties(tmp_path: Path) -> None:
+    written = conf(make_broker(tmp_path / "a b\\ü\U0001f600"))
+
+    assert written["storePathRootDir"].endswith("/a b\\u005c\\u00fc\\ud83d\\ude00/broker-b/store")
+
+
+def test_the_class_path_is_the_conf_directory_and_the_jars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", "elsewhere:9876")
+    server = make_broker(tmp_path)
+
+    variables = server.variables([Path("/jars/a.jar"), Path("/jars/b.jar")])
+
+    assert variables["CLASSPATH"] == f"{server.home}/conf:/jars/a.jar:/jars/b.jar"
+    assert "NAMESRV_ADDR" not in variables
+
+
+def test_a_tail_has_the_last_lines_without_java_frames(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("one\ntwo\njava.io.IOException: full\n\tat a.B.c(B.java:1)\n\t... 12 more\n")
+
+    assert tail(log, 2) == "two\njava.io.IOException: full"
+    assert tail(tmp_path / "none") == "(nothing written)"

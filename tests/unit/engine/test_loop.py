@@ -1,0 +1,101 @@
+import asyncio
+import os
+import threading
+
+import pytest
+
+from rmqtools.engine.loop import Bridge, LoopThread
+from rmqtools.errors import ClientStateError
+
+
+async def where() -> int:
+    return threading.get_ident()
+
+
+def test_one_loop_thread_serves_all_bridges_of_a_process():
+    assert Bridge().run(where()) == Bridge().run(where()) != threading.get_ident()
+
+
+def test_threads_that_start_it_at_the_same_time_get_the_same_loop():
+    seen: set[int] = set()
+    threads = [threading.Thread(target=lambda: seen.add(Bridge().run(where()))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(seen) == 1
+
+
+def test_an_error_of_the_coroutine_reaches_the_caller():
+    async def fail() -> None:
+        raise ValueError("seven")
+
+    with pytest.raises(ValueError, match="seven"):
+        Bridge().run(fail())
+
+
+def test_a_blocking_call_on_the_loop_thread_raises_instead_of_waiting_for_itself():
+    bridge = Bridge()
+
+    async def block() -> None:
+        bridge.run(where())
+
+    with pytest.raises(ClientStateError, match=r"use rmqtools\.aio"):
+        bridge.run(block())
+
+
+def test_iterate_crosses_once_per_item_and_closes_a_generator_left_early():
+    closed = threading.Event()
+
+    async def numbers():
+        try:
+            for number in range(5):
+                yield number
+        finally:
+            closed.set()
+
+    items = Bridge().iterate(numbers())
+    first = next(items)
+    items.close()
+
+    assert (first, closed.is_set()) == (0, True)
+    assert list(Bridge().iterate(numbers())) == [0, 1, 2, 3, 4]
+
+
+def in_child(work) -> str:
+    """What ``work`` returns in a forked child."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, work().encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    os.waitpid(pid, 0)
+    return text
+
+
+def test_a_bridge_of_the_parent_refuses_to_work_in_a_forked_child():
+    bridge = Bridge()
+    bridge.run(where())
+
+    def use_inherited() -> str:
+        try:
+            bridge.run(where())
+        except ClientStateError as error:
+            return str(error)
+        return "worked"
+
+    assert f"made in process {os.getpid()}" in in_child(use_inherited)
+
+
+def test_a_new_bridge_in_a_forked_child_has_a_loop_of_its_own():
+    Bridge().run(where())
+
+    def use_new() -> str:
+        Bridge().run(asyncio.sleep(0))
+        return f"{LoopThread.of_this_process() is LoopThread.of_this_process()}"
+
+    assert in_child(use_new) == "True"

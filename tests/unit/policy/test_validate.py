@@ -1,0 +1,50 @@
+import pytest
+
+from rmqtools.errors import MessageRejectedError
+from rmqtools.model.message import Message
+from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_message, check_name
+
+LIMIT = 4 * 1024 * 1024
+
+
+def message(**changes) -> Message:
+    return Message(**{"topic": "T", "body": b"x"} | changes)
+
+
+def test_a_message_with_everything_passes():
+    check_message(message(tags="t", keys=["a", "b"], properties={"ключ": "值"}, flag=7), LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        pytest.param({"topic": ""}, "topic '' is empty", id="no-topic"),
+        pytest.param({"topic": "a b"}, "illegal character", id="space-in-topic"),
+        pytest.param({"topic": "t" * 128}, "128 characters: at most 127", id="long-topic"),
+        pytest.param({"topic": None}, "topic None", id="none-topic"),
+        pytest.param({"body": b""}, "body is empty", id="empty-body"),
+        pytest.param({"body": None}, "body is NoneType: want bytes", id="none-body"),
+        pytest.param({"body": "text"}, "body is str: want bytes", id="text-body"),
+        pytest.param({"body": bytes(LIMIT + 1)}, "max_message_bytes=4194304", id="large-body"),
+        pytest.param({"tags": "a||b"}, "has one tag", id="two-tags"),
+        pytest.param({"tags": "a\x01"}, "tags 'a", id="separator-in-tags"),
+        pytest.param({"keys": "a\x02"}, "keys 'a", id="separator-in-keys"),
+        pytest.param({"properties": {"a\x01": "b"}}, "property name", id="separator-in-name"),
+        pytest.param({"properties": {"a": "b\x02"}}, "property 'a' 'b", id="separator-in-value"),
+        pytest.param({"properties": {"": "b"}}, "empty name", id="empty-name"),
+        pytest.param({"properties": {"a": ""}}, "property 'a' is empty", id="empty-value"),
+        pytest.param({"properties": {"a": 1}}, "property 'a' is int: want text", id="number-value"),
+        pytest.param({"properties": {"UNIQ_KEY": "1"}}, "'UNIQ_KEY' is reserved", id="reserved"),
+        pytest.param({"properties": {"a": "x" * 32768}}, "at most 32255", id="large-properties"),
+        pytest.param({"properties": {"a": "я" * 16200}}, "at most 32255", id="large-in-bytes-only"),
+        pytest.param({"properties": {"a": "\ud800"}}, "no Unicode", id="lone-surrogate"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_by_name(changes, text):
+    with pytest.raises(MessageRejectedError, match=text):
+        check_message(message(**changes), LIMIT)
+
+
+@pytest.mark.parametrize("name", ["%RETRY%group", "T-1_a|b", "t" * MAX_TOPIC_LENGTH])
+def test_names_brokers_take_pass(name):
+    check_name("topic", name, MAX_TOPIC_LENGTH)

@@ -1,0 +1,104 @@
+"""Offsets as text and as numbers."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqtools import MessageQueue
+from spark_connector.offsets import format_offsets, parse_offset_spec, parse_offsets, resolve_offsets
+
+A0, A1, B0 = (
+    MessageQueue("T", "broker-a", 0),
+    MessageQueue("T", "broker-a", 1),
+    MessageQueue("T", "broker-b", 0),
+)
+EARLIEST = {A0: 10, A1: 0, B0: 5}
+LATEST = {A0: 20, A1: 0, B0: 9}
+
+queues = st.builds(MessageQueue, st.text(min_size=1), st.text(min_size=1), st.integers(0, 2**31 - 1))
+
+
+@pytest.mark.parametrize("text", ["earliest", " Earliest ", "EARLIEST"])
+def test_words_are_read_in_any_case(text):
+    assert parse_offset_spec(text) == "earliest"
+
+
+def test_json_is_read_per_queue():
+    spec = parse_offset_spec('{"T":{"broker-a":{"0":12,"1":-2},"broker-b":{"0":-1}}}')
+
+    assert spec == {A0: 12, A1: -2, B0: -1}
+
+
+def test_offsets_are_written_sorted():
+    assert format_offsets({B0: 9, A1: 0, A0: 20}) == '{"T":{"broker-a":{"0":20,"1":0},"broker-b":{"0":9}}}'
+
+
+@given(st.dictionaries(queues, st.integers(-2, 2**63 - 1), min_size=1))
+def test_what_is_written_reads_back_equal(offsets):
+    assert parse_offsets(format_offsets(offsets)) == offsets
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("latests", "Expecting value at line 1 column 1", id="a-word-nobody-knows"),
+        pytest.param('{"T":{"a":{"0":1}', "at line 1 column 18", id="cut-off"),
+        pytest.param('{"T":\n{"a" {"0":1}}}', "at line 2 column 6", id="second-line"),
+        pytest.param("[1]", "the whole is [1]: want an object of topics", id="a-list"),
+        pytest.param("{}", "the whole is empty", id="empty"),
+        pytest.param('{"T":5}', "topic 'T' is 5: want an object of broker names", id="no-brokers"),
+        pytest.param('{"T":{"a":[]}}', "broker 'a' is []: want an object of queue ids", id="no-queues"),
+        pytest.param('{"T":{"a":{"x":1}}}', "queue id 'x'", id="queue-id-no-number"),
+        pytest.param('{"T":{"a":{"-1":1}}}', "queue id '-1'", id="queue-id-negative"),
+        pytest.param('{"T":{"a":{"01":1}}}', "queue id '01'", id="queue-id-with-leading-zero"),
+        pytest.param('{"T":{"a":{"0":"1"}}}', 'offset "1" of T/a/0', id="offset-text"),
+        pytest.param('{"T":{"a":{"0":1.0}}}', "offset 1.0 of T/a/0", id="offset-fraction"),
+        pytest.param('{"T":{"a":{"0":true}}}', "offset true of T/a/0", id="offset-boolean"),
+        pytest.param('{"T":{"a":{"0":-3}}}', "offset -3 of T/a/0", id="offset-too-small"),
+        pytest.param(
+            '{"T":{"a":{"0":9223372036854775808}}}', "offset 9223372036854775808", id="offset-too-large"
+        ),
+        pytest.param('{"T":{"a":{"0":1,"0":2}}}', "'0' is given twice", id="queue-twice"),
+        pytest.param('{"T":{"a":{"0":1}},"T":{"a":{"1":2}}}', "'T' is given twice", id="topic-twice"),
+    ],
+)
+def test_malformed_offsets_are_refused_with_the_place(text, says):
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011  # the text is compared below, special characters and all
+        parse_offset_spec(text)
+
+    assert says in str(refusal.value)
+
+
+def test_words_become_what_the_brokers_say():
+    assert resolve_offsets("earliest", EARLIEST, LATEST) == EARLIEST
+    assert resolve_offsets("latest", EARLIEST, LATEST) == LATEST
+
+
+def test_minus_two_and_minus_one_become_the_queues_own_bounds():
+    assert resolve_offsets({A0: -2, A1: 0, B0: -1}, EARLIEST, LATEST) == {A0: 10, A1: 0, B0: 9}
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        pytest.param({A0: 10, A1: 0}, "T/broker-b/0 is left out", id="queue-left-out"),
+        pytest.param(
+            {A0: 10, A1: 0, B0: 5, MessageQueue("T", "c", 0): 1}, "T/c/0 does not exist", id="no-such-queue"
+        ),
+        pytest.param(
+            {A0: 9, A1: 0, B0: 5},
+            "offset 9 of T/broker-a/0 is not stored: the queue holds 10 to 20",
+            id="expired",
+        ),
+        pytest.param({A0: 21, A1: 0, B0: 5}, "offset 21 of T/broker-a/0 is not stored", id="beyond-the-end"),
+    ],
+)
+def test_offsets_that_do_not_fit_the_queues_are_refused(spec, says):
+    with pytest.raises(ValueError, match=says):
+        resolve_offsets(spec, EARLIEST, LATEST)
+
+
+def test_the_form_is_that_of_the_documentation():
+    assert json.loads(format_offsets({A0: 1})) == {"T": {"broker-a": {"0": 1}}}

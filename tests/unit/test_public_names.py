@@ -1,0 +1,65 @@
+"""What users import. A name that disappears or appears here is a change they must be told of."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import rmqtools
+from rmqtools import aio, sync
+
+PUBLIC = {
+    "rmqtools": """
+        Admin BrokerData Client ClientConfig ClusterInfo Message MessageBlock MessageExt MessageQueue Outcome
+        Perm Producer ProducerConfig QueueData QueueRange RocketMQError SendAttempt SendResult SendStatus
+        TopicRouteData errors""",
+    "rmqtools.aio": "Admin Client Producer",
+    "rmqtools.sync": "Admin Client Producer",
+}
+
+ONLY_BLOCKING = {"send_async"}  # a coroutine is asynchronous anyway
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_pinned(module: str) -> None:
+    assert sorted(importlib.import_module(module).__all__) == PUBLIC[module].split()
+
+
+def test_every_error_is_in_the_tree_that_its_module_draws() -> None:
+    drawn = inspect.getdoc(rmqtools.errors) or ""
+    classes = [v for v in vars(rmqtools.errors).values() if inspect.isclass(v) and issubclass(v, Exception)]
+
+    assert [c.__name__ for c in classes if c.__name__ not in drawn] == []
+    assert all(issubclass(c, rmqtools.RocketMQError) for c in classes)
+
+
+def methods(owner: type) -> dict[str, list[tuple[str, object]]]:
+    public = inspect.getmembers(owner, lambda member: inspect.isfunction(member))
+    return {
+        name: [(p.name, p.default) for p in inspect.signature(function).parameters.values()]
+        for name, function in public
+        if not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize("name", PUBLIC["rmqtools.aio"].split())
+def test_both_faces_have_the_same_methods_with_the_same_parameters(name: str) -> None:
+    blocking, asynchronous = methods(getattr(sync, name)), methods(getattr(aio, name))
+
+    assert {method: blocking[method] for method in blocking.keys() - ONLY_BLOCKING} == asynchronous
+
+
+def test_importing_rmqtools_needs_neither_numpy_nor_pyarrow_nor_pyspark_and_starts_nothing() -> None:
+    program = """
+import sys, threading
+for name in ("numpy", "pyarrow", "pyspark"):
+    sys.modules[name] = None
+import rmqtools, rmqtools.aio, rmqtools.cluster, rmqtools.cli
+assert threading.active_count() == 1, threading.enumerate()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.stderr == ""
+    assert done.returncode == 0
