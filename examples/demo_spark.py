@@ -85,15 +85,13 @@ def task_by_sequence(frame: DataFrame) -> dict[int, int]:
 def write_topic(frame: DataFrame, name_server: str, topic: str) -> None:
     """Write through Spark. Returns when brokers have acknowledged every message.
 
-    ``maxInFlight=1`` keeps the order of a task's messages in every queue: of two requests on the way to one
-    queue the later may be stored first. ``sendTimeout`` (seconds) is generous: a send that is repeated for
+    ``sendTimeout`` (seconds) is generous: a send that is repeated for
     want of an answer may be stored twice, and on an overloaded machine answers are slow.
     """
     (
         frame.write.format("rocketmq")
         .option("nameServer", name_server)
         .option("topic", topic)
-        .option("rocketmq.maxInFlight", 1)
         .option("rocketmq.sendTimeout", 60)
         .mode("append")
         .save()

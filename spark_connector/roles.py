@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from rmqtools import ClientConfig, ProducerConfig
 from rmqtools.errors import ConfigError
 from spark_connector.offsets import OffsetSpec
 from spark_connector.options import GivenOptions, Where, option_values
 
-# Rows of a task keep their order in each queue: two batches on the wire for one queue may change places.
-_WRITE_DEFAULTS: Final = MappingProxyType({"maxinflight": "1"})
 _Config = TypeVar("_Config", bound=ClientConfig)
 
 
@@ -64,7 +61,7 @@ def write_options(given: GivenOptions) -> WriteOptions:
         ConfigError: required ones are missing, or are for reads.
     """
     _refuse(given, Where.READ, "writing")
-    producer = _client_config(ProducerConfig, given, defaults=_WRITE_DEFAULTS)
+    producer = _client_config(ProducerConfig, given)
     return WriteOptions(producer=producer, topic=option_values(given)["topic"])
 
 
@@ -74,14 +71,12 @@ def _refuse(given: GivenOptions, where: Where, doing: str) -> None:
             raise ConfigError(f"option {one.name!r} is for {where.value} only: leave it out when {doing}")
 
 
-def _client_config(
-    kind: type[_Config], given: GivenOptions, *, defaults: Mapping[str, str] = MappingProxyType({})
-) -> _Config:
+def _client_config(kind: type[_Config], given: GivenOptions) -> _Config:
     """Hand options to the client's own checks; its errors then name settings, ours the options."""
     settings = _settings(given)
     _check_name_server(settings)
     try:
-        return kind.from_mapping({**defaults, **settings})
+        return kind.from_mapping(settings)
     except ConfigError as error:
         names = ", ".join(one.name for one in given if one.option.setting is not None)
         raise ConfigError(f"among the options {names}: {error}") from None

@@ -2,21 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from rmqtools import Producer
+from rmqtools import Admin, Producer
 from rmqtools.arrow import SendReport, send_batches
-from rmqtools.errors import ConfigError
+from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.log import get_logger
+from spark_connector.clients import client_of
 from spark_connector.roles import WriteOptions
-from spark_connector.visibility import wait_until_readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 log = get_logger(__name__)
+
+_READABLE_TIMEOUT: Final = 30.0  # seconds; a broker further behind has troubles of its own
 
 
 @dataclass
@@ -48,10 +50,18 @@ class RocketMQBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspa
         return TaskReport(report)
 
     def commit(self, messages: Sequence[TaskReport | None]) -> None:
-        """Wait until what was written can be read, and log what all tasks did."""
+        """Wait until what was written can be read, and log what all tasks did.
+
+        A broker acknowledges a message a moment before its queue shows it, so without the wait a read that
+        starts after ``save()`` would end before the last rows.
+        """
         total = _total(messages)
-        if waited_for := wait_until_readable(self._options.producer, total.end_offsets):
-            log.warning("write_not_yet_readable", queues=[str(queue) for queue in waited_for])
+        try:
+            Admin(client_of(self._options.producer)).await_readable(
+                total.end_offsets, timeout=_READABLE_TIMEOUT
+            )
+        except RocketMQError as error:  # stored all the same
+            log.warning("write_not_yet_readable", reason=str(error))
         log.info("write_committed", tasks=len(messages), **total.counts())
 
     def abort(self, messages: Sequence[TaskReport | None]) -> None:

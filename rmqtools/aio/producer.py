@@ -125,8 +125,9 @@ class Producer:
     ) -> list[SendResult]:
         """Send messages in batches of up to ``max_batch_bytes``, several batches on the wire at once.
 
-        Messages of a batch go to one queue in the order given; batches go to queues in turn. At most
-        ``max_in_flight`` batches are encoded and on the wire at a time.
+        Batches go to queues in turn; within each queue messages keep the order given, but for batches that
+        had to be sent again. At most ``max_in_flight`` batches are encoded at a time, and one per queue is on
+        the wire.
 
         Args:
             messages: of any topics, delayed ones too.

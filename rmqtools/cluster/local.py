@@ -178,10 +178,7 @@ class LocalCluster:
         return (first, *brokers)
 
     def _start_all(self, java: str, jars: Sequence[Path]) -> None:
-        """Start the name server, then all brokers at once.
-
-        A broker that does not find the name server at its start asks again only 10 s later.
-        """
+        """Start the name server, then all brokers at once: each looks for it early in its start."""
         self._children = children = Children(self.directory)
         with ReadinessProbe(
             self.name_server,
@@ -192,7 +189,7 @@ class LocalCluster:
             self._start(self._servers[:1], java, jars)
             probe.await_name_server()
             self._start(self._servers[1:], java, jars)
-            probe.await_brokers([server.name for server in self._servers[1:]])
+            probe.await_brokers(self._servers[1:])
 
     def _start(self, servers: Sequence[Server], java: str, jars: Sequence[Path]) -> None:
         assert self._children is not None

@@ -89,15 +89,25 @@ class Sender:
             topic, default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS
         )
 
+    async def next_queue(self, topic: str) -> MessageQueue:
+        """The queue whose turn it is."""
+        queue = await self._target(topic, ANY_QUEUE, None, SendLoop(attempts_left=1), [])
+        assert queue is not None  # with no attempt made it raises instead
+        return queue
+
     async def place(
         self,
         outgoing: Outgoing,
         *,
         choice: QueueChoice = ANY_QUEUE,
         message: Message | None = None,
+        first: MessageQueue | None = None,
         timeout: float | None = None,
     ) -> list[SendResult]:
-        """Try until stored; one result per message of ``outgoing``. ``message`` is for the selector."""
+        """Try until stored; one result per message of ``outgoing``.
+
+        ``message`` is for the selector; ``first`` is where the first attempt goes, if that is settled.
+        """
         now = self._client.clock.monotonic
         deadline = now() + (self._config.send_timeout if timeout is None else timeout)
         loop = self._loop_for(choice)
@@ -105,7 +115,7 @@ class Sender:
         kept: list[SendResult] = []
         failure: RocketMQError | None = None
         while loop.attempts_left and (not attempts or now() < deadline):
-            target = await self._target(outgoing.topic, choice, message, loop, attempts)
+            target, first = first or await self._target(outgoing.topic, choice, message, loop, attempts), None
             if target is None:
                 break
             share = attempt_timeout(deadline - now(), loop.attempts_left)
@@ -125,9 +135,10 @@ class Sender:
 
     async def place_oneway(self, outgoing: Outgoing, *, choice: QueueChoice, message: Message) -> None:
         """Write it to one broker and ask for no answer."""
-        loop = SendLoop(attempts_left=1)
-        queue = await self._target(outgoing.topic, choice, message, loop, [])
-        assert queue is not None
+        if choice.is_free:
+            queue = await self.next_queue(outgoing.topic)
+        else:
+            queue = choice.of((await self.publish_info(outgoing.topic)).queues, message)
         broker_name = self._client.routes.broker_name(queue)
         addr = self._client.routes.master_addr(broker_name)
         command = outgoing.request_to(queue, broker_name, oneway=True)

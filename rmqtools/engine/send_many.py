@@ -29,11 +29,19 @@ class ManySender:
             await self._sender.publish_info(topic)
         results: Results = {}
         free = asyncio.Semaphore(self._config.max_in_flight)
+        busy: dict[MessageQueue, asyncio.Lock] = {}
         async with asyncio.TaskGroup() as group:
             for numbers in pack(messages, self._config.max_batch_bytes):
                 await free.acquire()
                 outgoing = self._encode([messages[number] for number in numbers])
-                task = group.create_task(self._place(outgoing, numbers, results, timeout))
+                try:
+                    queue = await self._sender.next_queue(outgoing.topic)
+                except RocketMQError as error:  # the last queue has left the route since the check above
+                    results.update(dict.fromkeys(numbers, SendError(str(error))))
+                    free.release()
+                    continue
+                turn = busy.setdefault(queue, asyncio.Lock())
+                task = group.create_task(self._place(outgoing, queue, turn, numbers, results, timeout))
                 task.add_done_callback(lambda _: free.release())
         return _all_or_error([results[number] for number in range(len(messages))])
 
@@ -60,16 +68,24 @@ class ManySender:
         )
 
     async def _place(
-        self, outgoing: Outgoing, numbers: Sequence[int], results: Results, timeout: float | None
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        turn: asyncio.Lock,
+        numbers: Sequence[int],
+        results: Results,
+        timeout: float | None,
     ) -> None:
-        """File what became of each message under its number."""
+        """Place a batch after those before it on its queue; file what became of each message.
+
+        One batch per queue is on the wire at a time: brokers store pipelined ones in any order.
+        """
         try:
-            placed = await self._sender.place(outgoing, timeout=timeout)
+            async with turn:
+                placed = await self._sender.place(outgoing, first=queue, timeout=timeout)
             results.update(zip(numbers, placed, strict=True))
         except SendError as error:
             results.update(dict.fromkeys(numbers, error))
-        except RocketMQError as error:  # the route vanished before the first attempt
-            results.update(dict.fromkeys(numbers, SendError(str(error))))
 
 
 def _all_or_error(results: Sequence[SendResult | SendError]) -> list[SendResult]:

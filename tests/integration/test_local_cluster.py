@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,20 @@ def test_all_brokers_answer_as_soon_as_the_block_is_entered() -> None:
     assert addresses == served
     assert leftovers(directory) == []
     assert not directory.exists()
+
+
+@pytest.mark.parametrize("_round", range(3))
+def test_a_broker_registers_at_once_and_not_at_its_second_try_after_10_seconds(_round: int) -> None:
+    with LocalCluster() as cluster:
+        log = cluster.servers[1].log.read_text()
+
+    waited = logged_at(log, "name server completed") - logged_at(log, "boot success")
+    assert waited < timedelta(seconds=9)
+
+
+def logged_at(log: str, text: str) -> datetime:
+    line = next(line for line in log.splitlines() if text in line)
+    return datetime.fromisoformat(line[:23])
 
 
 def test_broker_settings_and_the_timer_wheel_reach_the_broker() -> None:

@@ -241,3 +241,13 @@ def test_a_producer_inherited_by_fork_raises_and_a_new_one_in_the_child_works(
     assert "through a fork: make a new client in the child" in seen[0]
     assert (seen[1], child.exitcode) == ("SEND_OK", 0)
     assert producer.send(Message(topic, b"parent")).status.name == "SEND_OK"
+
+
+def test_send_many_keeps_the_order_given_within_each_queue(producer, client, admin, make_topic):
+    topic = make_topic(queues=1, broker_names=["broker-a"])
+
+    results = producer.send_many([Message(topic, b"%d" % n + bytes(2000)) for n in range(10_000)])
+
+    await_all(admin, results)
+    numbers = [int(message.body.rstrip(b"\0")) for message in read_all(client, admin, topic)]
+    assert numbers == list(range(10_000))

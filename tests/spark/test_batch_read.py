@@ -9,7 +9,6 @@ from rmqtools import Message, Producer, ProducerConfig
 from spark_connector.batch_reader import RocketMQBatchReader
 from spark_connector.options import parse_options
 from spark_connector.roles import read_options
-from spark_connector.visibility import wait_until_readable
 from tests.spark.data import messages_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -26,7 +25,7 @@ def filled(admin, local_cluster):
         for queue in queues:
             for number in range(300):
                 producer.send(Message(topic, b"%d" % number, tags=f"t{number % 3}"), queue=queue)
-    assert wait_until_readable(config, dict.fromkeys(queues, 300)) == []
+    admin.await_readable(dict.fromkeys(queues, 300))
     return topic
 
 

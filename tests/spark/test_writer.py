@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from rmqtools.arrow import SendReport
+from spark_connector import writer
 from spark_connector.options import parse_options
 from spark_connector.roles import write_options
-from spark_connector.visibility import wait_until_readable
 from spark_connector.writer import RocketMQBatchWriter, TaskReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -48,10 +48,16 @@ def test_after_commit_the_brokers_offsets_hold_every_row(make_topic, make_writer
     assert sum(admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(topic)) == 10_000
 
 
-def test_a_queue_that_does_not_get_there_is_told_and_not_raised(make_topic, client_config, admin):
+def test_a_queue_that_does_not_get_there_is_told_and_not_raised(
+    make_writer, make_topic, admin, monkeypatch, caplog
+):
     queue = admin.fetch_subscribe_queues(make_topic())[0]
+    monkeypatch.setattr(writer, "_READABLE_TIMEOUT", 0.2)
 
-    assert wait_until_readable(client_config, {queue: 1}, timeout=0.2) == [queue]
+    with caplog.at_level(logging.WARNING, "spark_connector.writer"):
+        make_writer(topic=queue.topic).commit([TaskReport(SendReport(acked=1, end_offsets={queue: 1}))])
+
+    assert f"{queue} shows offsets up to 0 after 0.2 s, not up to 1" in caplog.text
 
 
 def test_commit_logs_what_all_tasks_did(make_writer, caplog):

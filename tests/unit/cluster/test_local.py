@@ -63,7 +63,7 @@ def test_a_server_that_never_answers_ends_the_start_in_time(root: Path) -> None:
     java(root, STAY)
 
     with pytest.raises(
-        ClusterError, match=r"not ready after 0\.3 s: name server .* does not listen .*server\.log"
+        ClusterError, match=r"not ready after 0\.3 s: 127.0.0.1:.* does not listen .*server\.log"
     ):
         cluster(root, timeout=0.3).start()
     assert leftovers(root) == []

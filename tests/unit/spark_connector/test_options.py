@@ -94,13 +94,6 @@ def test_sends_have_options_in_sparks_units():
     assert (producer.send_timeout, producer.max_batch_bytes) == (1.5, 1000)
 
 
-def test_a_write_keeps_one_batch_on_the_wire_unless_told_otherwise():
-    more = NEEDED | {"rocketmq.maxInFlight": "4"}
-
-    assert write_options(parse_options(NEEDED)).producer.max_in_flight == 1
-    assert write_options(parse_options(more)).producer.max_in_flight == 4
-
-
 def test_the_environment_may_name_the_name_server(monkeypatch):
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.1:9876")
 
