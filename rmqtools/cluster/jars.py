@@ -120,8 +120,8 @@ def _take_over(jars: Iterable[LockedJar], work: Path, directory: Path, way: fetc
             (work / jar.file_name).replace(directory / jar.file_name)
         else:
             wrong.append(f"expected SHA-256 {jar.sha256}, got {found or 'no file'}, for {jar.file_name}")
+    way.forget()
     if wrong:
-        way.forget()
         raise ClusterError(
             f"broken download: {wrong[0]} ({len(wrong)} wrong in all, removed), "
             f"brought by {way.name}: {way.remedy}"

@@ -12,6 +12,7 @@ from rmqtools.config import ClientConfig, parse_address
 from rmqtools.engine.name_server import NameServerClient
 from rmqtools.engine.remoting import Remoting
 from rmqtools.engine.routes import Routes
+from rmqtools.engine.transport import Connection
 from rmqtools.errors import ClientStateError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.names import with_namespace
@@ -85,14 +86,21 @@ class ClientCore:
         """Tell every known master which groups this client belongs to."""
         if not self.groups.producers:
             return
+        for broker_name, addr in self.routes.masters().items():
+            await self.send_heartbeat(broker_name, addr)
+
+    async def send_heartbeat(self, broker_name: str, addr: str) -> Connection | None:
+        """Tell one broker; the connection on which it now knows this client, None if it did not answer."""
         command = request(
             HeartbeatRequestHeader(), format_heartbeat(self.client_id, sorted(self.groups.producers))
         )
-        for broker_name, addr in self.routes.masters().items():
-            try:
-                await self.remoting.invoke_ok(addr, command)
-            except RocketMQError as error:
-                log.warning("heartbeat_failed", broker=broker_name, addr=addr, reason=str(error))
+        try:
+            connection = await self.remoting.connect(addr)
+            await self.remoting.invoke_ok(addr, command)
+        except RocketMQError as error:
+            log.warning("heartbeat_failed", broker=broker_name, addr=addr, reason=str(error))
+            return None
+        return connection
 
     async def unregister_producer(self, group: str) -> None:
         """Tell the brokers that a producer group has lost this client."""

@@ -129,11 +129,13 @@ def test_a_program_that_fails_is_quoted_with_its_log(root: Path) -> None:
     assert "Scanning" in (root / "cache" / "jars" / "other" / "fetch.log").read_text()
 
 
-def test_ivy_is_asked_where_maven_is_missing(root: Path) -> None:
+def test_ivy_is_asked_where_maven_is_missing_and_its_own_copies_go(root: Path) -> None:
     (root / "programs" / "mvn").unlink()
     write_program(root / "programs", "java", IVY)
+    (root / "cache" / "ivy" / "cache").mkdir(parents=True)
 
     assert [path.read_bytes() for path in ensure_jars(JARS)] == [b"one", b"two"]
+    assert [path.name for path in (root / "cache").iterdir()] == ["jars"]
 
 
 def test_without_both_the_error_names_both(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,139 @@
+"""Requests sent as messages, and the replies that brokers hand back.
+
+The requester puts its client id and a correlation id on the message. Whoever consumes it sends a reply, which
+a broker pushes to the client of that id; the correlation id tells which request it answers.
+Source of the rules: DefaultMQProducerImpl.request, ClientRemotingProcessor.receiveReplyMessage (Java client).
+Ours: brokers of the topic's cluster that hold none of its queues know the client too, since a reply may go
+through any of them.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+from rmqtools.engine.announce import Announcer
+from rmqtools.engine.client import ClientCore
+from rmqtools.errors import ProtocolError, RemotingTimeoutError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.message_const import (
+    PROPERTY_CORRELATION_ID,
+    PROPERTY_MESSAGE_REPLY_TO_CLIENT,
+    PROPERTY_MESSAGE_TTL,
+    PROPERTY_REPLY_MESSAGE_ARRIVE_TIME,
+)
+from rmqtools.model.names import without_this_namespace
+from rmqtools.model.sys_flag import COMPRESSED_FLAG, clear_compressed_flag
+from rmqtools.policy.reply import reply_topic
+from rmqtools.protocol.command import RemotingCommand, response
+from rmqtools.protocol.compression import CompressionType, decompress
+from rmqtools.protocol.headers import ReplyMessageRequestHeader, decode_header
+from rmqtools.protocol.properties import parse_properties
+
+log = get_logger(__name__)
+
+Place = Callable[[Mapping[str, str], float], Awaitable[object]]
+
+_ANNOUNCE_SHARE = 0.25  # of a request's time may pass until its brokers know who asks
+
+
+class RequestReply:
+    """The requests of one producer that wait for their replies."""
+
+    def __init__(self, client: ClientCore) -> None:
+        self._client = client
+        self._announcer = Announcer(client)
+        self._waiting: dict[str, asyncio.Future[MessageExt]] = {}
+        self._looked_up: set[str] = set()
+        client.remoting.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._on_reply)
+
+    async def request(self, message: Message, place: Place, timeout: float) -> MessageExt:
+        """Send ``message`` by ``place(system_properties, timeout)`` and wait for its reply.
+
+        A reply counts even if the send itself was never acknowledged.
+        """
+        now = self._client.clock.monotonic
+        deadline = now() + timeout
+        correlation_id = str(uuid.uuid4())
+        await self._make_known(message.topic, timeout * _ANNOUNCE_SHARE)
+        properties = {
+            PROPERTY_CORRELATION_ID: correlation_id,
+            PROPERTY_MESSAGE_REPLY_TO_CLIENT: self._client.client_id,
+            PROPERTY_MESSAGE_TTL: str(round(timeout * 1000)),
+        }
+        reply = self._waiting[correlation_id] = asyncio.get_running_loop().create_future()
+        placing = asyncio.ensure_future(place(properties, deadline - now()))
+        try:
+            await asyncio.wait({reply, placing}, timeout=deadline - now(), return_when="FIRST_COMPLETED")
+            if not reply.done() and placing.done():
+                placing.result()
+                await asyncio.wait({reply}, timeout=max(0.0, deadline - now()))
+            if not reply.done():
+                raise RemotingTimeoutError(
+                    f"no reply to request {correlation_id} to topic {message.topic!r} within {timeout:.3f} s"
+                )
+            return reply.result()
+        finally:
+            del self._waiting[correlation_id]
+            placing.cancel()
+            await asyncio.gather(placing, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Drop the heartbeats under way."""
+        await self._announcer.close()
+
+    async def _make_known(self, topic: str, timeout: float) -> None:
+        """Find the brokers that may hand over the reply, and tell them who this is."""
+        route = self._client.routes.tables.routes[topic]
+        for cluster in {broker.cluster for broker in route.broker_datas} - self._looked_up:
+            self._looked_up.add(cluster)
+            try:
+                await self._client.routes.refresh(reply_topic(cluster))
+            except RocketMQError as error:
+                log.info("reply_route_unknown", cluster=cluster, reason=str(error))
+        await self._announcer.announce(timeout)
+
+    async def _on_reply(self, command: RemotingCommand, addr: str) -> RemotingCommand:
+        header = decode_header(ReplyMessageRequestHeader, command.ext_fields)
+        message = self._decode(header, command.body)
+        correlation_id = message.properties.get(PROPERTY_CORRELATION_ID, "")
+        reply = self._waiting.get(correlation_id)
+        if reply is None or reply.done():
+            log.warning("reply_not_awaited", correlation_id=correlation_id, born_host=message.born_host)
+        else:
+            reply.set_result(message)
+        return response(ResponseCode.SUCCESS, command.opaque)
+
+    def _decode(self, header: ReplyMessageRequestHeader, body: bytes) -> MessageExt:
+        properties = parse_properties(header.properties)
+        properties[PROPERTY_REPLY_MESSAGE_ARRIVE_TIME] = str(self._client.clock.now_ms())
+        message = MessageExt(
+            topic=without_this_namespace(header.topic, self._client.config.namespace),
+            queue_id=header.queue_id,
+            queue_offset=0,
+            commit_log_offset=0,
+            body=body,
+            properties=properties,
+            flag=header.flag,
+            sys_flag=header.sys_flag,
+            born_timestamp_ms=header.born_timestamp,
+            born_host=header.born_host,
+            store_timestamp_ms=header.store_timestamp,
+            store_host=header.store_host,
+            reconsume_times=header.reconsume_times or 0,
+        )
+        return _decompressed(message)
+
+
+def _decompressed(message: MessageExt) -> MessageExt:
+    """The message with its body as it was sent; one that cannot be read stays as it is, as in Java."""
+    if not message.sys_flag & COMPRESSED_FLAG:
+        return message
+    try:
+        body = decompress(CompressionType.of_sys_flag(message.sys_flag), message.body)
+    except ProtocolError as error:
+        log.warning("reply_not_decompressed", reason=str(error))
+        return message
+    return replace(message, body=body, sys_flag=clear_compressed_flag(message.sys_flag))
