@@ -24,7 +24,7 @@ demo: $(STAMP) jre ## start a local RocketMQ, write and read a data set through 
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP) jdk ## all tests but the long ones; those on Docker and Spark included
-	@$(BIN)/python -m pytest -m "not slow"
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow"
 
 test-long: $(STAMP) jdk ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow

@@ -15,9 +15,11 @@ from rmqtools.errors import RocketMQError
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue, QueueRange
+from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
 from rmqtools.model.route import BrokerData, ClusterInfo, Perm, QueueData, TopicRouteData
-from rmqtools.sync import Admin, Client, Producer
+from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
+from rmqtools.sync import Admin, Client, Producer, TransactionListener, TransactionProducer, create_reply
 
 __all__ = [
     "Admin",
@@ -25,6 +27,8 @@ __all__ = [
     "Client",
     "ClientConfig",
     "ClusterInfo",
+    "HalfMessage",
+    "LocalTransactionState",
     "Message",
     "MessageBlock",
     "MessageExt",
@@ -35,11 +39,16 @@ __all__ = [
     "ProducerConfig",
     "QueueData",
     "QueueRange",
+    "ReplyMessage",
     "RocketMQError",
     "SendAttempt",
     "SendResult",
     "SendStatus",
     "TopicRouteData",
+    "TransactionListener",
+    "TransactionProducer",
+    "TransactionSendResult",
+    "create_reply",
     "errors",
 ]
 __version__ = "0.1.0"

@@ -105,10 +105,13 @@ class ProducerConfig(ClientConfig):
     compression: str = "zlib"  # zlib, lz4, zstd or none; upstream compressType
     max_batch_bytes: int = 256 * 1024  # one wire batch of send_many
     max_in_flight: int = 16  # requests of send_many on the wire at once
+    check_thread_pool_max_size: int = 1  # transaction checks at once; upstream checkThreadPoolMaxSize
+    check_request_hold_max: int = 2000  # the same, waiting ones too; upstream checkRequestHoldMax
 
     def __post_init__(self) -> None:
         super(ProducerConfig, self).__post_init__()
         _require_positive(self, "send_timeout", "max_message_bytes", "max_batch_bytes", "max_in_flight")
+        _require_positive(self, "check_thread_pool_max_size", "check_request_hold_max")
         if self.retry_times_when_send_failed < 0:
             raise ConfigError(
                 f"retry_times_when_send_failed={self.retry_times_when_send_failed}: want 0 or more"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from rmqtools import Admin, Client, ClientConfig, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
@@ -17,6 +18,10 @@ from tests.support.clock import ManualClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+settings.register_profile("quick", max_examples=30, deadline=None)
+settings.register_profile("thorough", max_examples=300, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 pytest_plugins = ["tests.support.docker_fixtures"]
 

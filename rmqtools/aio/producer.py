@@ -7,7 +7,7 @@ from typing import Any, Self
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer import ProducerCore
 from rmqtools.engine.send import QueueChoice
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
@@ -142,6 +142,33 @@ class Producer:
             SendManyError: some could not be placed; ``results`` tells for every message what became of it.
         """
         return await self._core.send_many(messages, timeout=timeout)
+
+    async def request(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+        timeout: float | None = None,
+    ) -> MessageExt:
+        """Send a message and wait for the reply of whoever consumes it (see ``create_reply``).
+
+        Args:
+            message: the request.
+            queue, selector, arg: as :meth:`send`.
+            timeout: seconds until the reply must be here; None: ``send_timeout``.
+
+        Returns:
+            The reply. Its offsets are 0: it was handed over, not read from a queue.
+
+        Raises:
+            RemotingTimeoutError: no reply in time; it may still be consumed. Names the correlation id.
+            As :meth:`send`, while no reply has come.
+
+        Source of the rule: DefaultMQProducer.request (Java client).
+        """
+        return await self._core.request(message, choice=QueueChoice(queue, selector, arg), timeout=timeout)
 
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Take back a message that still waits for its delivery time (brokers 5.x, recallMessageEnable=true).

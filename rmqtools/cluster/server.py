@@ -43,6 +43,9 @@ _BROKER_SETTINGS: Mapping[str, str] = {
     "transactionMetricFlushInterval": "500",  # a broker spins one core for this long (10 s) after its start
     "registerNameServerPeriod": "10000",
     "brokerNotActiveTimeoutMillis": "10000",
+    # each thread that stores keeps 4 MB of direct memory, of which a broker has 64 MB here
+    "endTransactionThreadPoolNums": "2",
+    "processReplyMessageThreadPoolNums": "2",
     "diskMaxUsedSpaceRatio": "95",  # no write refused because the disk is 90 % full
     # small files: the sizes are per file, more files are made as needed
     "mappedFileSizeCommitLog": str(64 * 1024 * 1024),

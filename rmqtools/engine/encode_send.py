@@ -18,6 +18,7 @@ from rmqtools.model.message_const import (
 )
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.protocol.command import RemotingCommand, request
@@ -87,9 +88,12 @@ class Encoder:
     ) -> Outgoing:
         """Encode one message; a body of ``compress_over_bytes`` or more is compressed.
 
-        ``system_properties`` are those only RocketMQ itself may set (transactions, request-reply).
+        ``system_properties`` are those only RocketMQ itself may set (transactions, requests). A reply brings
+        its own, and its own code.
         """
         now = self._now_ms()
+        if isinstance(message, ReplyMessage):
+            system_properties, code = message.system_properties, RequestCode.SEND_REPLY_MESSAGE_V2
         msg_id, properties_text = self._properties(message, now, system_properties)
         body, compressed = self._compressed(bytes(message.body))
         return Outgoing(

@@ -10,12 +10,14 @@ from rmqtools.config import ProducerConfig
 from rmqtools.engine.client import ClientCore, local_address
 from rmqtools.engine.encode_send import Encoder
 from rmqtools.engine.fault_detector import detect_forever
+from rmqtools.engine.request_reply import RequestReply
 from rmqtools.engine.send import QueueChoice, Sender
 from rmqtools.engine.send_many import ManySender
 from rmqtools.errors import MessageRejectedError
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import SelectMessageQueueByHash
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_batch, check_message, check_name
@@ -37,6 +39,7 @@ class ProducerCore:
         self.encoder = Encoder(config, ids.next, clock.now_ms)
         self.sender = Sender(self.client, config)
         self._many = ManySender(self.sender, self.encoder, config)
+        self._requests = RequestReply(self.client)
         self._order_locks: dict[MessageQueue, asyncio.Lock] = {}
 
     async def start(self) -> None:
@@ -48,6 +51,7 @@ class ProducerCore:
 
     async def close(self) -> None:
         """See :meth:`rmqtools.aio.Producer.close`."""
+        await self._requests.close()
         if self.client.is_open:
             await self.client.unregister_producer(self.group)
         await self.client.close()
@@ -78,13 +82,28 @@ class ProducerCore:
     ) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_batch`."""
         self._check(*messages)
+        _refuse_replies(messages)
         check_batch(messages)
         return await self._many.send_batch(messages, queue, timeout)
 
     async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         self._check(*messages)
+        _refuse_replies(messages)
         return await self._many.send_many(messages, timeout)
+
+    async def request(self, message: Message, *, choice: QueueChoice, timeout: float | None) -> MessageExt:
+        """See :meth:`rmqtools.aio.Producer.request`."""
+        self._check(message)
+        _refuse_replies([message])
+        await self.sender.publish_info(message.topic)
+
+        async def place(properties: Mapping[str, str], seconds: float) -> None:
+            outgoing = self.encoder.encode(message, system_properties=properties)
+            await self.sender.place(outgoing, choice=choice, message=message, timeout=seconds)
+
+        limit = self.config.send_timeout if timeout is None else timeout
+        return await self._requests.request(message, place, limit)
 
     async def recall(self, topic: str, recall_handle: str) -> str:
         """See :meth:`rmqtools.aio.Producer.recall`."""
@@ -108,3 +127,9 @@ class ProducerCore:
         self.client.check_started()
         for message in messages:
             check_message(message, self.config.max_message_bytes)
+
+
+def _refuse_replies(messages: Sequence[Message]) -> None:
+    """A reply travels alone, as an answer: batches and requests have no room for its properties."""
+    if any(isinstance(message, ReplyMessage) for message in messages):
+        raise MessageRejectedError("a reply goes out by send or send_oneway only")

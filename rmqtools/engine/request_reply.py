@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from rmqtools.engine.announce import Announcer
 from rmqtools.engine.client import ClientCore
-from rmqtools.errors import ProtocolError, RemotingTimeoutError, RocketMQError
+from rmqtools.errors import RemotingTimeoutError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.message import Message, MessageExt
@@ -63,10 +63,11 @@ class RequestReply:
             PROPERTY_MESSAGE_REPLY_TO_CLIENT: self._client.client_id,
             PROPERTY_MESSAGE_TTL: str(round(timeout * 1000)),
         }
-        reply = self._waiting[correlation_id] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[MessageExt] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = reply
         placing = asyncio.ensure_future(place(properties, deadline - now()))
         try:
-            await asyncio.wait({reply, placing}, timeout=deadline - now(), return_when="FIRST_COMPLETED")
+            await asyncio.wait((reply, placing), timeout=deadline - now(), return_when="FIRST_COMPLETED")
             if not reply.done() and placing.done():
                 placing.result()
                 await asyncio.wait({reply}, timeout=max(0.0, deadline - now()))
@@ -128,12 +129,8 @@ class RequestReply:
 
 
 def _decompressed(message: MessageExt) -> MessageExt:
-    """The message with its body as it was sent; one that cannot be read stays as it is, as in Java."""
+    """The message with its body as it was sent. An error becomes the answer to whoever sent the reply."""
     if not message.sys_flag & COMPRESSED_FLAG:
         return message
-    try:
-        body = decompress(CompressionType.of_sys_flag(message.sys_flag), message.body)
-    except ProtocolError as error:
-        log.warning("reply_not_decompressed", reason=str(error))
-        return message
+    body = decompress(CompressionType.of_sys_flag(message.sys_flag), message.body)
     return replace(message, body=body, sys_flag=clear_compressed_flag(message.sys_flag))

@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
                 raise self._decoder.error
         except ProtocolError as error:
             self._failure = ProtocolError(f"{self.addr}: {error}")
-            log.warning("connection_dropped", addr=self.addr, reason=str(error))
+            log.info("connection_dropped", addr=self.addr, reason=str(error))
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth
-from rmqtools.policy.select import QueueIndex, select_filtered, select_next
+from rmqtools.policy.select import QueueIndex, select_avoiding, select_filtered, select_next
 
 ISOLATION_LATENCY_MS = 10_000  # what an attempt without an answer counts as
 DETECT_INTERVAL_MS = 2_000  # upstream detectInterval
@@ -117,6 +117,8 @@ def select_tolerant(
     now_ms: int,
 ) -> MessageQueue:
     """The next queue in turn: available and not on the broker that failed last, else reachable, else any."""
+    if not tolerance.enabled:
+        return select_avoiding(queues, index, last_broker_name)
 
     def elsewhere(queue: MessageQueue) -> bool:
         return queue.broker_name != last_broker_name
@@ -127,9 +129,11 @@ def select_tolerant(
     def reachable(queue: MessageQueue) -> bool:
         return tolerance.is_reachable(queue.broker_name)
 
-    choices = [[available, elsewhere], [reachable, elsewhere]] if tolerance.enabled else [[elsewhere]]
-    found = (select_filtered(queues, index, filters) for filters in choices)
-    return next((queue for queue in found if queue is not None), None) or select_next(queues, index)
+    return (
+        select_filtered(queues, index, [available, elsewhere])
+        or select_filtered(queues, index, [reachable, elsewhere])
+        or select_next(queues, index)
+    )
 
 
 def fault_of(error: RocketMQError | None, *, detector_runs: bool) -> tuple[bool, bool]:

@@ -13,7 +13,7 @@ from rmqtools.model.message_const import RESERVED_PROPERTIES
 from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
 
 MAX_TOPIC_LENGTH = 127
-MAX_GROUP_LENGTH = 255
+MAX_GROUP_LENGTH = 120  # retry topics are made of it; upstream GROUP_MAX_LENGTH
 MAX_DELAY_LEVEL = 18  # of a broker's default messageDelayLevel
 MAX_USER_PROPERTIES_BYTES = 32767 - 512  # what is left beside RocketMQ's own, written by client and broker
 _LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -42,6 +42,8 @@ def check_message(message: Message, max_message_bytes: int) -> None:
     Raises:
         MessageRejectedError: names the part, its value and the limit.
     """
+    if not isinstance(message, Message):
+        raise MessageRejectedError(f"{message!r} is {type(message).__name__}: want a Message")
     check_name("topic", message.topic, MAX_TOPIC_LENGTH)
     if message.topic in FORBIDDEN_SEND_TOPICS:
         raise MessageRejectedError(f"topic {message.topic!r} is RocketMQ's own: sending to it is forbidden")
@@ -54,6 +56,8 @@ def check_message(message: Message, max_message_bytes: int) -> None:
             )
     if message.keys_text is not None:
         _check_text("keys", message.keys_text)
+    if message.sharding_key is not None:
+        _check_text("sharding_key", message.sharding_key)
     for name, value in message.properties.items():
         _check_property(name, value)
     _check_properties_length(message)
@@ -132,15 +136,16 @@ def _check_delay(message: Message) -> None:
 
 def _check_properties_length(message: Message) -> None:
     """All properties share one signed 16-bit length in the stored message."""
-    texts = [message.tags or "", message.keys_text or "", *message.properties, *message.properties.values()]
+    own = (message.tags or "", message.keys_text or "", message.sharding_key or "")
+    texts = [*own, *message.properties, *message.properties.values()]
     try:
         total = sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
     except UnicodeEncodeError as error:
         raise MessageRejectedError(
-            f"tags, keys or properties hold text that is no Unicode: {error}"
+            f"tags, keys, sharding_key or properties hold text that is no Unicode: {error}"
         ) from error
     if total + 2 * len(message.properties) > MAX_USER_PROPERTIES_BYTES:
         raise MessageRejectedError(
-            f"tags, keys and properties have {total} bytes together: "
+            f"tags, keys, sharding_key and properties have {total} bytes together: "
             f"at most {MAX_USER_PROPERTIES_BYTES} are allowed"
         )

@@ -2,7 +2,8 @@
 
     Signature = base64(HMAC-SHA1(secret key, values of all ext fields in the order of their names || body))
 
-AccessKey and SecurityToken take part, Signature itself does not.
+AccessKey and SecurityToken take part, Signature itself does not. Names are ordered by UTF-16 unit, as Java's
+strings are.
 Source of the rule: AclClientRPCHook, AclSigner (Java client).
 """
 
@@ -39,4 +40,8 @@ class AclSigner:
 
 def signed_content(fields: Mapping[str, str], body: bytes) -> bytes:
     """The bytes the signature is made over."""
-    return "".join(fields[key] for key in sorted(fields)).encode() + body
+    return "".join(fields[key] for key in sorted(fields, key=_utf16)).encode() + body
+
+
+def _utf16(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")

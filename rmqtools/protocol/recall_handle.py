@@ -6,7 +6,6 @@ Source of the rule: RecallMessageHandle (Java client).
 """
 
 import base64
-import binascii
 from typing import NamedTuple
 
 from rmqtools.errors import MessageRejectedError
@@ -23,20 +22,21 @@ class RecallHandle(NamedTuple):
     msg_id: str
 
 
-def parse_recall_handle(text: str) -> RecallHandle:
-    """Read a handle.
+def parse_recall_handle(text: str | None) -> RecallHandle:
+    """Read a handle; words after the fifth are passed over.
 
     Raises:
         MessageRejectedError: no handle, or of a version this client does not know.
     """
     try:
-        version, topic, broker_name, deliver_at_ms, msg_id = (
-            base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().split(" ")
-        )
+        if not text:
+            raise ValueError("empty")
+        decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+        version, topic, broker_name, deliver_at_ms, msg_id, *_ = decoded.rstrip(" ").split(" ")
         if version != _VERSION:
             raise ValueError(f"version {version!r}")
         return RecallHandle(topic, broker_name, int(deliver_at_ms), msg_id)
-    except (ValueError, binascii.Error) as error:
+    except ValueError as error:
         raise MessageRejectedError(
             f"recall handle {text!r} is none: take SendResult.recall_handle"
         ) from error

@@ -1,7 +1,9 @@
 """The blocking face; :mod:`rmqtools` re-exports it. Each method runs its :mod:`rmqtools.aio` namesake."""
 
+from rmqtools.policy.reply import create_reply
 from rmqtools.sync.admin import Admin
 from rmqtools.sync.client import Client
 from rmqtools.sync.producer import Producer
+from rmqtools.sync.transaction_producer import TransactionListener, TransactionProducer
 
-__all__ = ["Admin", "Client", "Producer"]
+__all__ = ["Admin", "Client", "Producer", "TransactionListener", "TransactionProducer", "create_reply"]

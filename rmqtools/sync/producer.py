@@ -6,7 +6,7 @@ from typing import Any
 
 from rmqtools import aio
 from rmqtools.config import ProducerConfig
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
@@ -81,6 +81,20 @@ class Producer(Blocking):
     def send_many(self, messages: Sequence[Message], *, timeout: float | None = None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         return self._bridge.run(self._producer.send_many(messages, timeout=timeout))
+
+    def request(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+        timeout: float | None = None,
+    ) -> MessageExt:
+        """See :meth:`rmqtools.aio.Producer.request`."""
+        return self._bridge.run(
+            self._producer.request(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
+        )
 
     def recall(self, topic: str, recall_handle: str) -> str:
         """See :meth:`rmqtools.aio.Producer.recall`."""

@@ -6,10 +6,10 @@ element). A path to an object or a list means all of it.
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from rmqtools.errors import ProtocolError, RocketMQError
+from rmqtools.errors import MessageRejectedError, ProtocolError, RocketMQError
 
 Case = dict[str, Any]
 Adapter = Callable[[Case], Any]
@@ -20,7 +20,9 @@ ERROR_OF_JAVA: Mapping[str, type[Exception]] = {
     "java.lang.IllegalArgumentException": ProtocolError,
     "java.lang.NullPointerException": TypeError,
     "java.lang.NumberFormatException": ProtocolError,
+    "java.lang.UnsupportedOperationException": MessageRejectedError,
     "java.nio.BufferUnderflowException": ProtocolError,
+    "org.apache.rocketmq.client.exception.MQClientException": MessageRejectedError,
     "org.apache.rocketmq.remoting.exception.RemotingCommandException": ProtocolError,
 }
 
@@ -36,6 +38,7 @@ class Spec:
         both: inputs that the adapter must also answer with.
         labels: paths that describe a case and are not compared.
         unpinned: paths left out of the answer where Java's answer has none.
+        errors: for Java's classes that mean something else here than in :data:`ERROR_OF_JAVA`.
         normal: brings both answers into one form, where two forms mean the same.
     """
 
@@ -45,6 +48,7 @@ class Spec:
     both: tuple[str, ...] = ()
     labels: tuple[str, ...] = ("id", "what")
     unpinned: tuple[str, ...] = ()
+    errors: Mapping[str, type[Exception]] = field(default_factory=dict)
     normal: Callable[[Any], Any] = lambda answer: answer
 
     def takes(self, case: Case) -> bool:
@@ -60,13 +64,14 @@ class Spec:
     def wanted(self, case: Case) -> Any:
         """Java's answer."""
         dropped = {*self.inputs, *self.labels, "op"} - set(self.both)
-        return self.normal(_with_our_errors(_drop(case, _tree(tuple(dropped)))))
+        kinds = {**ERROR_OF_JAVA, **self.errors}
+        return self.normal(_with_our_errors(_drop(case, _tree(tuple(dropped))), kinds))
 
     def answered(self, case: Case) -> Any:
         """Our answer; of ``unpinned`` only what Java's answer has."""
         answer = self.adapter(self.given(case))
         absent = tuple(path for path in self.unpinned if not _has(case, path.split(".")))
-        return self.normal(_with_our_errors(_drop(answer, _tree(absent))))
+        return self.normal(_drop(answer, _tree(absent)))
 
 
 def outcome(function: Callable[..., Any], *arguments: Any, **named: Any) -> Case:
@@ -75,6 +80,10 @@ def outcome(function: Callable[..., Any], *arguments: Any, **named: Any) -> Case
         return {"value": function(*arguments, **named)}
     except (RocketMQError, ValueError, TypeError, ArithmeticError) as error:
         return {"error": type(error).__name__}
+    except AttributeError as error:
+        if error.obj is not None:
+            raise
+        return {"error": TypeError.__name__}  # Python's other class for what Java calls a null pointer
 
 
 def or_none(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -99,14 +108,14 @@ def null_if_empty(*keys: str) -> Callable[[Any], Any]:
     return normal
 
 
-def _with_our_errors(answer: Any) -> Any:
+def _with_our_errors(answer: Any, kinds: Mapping[str, type[Exception]]) -> Any:
     if isinstance(answer, list):
-        return [_with_our_errors(item) for item in answer]
+        return [_with_our_errors(item, kinds) for item in answer]
     if not isinstance(answer, dict):
         return answer
     if isinstance(answer.get("error"), dict):
-        answer = answer | {"error": ERROR_OF_JAVA[answer["error"]["class"]].__name__}
-    return {key: _with_our_errors(item) for key, item in answer.items()}
+        answer = answer | {"error": kinds[answer["error"]["class"]].__name__}
+    return {key: _with_our_errors(item, kinds) for key, item in answer.items()}
 
 
 def _tree(paths: tuple[str, ...]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tests.contract import (
     adapters_messages,
     adapters_model,
     adapters_policy,
+    adapters_producer,
     adapters_protocol,
 )
 from tests.contract.vector_spec import Case, Spec
@@ -28,6 +29,7 @@ SPECS: Mapping[str, tuple[Spec, ...]] = {
     **adapters_headers.SPECS,
     **adapters_messages.SPECS,
     **adapters_policy.SPECS,
+    **adapters_producer.SPECS,
 }
 
 

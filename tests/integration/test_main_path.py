@@ -9,10 +9,8 @@ import pytest
 
 from rmqtools import (
     Admin,
-    Client,
     ClientConfig,
     Message,
-    MessageQueue,
     Perm,
     Producer,
     ProducerConfig,
@@ -28,30 +26,9 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.protocol.messages import decode_messages
+from tests.support.reading import await_readable, read_queues
 
 pytestmark = pytest.mark.broker
-
-
-def await_all(admin: Admin, results) -> None:
-    """Wait until the queues show what was acknowledged."""
-    ends: dict[MessageQueue, int] = {}
-    for result in results:
-        ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-    admin.await_readable(ends)
-
-
-def read_all(client: Client, admin: Admin, topic: str):
-    """Every message of a topic by queue, by exact ranges."""
-    return {
-        queue: [
-            message
-            for block in client.read_blocks(
-                QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue))
-            )
-            for message in decode_messages(block.buffer)
-        ]
-        for queue in admin.fetch_subscribe_queues(topic)
-    }
 
 
 def test_what_is_sent_is_read_back_as_it_was(producer, client, admin, make_topic):
@@ -61,8 +38,8 @@ def test_what_is_sent_is_read_back_as_it_was(producer, client, admin, make_topic
     )
 
     result = producer.send(message)
-    await_all(admin, [result])
-    (read,) = read_all(client, admin, topic)[result.queue]
+    await_readable(admin, [result])
+    (read,) = read_queues(client, admin, topic)[result.queue]
 
     assert (read.body, read.tags, read.keys, read.flag) == (message.body, "t", "a b", 9)
     assert read.properties["имя"] == "значение"
@@ -83,10 +60,10 @@ def test_send_many_stores_each_message_once_where_its_result_says(producer, clie
     topic = make_topic()
 
     results = producer.send_many([Message(topic, b"%d" % n, keys=[f"k{n}"]) for n in range(5000)])
-    await_all(admin, results)
+    await_readable(admin, results)
     stored = {
         (queue, message.queue_offset): (message.body, message.msg_id)
-        for queue, messages in read_all(client, admin, topic).items()
+        for queue, messages in read_queues(client, admin, topic).items()
         for message in messages
     }
 
@@ -96,7 +73,7 @@ def test_send_many_stores_each_message_once_where_its_result_says(producer, clie
 def test_offsets_by_time_stand_between_what_was_sent_before_and_after(producer, admin, make_topic):
     topic = make_topic(queues=1, broker_names=["broker-a"])
     first = producer.send(Message(topic, b"first"))
-    await_all(admin, [first])
+    await_readable(admin, [first])
 
     assert admin.search_offset(first.queue, 0) == 0
     assert admin.search_offset(first.queue, 4_102_444_800_000) == 1

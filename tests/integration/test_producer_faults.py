@@ -16,12 +16,11 @@ from rmqtools import (
     Outcome,
     Producer,
     ProducerConfig,
-    QueueRange,
     SendResult,
 )
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import SendError, UnknownOutcomeError
-from rmqtools.protocol.messages import decode_messages
+from tests.support.reading import await_readable, read_all
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
 
@@ -53,21 +52,9 @@ def send_all(
 def stored_numbers(name_server: str, topic: str, results: list[SendResult]) -> Counter[int]:
     """How often each message is in the topic."""
     config = ClientConfig(name_server=name_server, request_timeout=10.0)
-    ends: dict = {}
-    for result in results:
-        ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
     with Client(config) as client, Admin(client) as admin:
-        admin.await_readable(ends, timeout=30)
-        ranges = [
-            QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue))
-            for queue in admin.fetch_subscribe_queues(topic)
-        ]
-        return Counter(
-            int(message.body)
-            for range_ in ranges
-            for block in client.read_blocks(range_)
-            for message in decode_messages(block.buffer)
-        )
+        await_readable(admin, results)
+        return Counter(int(message.body) for message in read_all(client, admin, topic))
 
 
 def tries_on(results: list[SendResult], broker_name: str) -> list[Outcome]:

@@ -6,47 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig, QueueRange, SendResult
+from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError, ClientStateError, MessageRejectedError
-from rmqtools.model.message import MessageExt
 from rmqtools.model.names import with_namespace
-from rmqtools.protocol.messages import decode_messages
 from rmqtools.select import (
     SelectMessageQueueByHash,
     SelectMessageQueueByMachineRoom,
     SelectMessageQueueByRandom,
 )
+from tests.support.reading import await_messages, await_readable, read_all
 
 pytestmark = pytest.mark.broker
-
-
-def await_all(admin: Admin, results: list[SendResult]) -> None:
-    ends: dict = {}
-    for result in results:
-        ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-    admin.await_readable(ends)
-
-
-def read_all(client: Client, admin: Admin, topic: str) -> list[MessageExt]:
-    """All messages of a topic, queue by queue."""
-    ranges = [
-        QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue))
-        for queue in admin.fetch_subscribe_queues(topic)
-    ]
-    blocks = (block for range_ in ranges for block in client.read_blocks(range_))
-    return [message for block in blocks for message in decode_messages(block.buffer)]
-
-
-def await_messages(
-    client: Client, admin: Admin, topic: str, count: int, *, timeout: float = 30
-) -> list[MessageExt]:
-    """Read a topic until it holds ``count`` messages."""
-    clock = admin._admin.core.clock
-    deadline = clock.monotonic() + timeout
-    while len(messages := read_all(client, admin, topic)) < count:
-        assert clock.monotonic() < deadline, f"{len(messages)} of {count} messages after {timeout} s"
-    return messages
 
 
 def test_asynchronous_sends_give_their_results_through_futures(producer, admin, make_topic):
@@ -56,7 +27,7 @@ def test_asynchronous_sends_give_their_results_through_futures(producer, admin, 
         future.result(10) for future in [producer.send_async(Message(topic, b"x")) for _ in range(200)]
     ]
 
-    await_all(admin, results)
+    await_readable(admin, results)
     assert sum(admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(topic)) == 200
 
 
@@ -82,7 +53,7 @@ def test_messages_of_one_sharding_key_are_in_one_queue_in_the_order_they_were_gi
         )
         for n in range(210)
     ]
-    await_all(admin, [future.result(30) for future in futures])
+    await_readable(admin, [future.result(30) for future in futures])
 
     by_key: dict[str, list[tuple[int, int]]] = {}
     for message in read_all(client, admin, topic):
@@ -100,7 +71,7 @@ def test_a_batch_is_one_request_and_its_messages_lie_side_by_side(producer, clie
 
     assert {result.queue for result in results} == {results[0].queue}
     assert [result.queue_offset for result in results] == list(range(50))
-    await_all(admin, results)
+    await_readable(admin, results)
     assert [message.body for message in read_all(client, admin, topic)] == [b"%d" % n for n in range(50)]
 
 
@@ -162,7 +133,7 @@ def test_in_a_namespace_topics_have_its_prefix_on_the_servers_and_not_in_results
     with Producer(ProducerConfig(**settings)) as producer, Client(ClientConfig(**settings)) as client:
         result = producer.send(Message(name, b"x"))
         with Admin(client) as inside:
-            await_all(inside, [result])
+            await_readable(inside, [result])
             (message,) = read_all(client, inside, name)
 
     assert result.queue.topic == name
@@ -248,6 +219,6 @@ def test_send_many_keeps_the_order_given_within_each_queue(producer, client, adm
 
     results = producer.send_many([Message(topic, b"%d" % n + bytes(2000)) for n in range(10_000)])
 
-    await_all(admin, results)
+    await_readable(admin, results)
     numbers = [int(message.body.rstrip(b"\0")) for message in read_all(client, admin, topic)]
     assert numbers == list(range(10_000))

@@ -2,8 +2,9 @@
 
 import pytest
 
-from rmqtools import Message, Producer, ProducerConfig
+from rmqtools import Admin, Message, Producer, ProducerConfig
 from tests.interop.messages import COMPRESSION_BITS, content, dumped_content, peer_messages, position
+from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.docker
 
@@ -18,17 +19,20 @@ def test_java_reads_the_messages_that_our_producer_sent(docker_cluster, java_pee
         compression="none" if compression is None else compression.lower(),
     )
     wanted = {}
+    results = []
 
-    with Producer(config) as producer:
+    with Producer(config) as producer, Admin(config) as admin:
         for message in peer_messages(topic):
             mine = Message(topic, message.body, message.tags, message.keys, message.properties, message.flag)
-            result = producer.send(mine)
+            results.append(result := producer.send(mine))
             place = result.queue.broker_name, result.queue.queue_id, result.queue_offset
             wanted[place] = {
                 **content(message),
                 "msgId": result.msg_id,
                 "sysFlag": COMPRESSION_BITS[compression],
             }
+
+        await_readable(admin, results)
 
     dumped = java_peer.dump(docker_cluster.name_server, topic)
     assert {

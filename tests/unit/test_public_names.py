@@ -12,11 +12,12 @@ from rmqtools import aio, sync
 
 PUBLIC = {
     "rmqtools": """
-        Admin BrokerData Client ClientConfig ClusterInfo Message MessageBlock MessageExt MessageQueue Outcome
-        Perm Producer ProducerConfig QueueData QueueRange RocketMQError SendAttempt SendResult SendStatus
-        TopicRouteData errors""",
-    "rmqtools.aio": "Admin Client Producer",
-    "rmqtools.sync": "Admin Client Producer",
+        Admin BrokerData Client ClientConfig ClusterInfo HalfMessage LocalTransactionState Message
+        MessageBlock MessageExt MessageQueue Outcome Perm Producer ProducerConfig QueueData QueueRange
+        ReplyMessage RocketMQError SendAttempt SendResult SendStatus TopicRouteData TransactionListener
+        TransactionProducer TransactionSendResult create_reply errors""",
+    "rmqtools.aio": "Admin Client Producer TransactionListener TransactionProducer create_reply",
+    "rmqtools.sync": "Admin Client Producer TransactionListener TransactionProducer create_reply",
 }
 
 ONLY_BLOCKING = {"send_async"}  # a coroutine is asynchronous anyway

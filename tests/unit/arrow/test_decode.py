@@ -261,13 +261,13 @@ stored_messages = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.lists(stored_messages, min_size=1, max_size=12))
 def test_any_messages_equal_the_oracle(messages):
     check(block_of(messages))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(stored_messages, st.integers(min_value=4), st.binary(min_size=1, max_size=4))
 def test_any_damage_gives_what_the_oracle_gives(message, at, damage):
     stored = bytearray(message.encode())

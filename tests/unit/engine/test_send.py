@@ -93,7 +93,7 @@ def test_silence_everywhere_is_an_unknown_outcome_within_the_timeout():
 
 def test_a_silent_broker_leaves_time_for_another_and_the_result_says_that_there_may_be_two():
     async def use(producer, cluster):
-        results = [await producer.send(MESSAGE, timeout=1.0) for _ in range(5)]
+        results = [await producer.send(MESSAGE, timeout=0.4) for _ in range(5)]
         assert {result.queue.broker_name for result in results} == {"b"}
         assert [r.may_be_duplicated for r in results] == [len(r.attempts) == 2 for r in results]
         assert any(result.may_be_duplicated for result in results)
@@ -112,13 +112,15 @@ def test_an_internal_error_is_no_proof_that_nothing_was_stored():
 def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at_once():
     async def use(producer, cluster):
         await producer.send(MESSAGE)
-        asked = cluster.route_requests
+        routes = producer._core.client.routes
         cluster.kill("a")
-        await producer._core.client.routes.refresh("T")
+        while cluster.route_requests < 3 or routes.master_addr("a") != cluster.addrs["a"]:
+            await routes.refresh("T")  # until the poll soon after start is over and the dead address is known
+        asked = cluster.route_requests
         results = [await producer.send(MESSAGE) for _ in range(8)]
         failed = [attempt for result in results for attempt in result.attempts if attempt.error]
         assert {attempt.outcome for attempt in failed} == {Outcome.NOT_SENT}
-        assert cluster.route_requests >= asked + 1 + len(failed) >= asked + 2
+        assert cluster.route_requests >= asked + len(failed) >= asked + 1
         assert not any(result.may_be_duplicated for result in results)
 
     with_producer({"a": stored, "b": stored}, use)

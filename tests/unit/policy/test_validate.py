@@ -2,7 +2,7 @@ import pytest
 
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
-from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_message, check_name
+from rmqtools.policy.validate import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH, check_message, check_name
 
 LIMIT = 4 * 1024 * 1024
 
@@ -29,6 +29,9 @@ def test_a_message_with_everything_passes():
         pytest.param({"tags": "a||b"}, "has one tag", id="two-tags"),
         pytest.param({"tags": "a\x01"}, "tags 'a", id="separator-in-tags"),
         pytest.param({"keys": "a\x02"}, "keys 'a", id="separator-in-keys"),
+        pytest.param({"sharding_key": "a\x01"}, "sharding_key 'a", id="separator-in-sharding-key"),
+        pytest.param({"sharding_key": 1}, "sharding_key is int: want text", id="number-sharding-key"),
+        pytest.param({"sharding_key": "x" * 32768}, "at most 32255", id="large-sharding-key"),
         pytest.param({"properties": {"a\x01": "b"}}, "property name", id="separator-in-name"),
         pytest.param({"properties": {"a": "b\x02"}}, "property 'a' 'b", id="separator-in-value"),
         pytest.param({"properties": {"": "b"}}, "empty name", id="empty-name"),
@@ -43,6 +46,18 @@ def test_a_message_with_everything_passes():
 def test_what_cannot_be_sent_is_refused_by_name(changes, text):
     with pytest.raises(MessageRejectedError, match=text):
         check_message(message(**changes), LIMIT)
+
+
+@pytest.mark.parametrize("given", [None, "text", {"topic": "T"}], ids=repr)
+def test_what_is_no_message_is_refused(given):
+    with pytest.raises(MessageRejectedError, match="want a Message"):
+        check_message(given, LIMIT)
+
+
+def test_a_group_may_be_as_long_as_upstream_allows_and_no_longer():
+    check_name("group", "g" * 120, MAX_GROUP_LENGTH)
+    with pytest.raises(MessageRejectedError, match="121 characters: at most 120"):
+        check_name("group", "g" * 121, MAX_GROUP_LENGTH)
 
 
 @pytest.mark.parametrize("name", ["%RETRY%group", "T-1_a|b", "t" * MAX_TOPIC_LENGTH])

@@ -9,14 +9,20 @@ from tests.contract.vector_spec import Spec
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 COUNTS = {
+    "acl_signature": 19,
     "broker_address": 5,
     "command": 86,
     "command_decode": 9,
     "compression": 18,
     "constants": 13,
+    "fault_detect": 12,
+    "fault_duration": 90,
+    "fault_select": 40,
+    "fault_window": 20,
     "header": 68,
     "json_body": 16,
     "message_batch": 14,
+    "message_batch_rules": 5,
     "message_decode": 8,
     "message_decodes": 4,
     "message_id": 12,
@@ -28,11 +34,14 @@ COUNTS = {
     "route_publish": 72,
     "route_subscribe": 68,
     "route_update": 8,
+    "select_by_hash": 40,
     "select_index": 4,
     "select_queue": 60,
+    "send_retry": 50,
     "server_capture": 46,
     "sys_flag": 24,
     "unique_id": 8,
+    "validators": 23,
 }
 POISON = {"poison": "☠"}
 
@@ -132,8 +141,9 @@ def test_no_adapter_is_told_which_case_it_answers():
     }
 
     assert {name: paths for name, paths in told.items() if paths} == {
-        "unique_id": {"id"}
-    }  # there it is the input
+        "unique_id": {"id"},  # there it is the input
+        "message_batch_rules": {"what"},  # the file holds no messages, only their names
+    }
 
 
 def test_adapters_are_short():

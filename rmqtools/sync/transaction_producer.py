@@ -1,0 +1,74 @@
+"""Blocking face of :mod:`rmqtools.aio.transaction_producer`."""
+
+import asyncio
+from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from rmqtools import aio
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.caller_thread import CallerThread
+from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
+from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.producer import Producer
+
+
+class TransactionListener(Protocol):
+    """What the application brings to a transaction. Both may block; checks come on threads of their own."""
+
+    def execute_local_transaction(self, message: HalfMessage, arg: Any) -> LocalTransactionState:
+        """See :meth:`rmqtools.aio.TransactionListener.execute_local_transaction`; on the sending thread."""
+
+    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
+        """See :meth:`rmqtools.aio.TransactionListener.check_local_transaction`; on a checking thread."""
+
+
+class TransactionProducer(Producer):
+    """Blocking face of :class:`rmqtools.aio.TransactionProducer`; safe to share between threads."""
+
+    def __init__(self, config: ProducerConfig, listener: TransactionListener) -> None:
+        self._listener = listener
+        self._checkers = ThreadPoolExecutor(config.check_thread_pool_max_size, "rmqtools-transaction-check")
+        self._transactions = aio.TransactionProducer(config, _OffTheLoop(listener, self._checkers))
+        self._producer = self._transactions
+        Blocking.__init__(self, self._producer)
+
+    def send_message_in_transaction(
+        self, message: Message, arg: Any = None, *, timeout: float | None = None
+    ) -> TransactionSendResult:
+        """See :meth:`rmqtools.aio.TransactionProducer.send_message_in_transaction`.
+
+        The local transaction runs on the calling thread.
+        """
+        caller = CallerThread()
+
+        def execute(half: HalfMessage, given: Any) -> Awaitable[LocalTransactionState]:
+            return caller.call(self._listener.execute_local_transaction, half, given)
+
+        sending = self._transactions.core.send_message_in_transaction(
+            message, arg, execute=execute, timeout=timeout
+        )
+        return caller.wait(self._bridge.submit(sending))
+
+    def close(self) -> None:
+        """See :meth:`rmqtools.aio.Producer.close`. Waits some seconds for checks under way."""
+        super().close()
+        self._checkers.shutdown(wait=False, cancel_futures=True)
+
+
+class _OffTheLoop:
+    """A blocking listener as an asynchronous one. Transactions are executed where they are sent from."""
+
+    def __init__(self, listener: TransactionListener, threads: ThreadPoolExecutor) -> None:
+        self._listener = listener
+        self._threads = threads
+
+    def execute_local_transaction(self, message: HalfMessage, arg: Any) -> Awaitable[LocalTransactionState]:
+        return self._run(self._listener.execute_local_transaction, message, arg)
+
+    def check_local_transaction(self, message: MessageExt) -> Awaitable[LocalTransactionState]:
+        return self._run(self._listener.check_local_transaction, message)
+
+    def _run(self, function: Any, *arguments: object) -> Awaitable[LocalTransactionState]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)

@@ -1,0 +1,170 @@
+"""Requests over topics and their replies, through real brokers."""
+
+import asyncio
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rmqtools import (
+    Message,
+    MessageExt,
+    Producer,
+    ProducerConfig,
+    ReplyMessage,
+    aio,
+    create_reply,
+)
+from rmqtools.errors import MessageRejectedError, RemotingTimeoutError, SendError
+from tests.support.transactions import in_thread, read_all
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(60)]
+
+Answer = Callable[[MessageExt], ReplyMessage]
+
+
+def echo(request: MessageExt) -> ReplyMessage:
+    return create_reply(request, b"re: " + request.body, tags="t", properties={"a": "1"})
+
+
+@pytest.fixture
+def requests(client, admin):
+    """Reads a topic until it holds a number of requests."""
+
+    def read(topic: str, count: int) -> list[MessageExt]:
+        while len(found := read_all(client, admin, topic)) < count:
+            pass
+        return found
+
+    return read
+
+
+@pytest.fixture
+def answering(local_cluster, admin, client):
+    """While the block runs, everything that comes to a topic is answered by another producer."""
+
+    @contextmanager
+    def run(topic: str, answer: Answer = echo) -> Iterator[list]:
+        over, results = threading.Event(), []
+
+        def serve() -> None:
+            config = ProducerConfig(name_server=local_cluster.name_server, group="answerers")
+            answered: set[str] = set()
+            with Producer(config) as producer:
+                while not over.wait(0.01):
+                    for request in read_all(client, admin, topic):
+                        if request.msg_id not in answered:
+                            answered.add(request.msg_id)
+                            results.append(producer.send(answer(request)))
+
+        server = in_thread(serve)
+        try:
+            yield results
+        finally:
+            over.set()
+            server.result(20)
+
+    return run
+
+
+def test_a_request_is_answered_by_whoever_consumes_it(producer, make_topic, answering):
+    topic = make_topic()
+
+    with answering(topic):
+        reply = producer.request(Message(topic, b"question", keys="k"), timeout=10)
+
+    assert (reply.body, reply.tags, reply.properties["a"]) == (b"re: question", "t", "1")
+    assert reply.topic == "DefaultCluster_REPLY_TOPIC"
+    assert "ARRIVE_TIME" in reply.properties
+
+
+def test_a_new_producers_first_request_needs_no_heartbeat_to_have_come_before(
+    local_cluster, make_topic, answering
+):
+    """On one broker only: the reply may go through the other one, which knows nothing of the topic."""
+    topic = make_topic(queues=1, broker_names=["broker-a"])
+    config = ProducerConfig(name_server=local_cluster.name_server, group="askers")
+
+    with answering(topic) as replies:
+        for n in range(4):
+            with Producer(config) as producer:
+                assert producer.request(Message(topic, b"%d" % n), timeout=10).body == b"re: %d" % n
+
+    assert {len(result.attempts) for result in replies} == {1}
+    assert {result.queue.broker_name for result in replies} == {"broker-a", "broker-b"}
+
+
+def test_each_of_many_requests_gets_its_own_reply(local_cluster, make_topic, answering):
+    topic = make_topic()
+
+    async def ask_all() -> list[bytes]:
+        config = ProducerConfig(name_server=local_cluster.name_server, group="askers")
+        async with aio.Producer(config) as producer:
+            asked = [producer.request(Message(topic, b"%d" % n), timeout=20) for n in range(50)]
+            return [reply.body for reply in await asyncio.gather(*asked)]
+
+    with answering(topic):
+        assert asyncio.run(ask_all()) == [b"re: %d" % n for n in range(50)]
+
+
+def test_a_large_reply_travels_compressed_and_arrives_as_it_was(producer, make_topic, answering):
+    topic, body = make_topic(), b"large " * 100_000
+
+    with answering(topic, lambda request: create_reply(request, body)):
+        reply = producer.request(Message(topic, body), timeout=10)
+
+    assert zlib.crc32(reply.body) == zlib.crc32(body)
+    assert reply.sys_flag & 1 == 0
+
+
+def test_without_an_answer_the_request_times_out_and_names_the_correlation_id(producer, make_topic, requests):
+    topic = make_topic()
+
+    with pytest.raises(RemotingTimeoutError, match=r"no reply to request [0-9a-f-]{36} ") as caught:
+        producer.request(Message(topic, b"x"), timeout=0.5)
+
+    (request,) = requests(topic, 1)
+    assert request.properties["CORRELATION_ID"] in str(caught.value)
+    assert request.properties["REPLY_TO_CLIENT"] == producer.client_id
+    assert request.properties["TTL"] == "500"
+
+
+def test_a_reply_to_a_client_that_is_gone_is_refused_by_the_brokers(local_cluster, make_topic, requests):
+    topic = make_topic()
+    config = ProducerConfig(name_server=local_cluster.name_server, group="askers")
+    with Producer(config) as gone, pytest.raises(RemotingTimeoutError):
+        gone.request(Message(topic, b"x"), timeout=0.5)
+
+    (request,) = requests(topic, 1)
+    with Producer(config) as answerer, pytest.raises(SendError, match=r"channel of .* not found"):
+        answerer.send(echo(request))
+
+
+def test_a_reply_that_comes_too_late_is_taken_and_dropped(producer, make_topic, requests, caplog):
+    topic = make_topic()
+    with pytest.raises(RemotingTimeoutError):
+        producer.request(Message(topic, b"x"), timeout=0.5)
+    (request,) = requests(topic, 1)
+
+    producer.send(echo(request))
+
+    assert f"reply_not_awaited correlation_id='{request.properties['CORRELATION_ID']}'" in caplog.text
+
+
+def test_a_message_that_is_no_request_cannot_be_replied_to(producer, make_topic, requests):
+    topic = make_topic()
+    producer.send(Message(topic, b"x"))
+    (message,) = requests(topic, 1)
+
+    with pytest.raises(MessageRejectedError, match=r"no request: it lacks .*CORRELATION_ID, REPLY_TO_CLIENT"):
+        create_reply(message, b"y")
+
+
+def test_a_reply_goes_into_no_batch(producer):
+    reply = ReplyMessage("T", b"x", correlation_id="1", reply_to_client="c")
+
+    for send in (producer.send_batch, producer.send_many):
+        with pytest.raises(MessageRejectedError, match="a reply goes out by send"):
+            send([reply])

@@ -1,0 +1,306 @@
+"""Transactions on a real broker that asks back after a second."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    Client,
+    ClientConfig,
+    Message,
+    SendStatus,
+    TransactionProducer,
+    aio,
+)
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.cluster import LocalCluster
+from rmqtools.errors import MessageRejectedError
+from tests.support.cluster_scene import wait_until
+from tests.support.transactions import (
+    COMMIT,
+    ROLLBACK,
+    UNKNOWN,
+    Listener,
+    cluster_that_asks_soon,
+    config_of,
+    in_thread,
+    raise_now,
+    read_all,
+    says,
+)
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with cluster_that_asks_soon(brokers=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: LocalCluster) -> Iterator[Admin]:
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        yield admin
+
+
+@pytest.fixture
+def topic(admin: Admin) -> str:
+    topic = f"test-{uuid.uuid4().hex[:12]}"
+    admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
+    return topic
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def visible(cluster: LocalCluster, admin: Admin, topic: str) -> Iterator[Callable[[], list]]:
+    """The messages of the topic that consumers can see now."""
+    with Client(ClientConfig(name_server=cluster.name_server)) as client:
+        yield lambda: read_all(client, admin, topic)
+
+
+def stays(visible: Callable[[], list], bodies: list[bytes]) -> None:
+    """Two rounds of check-backs bring nothing more."""
+    until = SYSTEM_CLOCK.monotonic() + 2.5
+    while SYSTEM_CLOCK.monotonic() < until:
+        assert sorted(message.body for message in visible()) == bodies
+
+
+def test_only_committed_messages_become_visible(cluster, topic, group, visible):
+    listener = Listener(decide=lambda message, arg: arg)
+    with TransactionProducer(config_of(cluster, group), listener) as producer:
+        results = [
+            producer.send_message_in_transaction(
+                Message(topic, b"%d" % n, keys=[f"k{n}"]), ROLLBACK if n % 2 else COMMIT
+            )
+            for n in range(20)
+        ]
+        wait_until(lambda: len(visible()) == 10)
+        stays(visible, sorted(b"%d" % n for n in range(0, 20, 2)))
+
+    assert {result.status for result in results} == {SendStatus.SEND_OK}
+    assert [r.local_transaction_state for r in results] == [COMMIT, ROLLBACK] * 10
+    assert {result.end_transaction_error for result in results} == {None}
+    assert {message.msg_id for message in visible()} == {r.msg_id for r in results[::2]}
+    assert listener.checked == []
+
+
+def test_the_local_transaction_knows_the_id_and_runs_on_the_callers_thread(cluster, topic, group):
+    listener = Listener(decide=lambda message, arg: COMMIT)
+    with TransactionProducer(config_of(cluster, group), listener) as producer:
+        sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x", tags="t"), "arg"))
+        result = sent.result(20)
+
+    ((half, arg, thread),) = listener.executed
+    assert (half.transaction_id, half.body, half.tags, arg) == (result.msg_id, b"x", "t", "arg")
+    assert thread == "sender"
+    assert result.transaction_id == result.msg_id
+
+
+@pytest.mark.parametrize(
+    ("decide", "error"),
+    [
+        pytest.param(lambda message, arg: UNKNOWN, "None", id="unknown"),
+        pytest.param(raise_now, "RuntimeError('the database is away')", id="raises"),
+        pytest.param(lambda message, arg: None, "returned None", id="returns-nothing"),
+    ],
+)
+def test_what_the_local_transaction_leaves_open_is_decided_by_a_check_off_the_loop(
+    cluster, topic, group, visible, decide, error
+):
+    listener = Listener(decide=decide, checks=[says(COMMIT)])
+    body = bytes(10_000)  # compressed
+    with TransactionProducer(config_of(cluster, group), listener) as producer:
+        result = producer.send_message_in_transaction(Message(topic, body, keys="k"))
+        assert visible() == []
+        wait_until(lambda: len(visible()) == 1)
+        stays(visible, [body])
+
+    assert result.local_transaction_state is UNKNOWN
+    assert error in str(result.local_transaction_error)
+    ((checked, thread),) = listener.checked
+    assert (checked.msg_id, checked.topic, checked.body) == (result.msg_id, topic, body)
+    assert thread.startswith("rmqtools-transaction-check")
+
+
+def test_a_checker_that_raises_or_does_not_know_is_asked_again(cluster, topic, group, visible, caplog):
+    listener = Listener(checks=[raise_now, says(UNKNOWN), raise_now, says(COMMIT)])
+    with TransactionProducer(config_of(cluster, group), listener) as producer:
+        producer.send_message_in_transaction(Message(topic, b"x"))
+        wait_until(lambda: len(visible()) == 1)
+
+    assert len(listener.checked) == 4
+    assert caplog.text.count("transaction_listener_failed") == 2
+    assert "the database is away" in caplog.text
+
+
+def test_a_checker_that_rolls_back_ends_it(cluster, topic, group, visible):
+    listener = Listener(checks=[says(ROLLBACK)])
+    with TransactionProducer(config_of(cluster, group), listener) as producer:
+        producer.send_message_in_transaction(Message(topic, b"x"))
+        wait_until(lambda: listener.checked)
+        stays(visible, [])
+
+    assert len(listener.checked) == 1
+
+
+def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic, group, visible):
+    """The broker has asked several times by then, and holds the half message at another place each time."""
+    go_on = threading.Event()
+    listener = Listener(decide=lambda message, arg: go_on.wait(30) and COMMIT, checks=[says(COMMIT)])
+    with TransactionProducer(config_of(cluster, group), listener) as producer:
+        sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x")))
+        held = producer._transactions.core._check_back._executing
+        wait_until(lambda: any(held.values()))
+        first = dict(next(iter(held.values())))
+        wait_until(lambda: next(iter(held.values())) != first)
+        go_on.set()
+
+        assert sent.result(20).end_transaction_error is None
+        wait_until(lambda: len(visible()) == 1)
+        stays(visible, [b"x"])
+
+    assert listener.checked == []
+
+
+def test_a_slow_checker_is_not_called_twice_at_once_and_commits_once(cluster, topic, group, visible):
+    go_on = threading.Event()
+    listener = Listener(checks=[lambda message: go_on.wait(30) and COMMIT])
+    with TransactionProducer(config_of(cluster, group), listener) as producer:
+        producer.send_message_in_transaction(Message(topic, b"x"))
+        checking = producer._transactions.core._check_back._checking
+        wait_until(lambda: checking)
+        first = dict(checking)
+        wait_until(lambda: checking != first)
+        go_on.set()
+        wait_until(lambda: len(visible()) == 1)
+        stays(visible, [b"x"])
+
+    assert len(listener.checked) == 1
+
+
+PROGRAM = """
+import sys, threading
+from rmqtools import Message, ProducerConfig, TransactionProducer
+class Listener:
+    def execute_local_transaction(self, message, arg):
+        print(message.transaction_id, flush=True)
+        threading.Event().wait()  # killed here
+    def check_local_transaction(self, message):
+        threading.Event().wait()
+name_server, group, topic = sys.argv[1:]
+with TransactionProducer(ProducerConfig(name_server=name_server, group=group), Listener()) as producer:
+    producer.send_message_in_transaction(Message(topic, b"orphan"))
+"""
+
+
+def killed_between_half_message_and_end(cluster: LocalCluster, group: str, topic: str) -> str:
+    """The transaction id that the killed process began."""
+    command = [sys.executable, "-c", PROGRAM, cluster.name_server, group, topic]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process:
+        transaction_id = process.stdout.readline().strip()
+        process.kill()
+    assert transaction_id
+    return transaction_id
+
+
+def test_after_kill_9_another_member_decides(cluster, topic, group, visible):
+    listener = Listener(checks=[says(COMMIT)])
+    with TransactionProducer(config_of(cluster, group), listener):
+        transaction_id = killed_between_half_message_and_end(cluster, group, topic)
+        wait_until(lambda: len(visible()) == 1)
+
+    assert [message.msg_id for message in visible()] == [transaction_id]
+    assert {message.msg_id for message, _ in listener.checked} == {transaction_id}
+
+
+def test_a_producer_started_later_is_asked_though_it_sends_nothing(cluster, topic, group, visible):
+    transaction_id = killed_between_half_message_and_end(cluster, group, topic)
+    listener = Listener(checks=[says(COMMIT)])
+
+    with TransactionProducer(config_of(cluster, group), listener):
+        wait_until(lambda: len(visible()) == 1)
+
+    assert [message.msg_id for message in visible()] == [transaction_id]
+
+
+def test_a_member_of_another_group_is_not_asked(cluster, topic, group, visible):
+    bystander, listener = Listener(checks=[says(COMMIT)]), Listener(checks=[says(UNKNOWN), says(COMMIT)])
+    with (
+        TransactionProducer(config_of(cluster, f"{group}-other"), bystander),
+        TransactionProducer(config_of(cluster, group), listener) as producer,
+    ):
+        producer.send_message_in_transaction(Message(topic, b"x"))
+        wait_until(lambda: len(visible()) == 1)
+
+    assert bystander.checked == []
+
+
+def test_a_delay_in_a_transaction_is_refused_before_anything_is_sent(cluster, topic, group):
+    listener = Listener()
+    with (
+        TransactionProducer(config_of(cluster, group), listener) as producer,
+        pytest.raises(MessageRejectedError, match="delay"),
+    ):
+        producer.send_message_in_transaction(Message(topic, b"x", delay_level=1))
+
+    assert listener.executed == []
+
+
+def test_a_transaction_producer_sends_plain_messages_too(cluster, topic, group, visible):
+    with TransactionProducer(config_of(cluster, group), Listener()) as producer:
+        producer.send(Message(topic, b"plain"))
+        wait_until(lambda: len(visible()) == 1)
+
+
+def test_in_a_namespace_the_listener_sees_the_topic_as_it_was_sent(cluster, admin, group):
+    bare = f"t-{group}"
+    admin.create_topic(f"ns%{bare}", read_queue_nums=1, write_queue_nums=1)
+    settings = replace(config_of(cluster, group), namespace="ns")
+    listener = Listener(checks=[says(COMMIT)])
+    with (
+        TransactionProducer(settings, listener) as producer,
+        Client(ClientConfig(name_server=cluster.name_server)) as client,
+    ):
+        producer.send_message_in_transaction(Message(bare, b"x"))
+        wait_until(lambda: len(read_all(client, admin, f"ns%{bare}")) == 1)
+
+    assert [message.topic for message, _ in listener.checked] == [bare]
+
+
+def test_the_asynchronous_face_takes_coroutines(cluster, topic, group, visible):
+    class Asynchronous:
+        checked = asyncio.Event()
+
+        async def execute_local_transaction(self, message, arg):
+            await asyncio.sleep(0)
+            return arg
+
+        async def check_local_transaction(self, message):
+            self.checked.set()
+            return COMMIT
+
+    listener = Asynchronous()
+
+    async def scenario() -> None:
+        async with aio.TransactionProducer(config_of(cluster, group), listener) as producer:
+            for state in (COMMIT, ROLLBACK, UNKNOWN):
+                await producer.send_message_in_transaction(Message(topic, state.value.encode()), state)
+            await asyncio.wait_for(listener.checked.wait(), 30)
+
+    asyncio.run(scenario())
+    wait_until(lambda: len(visible()) == 2)
+    assert sorted(message.body for message in visible()) == [b"COMMIT_MESSAGE", b"UNKNOW"]

@@ -1,0 +1,45 @@
+"""Reading a topic as it is, for tests of whatever wrote it."""
+
+from collections.abc import Iterable
+
+from rmqtools import Admin, Client, MessageQueue, QueueRange, SendResult
+from rmqtools.model.message import MessageExt
+from rmqtools.protocol.messages import decode_messages
+
+
+def await_readable(admin: Admin, results: Iterable[SendResult]) -> None:
+    """Wait until the queues show what was acknowledged."""
+    ends: dict[MessageQueue, int] = {}
+    for result in results:
+        ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
+    admin.await_readable(ends, timeout=30)
+
+
+def read_queues(client: Client, admin: Admin, topic: str) -> dict[MessageQueue, list[MessageExt]]:
+    """Every message of a topic by queue, by exact ranges."""
+    return {
+        queue: [
+            message
+            for block in client.read_blocks(
+                QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue))
+            )
+            for message in decode_messages(block.buffer)
+        ]
+        for queue in admin.fetch_subscribe_queues(topic)
+    }
+
+
+def read_all(client: Client, admin: Admin, topic: str) -> list[MessageExt]:
+    """Every message of a topic, queue by queue."""
+    return [message for messages in read_queues(client, admin, topic).values() for message in messages]
+
+
+def await_messages(
+    client: Client, admin: Admin, topic: str, count: int, *, timeout: float = 30
+) -> list[MessageExt]:
+    """Read a topic until it holds ``count`` messages."""
+    clock = admin._admin.core.clock
+    deadline = clock.monotonic() + timeout
+    while len(messages := read_all(client, admin, topic)) < count:
+        assert clock.monotonic() < deadline, f"{len(messages)} of {count} messages after {timeout} s"
+    return messages

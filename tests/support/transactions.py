@@ -1,0 +1,88 @@
+"""What tests of transactions share: a cluster that asks soon, a listener that does as told, reading."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rmqtools import (
+    Admin,
+    Client,
+    HalfMessage,
+    LocalTransactionState,
+    MessageExt,
+    ProducerConfig,
+    QueueRange,
+)
+from rmqtools.cluster import LocalCluster
+from rmqtools.protocol.messages import decode_messages
+
+COMMIT = LocalTransactionState.COMMIT_MESSAGE
+ROLLBACK = LocalTransactionState.ROLLBACK_MESSAGE
+UNKNOWN = LocalTransactionState.UNKNOWN
+
+Check = Callable[[MessageExt], LocalTransactionState]
+
+
+@contextmanager
+def cluster_that_asks_soon(*, brokers: int = 1) -> Iterator[LocalCluster]:
+    """Check-backs every second, of half messages that are half a second old."""
+    settings = {"transactionCheckInterval": "1000", "transactionTimeOut": "500"}
+    with LocalCluster(brokers=brokers, broker_settings=settings) as cluster:
+        yield cluster
+
+
+def says(state: LocalTransactionState) -> Check:
+    return lambda message: state
+
+
+@dataclass
+class Listener:
+    """``decide`` is the local transaction; each check takes the next of ``checks``, the last one for ever."""
+
+    decide: Callable[[HalfMessage, Any], LocalTransactionState] = lambda message, arg: UNKNOWN
+    checks: list[Check] = field(default_factory=lambda: [says(UNKNOWN)])
+    executed: list[tuple[HalfMessage, Any, str]] = field(default_factory=list)
+    checked: list[tuple[MessageExt, str]] = field(default_factory=list)
+
+    def execute_local_transaction(self, message: HalfMessage, arg: Any) -> LocalTransactionState:
+        self.executed.append((message, arg, threading.current_thread().name))
+        return self.decide(message, arg)
+
+    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
+        self.checked.append((message, threading.current_thread().name))
+        check = self.checks.pop(0) if len(self.checks) > 1 else self.checks[0]
+        return check(message)
+
+
+def config_of(cluster: LocalCluster, group: str) -> ProducerConfig:
+    return ProducerConfig(name_server=cluster.name_server, group=group)
+
+
+def raise_now(*arguments: object) -> LocalTransactionState:
+    raise RuntimeError("the database is away")
+
+
+def read_all(client: Client, admin: Admin, topic: str) -> list[MessageExt]:
+    ranges = [
+        QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue))
+        for queue in admin.fetch_subscribe_queues(topic)
+    ]
+    blocks = (block for range_ in ranges for block in client.read_blocks(range_))
+    return [message for block in blocks for message in decode_messages(block.buffer)]
+
+
+def in_thread(function: Callable[[], Any]) -> "Future[Any]":
+    """Run a function on a thread of its own."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - the test sees it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="sender").start()
+    return future

@@ -1,0 +1,129 @@
+"""A client's name, its life, and what it tells brokers of itself."""
+
+import asyncio
+
+import pytest
+
+from rmqtools.aio import Producer
+from rmqtools.config import ClientConfig, ProducerConfig
+from rmqtools.engine.client import ClientCore, client_id, local_address
+from rmqtools.errors import ClientStateError, RemotingConnectError
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.bodies import parse_json
+from rmqtools.protocol.command import RemotingCommand
+from tests.support.scripted_cluster import ScriptedCluster, stored
+from tests.support.scripted_peer import run
+
+
+def test_a_client_id_is_the_address_and_the_instance():
+    assert client_id("10.0.0.1", "orders", pid=7, nanos=42) == "10.0.0.1@orders"
+
+
+def test_without_an_instance_name_pid_and_nanoseconds_tell_clients_apart():
+    assert client_id("10.0.0.1", None, pid=7, nanos=42) == "10.0.0.1@7#42"
+
+
+def test_two_clients_of_one_process_have_different_ids(clock):
+    config = ClientConfig(name_server="127.0.0.1:1", client_ip="10.0.0.9")
+    first = ClientCore(config, clock=clock)
+    clock.advance(0.001)
+    second = ClientCore(config, clock=clock)
+
+    assert first.client_id.startswith("10.0.0.9@")
+    assert first.client_id != second.client_id
+
+
+def test_the_own_address_is_the_one_towards_the_name_server():
+    assert local_address("127.0.0.1:9876") == "127.0.0.1"
+    assert local_address("no-such-host.invalid:9876") == "127.0.0.1"
+
+
+def test_a_client_is_started_once():
+    async def scenario() -> None:
+        core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
+        with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
+            core.check_started()
+        core.start()
+        with pytest.raises(ClientStateError, match="is started: make a new one"):
+            core.start()
+        await core.close()
+        await core.close()
+        with pytest.raises(ClientStateError, match="is closed: make a new one"):
+            core.check_started()
+
+    run(scenario)
+
+
+def test_an_error_that_ends_a_background_task_is_logged(caplog):
+    async def fail() -> None:
+        raise RuntimeError("seven")
+
+    async def scenario() -> None:
+        core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
+        core.start()
+        core.spawn("doomed", fail())
+        (doomed,) = [task for task in asyncio.all_tasks() if task.get_name() == "doomed"]
+        await asyncio.wait([doomed])
+        await core.close()
+
+    run(scenario)
+    assert "background_task_failed task='doomed' reason=\"RuntimeError('seven')\"" in caplog.text
+
+
+class Watched(ScriptedCluster):
+    """Remembers everything but sends, too."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": stored, "b": stored})
+        self.others: list[tuple[str, RemotingCommand]] = []
+
+    def _broker(self, name):
+        answer = super()._broker(name)
+
+        def watched(request: RemotingCommand):
+            self.others.append((name, request))
+            return answer(request)
+
+        return watched
+
+    def seen(self, code: RequestCode) -> list[tuple[str, RemotingCommand]]:
+        return [(name, request) for name, request in self.others if request.code == code]
+
+
+def test_heartbeats_tell_every_master_the_groups_and_close_takes_them_back():
+    cluster = Watched()
+
+    async def scenario() -> None:
+        async with cluster.serving():
+            config = ProducerConfig(name_server=cluster.name_server, group="orders", instance_name="i")
+            async with Producer(config) as producer:
+                await producer._core.client.routes.publish_info("T")
+                await producer._core.client.send_heartbeats()
+
+    run(scenario)
+    beats = cluster.seen(RequestCode.HEART_BEAT)
+    assert {name for name, _ in beats} == {"a", "b"}
+    body = parse_json(beats[0][1].body)
+    assert (body["clientID"], body["producerDataSet"]) == ("127.0.0.1@i", [{"groupName": "orders"}])
+    farewells = cluster.seen(RequestCode.UNREGISTER_CLIENT)
+    assert {(name, request.ext_fields["producerGroup"]) for name, request in farewells} == {
+        ("a", "orders"),
+        ("b", "orders"),
+    }
+
+
+def test_a_dead_broker_does_not_keep_a_client_from_closing():
+    cluster = Watched()
+
+    async def scenario() -> None:
+        async with cluster.serving():
+            config = ProducerConfig(name_server=cluster.name_server)
+            async with Producer(config) as producer:
+                await producer._core.client.routes.publish_info("T")
+                cluster.kill("a")
+                while producer._core.client.routes.master_addr("a") != cluster.addrs["a"]:
+                    await producer._core.client.routes.refresh("T")
+                with pytest.raises(RemotingConnectError):
+                    await producer._core.client.remoting.connect(cluster.addrs["a"])
+
+    run(scenario)
