@@ -1,10 +1,9 @@
 """Operating a cluster: topics, routes, offsets."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from rmqtools.aio.client import Client
+from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ClientConfig
 from rmqtools.engine.admin import AdminCore
 from rmqtools.engine.client import ClientCore
@@ -12,7 +11,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import ClusterInfo, Perm, TopicRouteData
 
 
-class Admin:
+class Admin(Asynchronous):
     """Asks and changes what operators do. Made from settings, or on a
     running :class:`Client`, which it leaves open.
 
@@ -142,12 +141,3 @@ class Admin:
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message stored at or after a time (ms since 1970); the end if none."""
         return await self._admin.search_offset(queue, timestamp_ms)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -1,9 +1,8 @@
 """A connection to a cluster, shared by whatever is built on it."""
 
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Self
 
+from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ClientConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.range_read import RangeReader
@@ -11,7 +10,7 @@ from rmqtools.model.block import MessageBlock
 from rmqtools.model.queue import QueueRange
 
 
-class Client:
+class Client(Asynchronous):
     """Connections, routes and a client id. Use it in an ``async with`` block, or call start and close.
 
     Raises:
@@ -54,12 +53,3 @@ class Client:
         """
         self.core.check_started()
         return RangeReader(self.core, range_).blocks(max_messages=max_messages, max_bytes=max_bytes)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

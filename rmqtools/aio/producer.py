@@ -1,9 +1,9 @@
 """Sending messages."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer import ProducerCore
 from rmqtools.engine.send import QueueChoice
@@ -13,7 +13,7 @@ from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
 
 
-class Producer:
+class Producer(Asynchronous):
     """Sends messages: queues in turn, avoiding the broker that failed last.
 
     Use it in an ``async with`` block, or call start and close.
@@ -189,12 +189,3 @@ class Producer:
     def broker_health(self) -> Mapping[str, BrokerHealth]:
         """What latency fault avoidance knows of each broker; empty while it is off."""
         return self._core.broker_health()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

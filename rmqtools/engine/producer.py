@@ -3,7 +3,7 @@
 import asyncio
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ProducerConfig
@@ -13,7 +13,8 @@ from rmqtools.engine.fault_detector import detect_forever
 from rmqtools.engine.request_reply import RequestReply
 from rmqtools.engine.send import QueueChoice, Sender
 from rmqtools.engine.send_many import ManySender
-from rmqtools.errors import MessageRejectedError
+from rmqtools.engine.trace import TraceDispatcher
+from rmqtools.errors import MessageRejectedError, SendManyError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
@@ -40,6 +41,7 @@ class ProducerCore:
         self.sender = Sender(self.client, config)
         self._many = ManySender(self.sender, self.encoder, config)
         self._requests = RequestReply(self.client)
+        self._tracer = TraceDispatcher(self.client, config, self.encoder) if config.enable_trace else None
         self._order_locks: dict[MessageQueue, asyncio.Lock] = {}
 
     async def start(self) -> None:
@@ -48,10 +50,14 @@ class ProducerCore:
         self.client.groups.producers.add(self.group)
         if self.config.send_latency_fault_enable and self.config.start_detector_enable:
             self.client.spawn("fault_detector", detect_forever(self.client, self.sender.tolerance))
+        if self._tracer is not None:
+            self.client.spawn("trace", self._tracer.run())
 
     async def close(self) -> None:
         """See :meth:`rmqtools.aio.Producer.close`."""
         await self._requests.close()
+        if self._tracer is not None and self.client.is_open:
+            await self._tracer.close()
         if self.client.is_open:
             await self.client.unregister_producer(self.group)
         await self.client.close()
@@ -60,7 +66,8 @@ class ProducerCore:
         """See :meth:`rmqtools.aio.Producer.send`."""
         self._check(message)
         outgoing = self.encoder.encode(message)
-        return (await self.sender.place(outgoing, choice=choice, message=message, timeout=timeout))[0]
+        results = await self.sender.place(outgoing, choice=choice, message=message, timeout=timeout)
+        return self._traced([message], results)[0]
 
     async def send_oneway(self, message: Message, *, choice: QueueChoice) -> None:
         """See :meth:`rmqtools.aio.Producer.send_oneway`."""
@@ -84,13 +91,13 @@ class ProducerCore:
         self._check(*messages)
         _refuse_replies(messages)
         check_batch(messages)
-        return await self._many.send_batch(messages, queue, timeout)
+        return await self._tracing(messages, self._many.send_batch(messages, queue, timeout))
 
     async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         self._check(*messages)
         _refuse_replies(messages)
-        return await self._many.send_many(messages, timeout)
+        return await self._tracing(messages, self._many.send_many(messages, timeout))
 
     async def request(self, message: Message, *, choice: QueueChoice, timeout: float | None) -> MessageExt:
         """See :meth:`rmqtools.aio.Producer.request`."""
@@ -100,7 +107,8 @@ class ProducerCore:
 
         async def place(properties: Mapping[str, str], seconds: float) -> None:
             outgoing = self.encoder.encode(message, system_properties=properties)
-            await self.sender.place(outgoing, choice=choice, message=message, timeout=seconds)
+            results = await self.sender.place(outgoing, choice=choice, message=message, timeout=seconds)
+            self._traced([message], results)
 
         limit = self.config.send_timeout if timeout is None else timeout
         return await self._requests.request(message, place, limit)
@@ -122,6 +130,23 @@ class ProducerCore:
     def broker_health(self) -> Mapping[str, BrokerHealth]:
         """See :meth:`rmqtools.aio.Producer.broker_health`."""
         return self.sender.tolerance.health(round(self.client.clock.monotonic() * 1000))
+
+    async def _tracing(
+        self, messages: Sequence[Message], sending: Awaitable[list[SendResult]]
+    ) -> list[SendResult]:
+        """Trace what a send of many messages has stored, also if some could not be."""
+        try:
+            return self._traced(messages, await sending)
+        except SendManyError as error:
+            for message, result in zip(messages, error.results, strict=True):
+                if isinstance(result, SendResult):
+                    self._traced([message], [result])
+            raise
+
+    def _traced(self, messages: Sequence[Message], results: list[SendResult]) -> list[SendResult]:
+        if self._tracer is not None:
+            self._tracer.stored(messages, results)
+        return results
 
     def _check(self, *messages: Message) -> None:
         self.client.check_started()

@@ -229,6 +229,7 @@ def _results(
             transaction_id=header.transaction_id,
             region_id=answer.ext_fields.get("MSG_REGION"),
             recall_handle=header.recall_handle,
+            is_trace_on=answer.ext_fields.get("TRACE_ON") != "false",
             attempts=attempts,
         )
         for number, (msg_id, offset_msg_id) in enumerate(

@@ -75,7 +75,9 @@ class TransactionCore(ProducerCore):
             (stored,) = await self.sender.place(outgoing, message=message, timeout=timeout)
             decision = await self._execute(message, arg, stored, execute)
             end_error = await self._end(message, stored, decision, asked)
-        return _result(stored, decision, end_error)
+        result = _result(stored, decision, end_error)
+        self._traced([message], [result])
+        return result
 
     def _check_in_transaction(self, message: Message) -> None:
         self._check(message)

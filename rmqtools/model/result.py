@@ -42,6 +42,7 @@ class SendResult:
     ``msg_id`` is the unique key made by the client; ``offset_msg_id`` names the place in the commit log.
     ``attempts`` holds every try, the successful one last: an earlier one whose outcome is unknown may have
     stored the message too. ``recall_handle``: what takes a timer message back (``Producer.recall``).
+    ``is_trace_on``: whether the broker lets messages be traced.
     """
 
     status: SendStatus
@@ -52,6 +53,7 @@ class SendResult:
     transaction_id: str | None = None
     region_id: str | None = None
     recall_handle: str | None = None
+    is_trace_on: bool = True
     attempts: tuple[SendAttempt, ...] = ()
 
     @property

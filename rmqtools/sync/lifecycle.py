@@ -2,21 +2,16 @@
 
 import warnings
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
+from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.engine.loop import Bridge
-
-
-class _Asynchronous(Protocol):
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 class Blocking:
     """Runs the life of an asynchronous object from blocking code."""
 
-    def __init__(self, asynchronous: _Asynchronous) -> None:
+    def __init__(self, asynchronous: Asynchronous) -> None:
         self._bridge = Bridge()
         self._asynchronous = asynchronous
         self._open = False

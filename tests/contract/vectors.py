@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.contract import (
+    adapters_allocate,
     adapters_headers,
     adapters_messages,
     adapters_model,
@@ -24,6 +25,7 @@ from tests.contract import (
 from tests.contract.vector_spec import Case, Spec
 
 SPECS: Mapping[str, tuple[Spec, ...]] = {
+    **adapters_allocate.SPECS,
     **adapters_model.SPECS,
     **adapters_protocol.SPECS,
     **adapters_headers.SPECS,

@@ -33,6 +33,12 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * Peer dump NAME_SERVER TOPIC
  *                       > {topic, brokerName, queueId, queueOffset, body, tags, keys, properties, msgId,
  *                          bornTimestamp, storeTimestamp, bornHost, reconsumeTimes, sysFlag, flag}
+ * Peer transact NAME_SERVER GROUP TOPIC CHECK_STATE CHECKS < {body, state}
+ *                       > {sent, state} ... {checked, topic}     ends after so many check-backs
+ * Peer ask NAME_SERVER TOPIC BODY
+ *                       > {reply}
+ * Peer answer NAME_SERVER TOPIC COUNT
+ *                       > {status}
  * </pre>
  */
 public final class Peer {
@@ -46,6 +52,10 @@ public final class Peer {
             switch (args[0]) {
                 case "fill" -> fill(args[1]);
                 case "dump" -> dump(args[1], args[2]);
+                case "transact" -> Transactions.run(
+                    args[1], args[2], args[3], args[4], Integer.parseInt(args[5]), inputLines());
+                case "ask" -> Replies.ask(args[1], args[2], args[3]);
+                case "answer" -> Replies.answer(args[1], args[2], Integer.parseInt(args[3]));
                 default -> throw new IllegalArgumentException("unknown command " + args[0]);
             }
         } catch (Throwable error) {
@@ -53,6 +63,10 @@ public final class Peer {
             System.exit(1);
         }
         System.exit(0); // the client leaves threads behind
+    }
+
+    private static List<String> inputLines() {
+        return new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)).lines().toList();
     }
 
     private static void fill(String nameServer) throws Exception {
@@ -154,7 +168,7 @@ public final class Peer {
         return line;
     }
 
-    private static void print(Map<String, Object> line) {
+    static synchronized void print(Map<String, Object> line) {
         OUT.println(JSON.toJSONString(line, JSONWriter.Feature.WriteNulls));
     }
 }

@@ -10,10 +10,17 @@ from tests.contract.vector_spec import Spec
 VECTORS = Path(__file__).parents[2] / "vectors"
 COUNTS = {
     "acl_signature": 19,
+    "allocate_averagely": 65,
+    "allocate_averagely_by_circle": 65,
+    "allocate_consistent_hash": 37,
+    "allocate_inputs": 252,
+    "allocate_machine_room": 39,
+    "allocate_machine_room_nearby": 40,
     "broker_address": 5,
     "command": 86,
     "command_decode": 9,
     "compression": 18,
+    "consistent_hash_md5": 6,
     "constants": 13,
     "fault_detect": 12,
     "fault_duration": 90,

@@ -1,0 +1,26 @@
+"""The ``async with`` block, alike for every asynchronous class."""
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+
+class Asynchronous(ABC):
+    """Started when a block is entered, closed when it is left."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Make the object usable."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close it. A second call does nothing."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
