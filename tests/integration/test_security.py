@@ -1,0 +1,154 @@
+"""Signed requests against a broker with ACL 2.0; TLS with and without a client certificate."""
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig, QueueRange
+from rmqtools.cluster import LocalCluster
+from rmqtools.errors import BrokerError, ConfigError, ProtocolError, RemotingError, SendError
+from tests.support.tls_proxy import TlsProxy
+
+pytestmark = pytest.mark.broker
+
+_AUTH = "org.apache.rocketmq.auth"
+ACL_SETTINGS = {
+    "authenticationEnabled": "true",
+    "authenticationProvider": f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
+    "authenticationMetadataProvider": f"{_AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
+    "initAuthenticationUser": '{"username":"admin","password":"admin-secret-0001"}',
+    "innerClientAuthenticationCredentials": '{"accessKey":"admin","secretKey":"admin-secret-0001"}',
+    "authorizationEnabled": "true",
+    "authorizationProvider": f"{_AUTH}.authorization.provider.DefaultAuthorizationProvider",
+    "authorizationMetadataProvider": f"{_AUTH}.authorization.provider.LocalAuthorizationMetadataProvider",
+}
+ADMIN = {"access_key": "admin", "secret_key": "admin-secret-0001"}
+
+
+@pytest.fixture(scope="module")
+def acl_cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(broker_settings=ACL_SETTINGS) as cluster:
+        yield cluster
+
+
+def test_with_the_right_keys_everything_works(acl_cluster):
+    config = ProducerConfig(name_server=acl_cluster.name_server, **ADMIN)
+    with Admin(config) as admin, Producer(config) as producer, Client(config) as client:
+        admin.create_topic("signed", read_queue_nums=1, write_queue_nums=1)
+        result = producer.send(Message("signed", b"x"))
+        many = producer.send_many([Message("signed", b"y")] * 10)
+        admin.await_readable({result.queue: 11})
+        blocks = list(client.read_blocks(QueueRange(result.queue, 0, 11)))
+
+    assert len(many) == 10
+    assert sum(len(block) for block in blocks) == 11
+
+
+@pytest.mark.parametrize(
+    ("keys", "remark"),
+    [
+        pytest.param({}, "username cannot be null", id="none"),
+        pytest.param({"access_key": "admin", "secret_key": "wr0ng"}, "check signature failed", id="wrong"),
+        pytest.param({"access_key": "bob", "secret_key": "wr0ng"}, "User:bob is not found", id="unknown"),
+    ],
+)
+def test_wrong_keys_are_refused_with_the_brokers_words_and_no_secret_shows(acl_cluster, caplog, keys, remark):
+    with Admin(ClientConfig(name_server=acl_cluster.name_server, **ADMIN)) as admin:
+        admin.create_topic("signed", read_queue_nums=1, write_queue_nums=1)
+    config = ProducerConfig(name_server=acl_cluster.name_server, **keys)
+
+    with Producer(config) as producer, pytest.raises(SendError, match=remark) as caught:
+        producer.send(Message("signed", b"x"))
+
+    assert isinstance(caught.value.__cause__, BrokerError)
+    assert "wr0ng" not in str(caught.value) + repr(caught.value) + caplog.text
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def pem(tmp_path: Path):
+    """Write certificates where settings can name them."""
+
+    def write(name: str, *blobs: trustme.Blob) -> str:
+        path = tmp_path / name
+        path.write_bytes(b"".join(blob.bytes() for blob in blobs))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def tls_name_server(local_cluster, authority) -> Iterator[TlsProxy]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with TlsProxy(local_cluster.name_server, context).serving() as proxy:
+        yield proxy
+
+
+def test_over_tls_a_trusted_server_is_talked_to(tls_name_server, authority, pem):
+    config = ClientConfig(
+        name_server=tls_name_server.addr, tls_enable=True, tls_ca_file=pem("ca.pem", authority.cert_pem)
+    )
+    with Admin(config) as admin:
+        assert set(admin.fetch_cluster_info().broker_addr_table) == {"broker-a", "broker-b"}
+
+
+def test_a_server_of_another_authority_is_refused(tls_name_server, pem):
+    other = pem("other.pem", trustme.CA().cert_pem)
+    config = ClientConfig(
+        name_server=tls_name_server.addr, tls_enable=True, tls_ca_file=other, request_timeout=1.0
+    )
+    with Admin(config) as admin, pytest.raises(RemotingError, match="certificate verify failed"):
+        admin.fetch_cluster_info()
+
+
+def test_a_certificate_for_another_host_is_refused_unless_names_are_not_checked(
+    local_cluster, authority, pem
+):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("elsewhere.invalid").configure_cert(context)
+    settings = {"tls_enable": True, "tls_ca_file": pem("ca.pem", authority.cert_pem), "request_timeout": 1.0}
+    with TlsProxy(local_cluster.name_server, context).serving() as proxy:
+        strict = ClientConfig(name_server=proxy.addr, **settings)
+        with Admin(strict) as admin, pytest.raises(RemotingError, match=r"IP address mismatch|doesn't match"):
+            admin.fetch_cluster_info()
+        with Admin(ClientConfig(name_server=proxy.addr, tls_check_hostname=False, **settings)) as admin:
+            assert admin.fetch_cluster_info().broker_addr_table
+
+
+def test_a_server_that_wants_a_client_certificate_gets_it(local_cluster, authority, pem):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    mine = authority.issue_cert("client.invalid")
+    settings = {"tls_enable": True, "tls_ca_file": pem("ca.pem", authority.cert_pem), "request_timeout": 1.0}
+    with TlsProxy(local_cluster.name_server, context).serving() as proxy:
+        with Admin(ClientConfig(name_server=proxy.addr, **settings)) as admin, pytest.raises(RemotingError):
+            admin.fetch_cluster_info()
+        with_certificate = ClientConfig(
+            name_server=proxy.addr,
+            tls_cert_file=pem("client.pem", *mine.cert_chain_pems),
+            tls_key_file=pem("client.key", mine.private_key_pem),
+            **settings,
+        )
+        with Admin(with_certificate) as admin:
+            assert admin.fetch_cluster_info().broker_addr_table
+
+
+def test_a_plain_client_at_a_tls_port_is_told_so_or_hung_up_on(tls_name_server):
+    config = ClientConfig(name_server=tls_name_server.addr, request_timeout=1.0)
+    with Admin(config) as admin, pytest.raises((ProtocolError, RemotingError), match=tls_name_server.addr):
+        admin.fetch_cluster_info()
+
+
+def test_a_certificate_file_that_is_not_there_is_named():
+    with pytest.raises(ConfigError, match=r"no-such\.pem"):
+        Admin(ClientConfig(name_server="127.0.0.1:1", tls_enable=True, tls_ca_file="no-such.pem"))
