@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "config": {"errors"},
     "policy": {"policy", "errors", "model"},
     "protocol": {"protocol", "errors", "model"},
+    "allocate": {"policy", "config", "errors", "model"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
     "aio": {"aio", "engine", "policy", "config", "errors", "model"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
@@ -99,6 +100,10 @@ def test_nothing_below_the_engine_touches_sockets_threads_time_or_chance() -> No
     touched = {module: {name.split(".")[0] for name in GRAPH[module]} & IMPURE_MODULES for module in pure}
 
     assert {module: names for module, names in touched.items() if names} == {}
+
+
+def test_nothing_below_the_engine_imports_by_name() -> None:
+    assert {module for module in GRAPH if layer(module) in PURE and "importlib" in GRAPH[module]} == set()
 
 
 def test_only_the_clock_reads_time() -> None:

@@ -17,6 +17,11 @@ PUBLIC = {
         ReplyMessage RocketMQError SendAttempt SendResult SendStatus TopicRouteData TransactionListener
         TransactionProducer TransactionSendResult create_reply errors""",
     "rmqtools.aio": "Admin Client Producer TransactionListener TransactionProducer create_reply",
+    "rmqtools.allocate": """
+        AllocateAveragely AllocateAveragelyByCircle AllocateByConfig AllocateByConsistentHash
+        AllocateByMachineRoom AllocateByPins AllocateMachineRoomNearby AllocateMessageQueueStrategy
+        AllocatePinnedByIp MachineRoomResolver NO_PINS Pins RoomByPrefix STRATEGIES client_address newest
+        share strategy_of""",
     "rmqtools.sync": "Admin Client Producer TransactionListener TransactionProducer create_reply",
 }
 
@@ -57,7 +62,7 @@ def test_importing_rmqtools_needs_neither_numpy_nor_pyarrow_nor_pyspark_and_star
 import sys, threading
 for name in ("numpy", "pyarrow", "pyspark"):
     sys.modules[name] = None
-import rmqtools, rmqtools.aio, rmqtools.cluster, rmqtools.cli
+import rmqtools, rmqtools.aio, rmqtools.allocate, rmqtools.cluster, rmqtools.cli
 assert threading.active_count() == 1, threading.enumerate()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

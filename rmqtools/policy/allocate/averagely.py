@@ -1,0 +1,26 @@
+"""AVG: contiguous blocks of queues, as equal as can be."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rmqtools.model.queue import MessageQueue
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateAveragely:
+    """Contiguous blocks; the first ``len(queues) % len(client_ids)`` members get one more.
+
+    Source of the rule: AllocateMessageQueueAveragely (Java client).
+    """
+
+    name: ClassVar[str] = "AVG"
+
+    def allocate(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See the class."""
+        index = client_ids.index(client_id)
+        size, extra = divmod(len(queues), len(client_ids))
+        start = index * size + min(index, extra)
+        return list(queues[start : start + size + (index < extra)])

@@ -1,0 +1,23 @@
+"""AVG_BY_CIRCLE: queues dealt like cards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rmqtools.model.queue import MessageQueue
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateAveragelyByCircle:
+    """One queue to each member in turn, so that each gets queues of several brokers.
+
+    Source of the rule: AllocateMessageQueueAveragelyByCircle (Java client).
+    """
+
+    name: ClassVar[str] = "AVG_BY_CIRCLE"
+
+    def allocate(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See the class."""
+        return list(queues[client_ids.index(client_id) :: len(client_ids)])

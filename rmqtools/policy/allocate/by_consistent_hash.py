@@ -1,0 +1,57 @@
+"""CONSISTENT_HASH: a ring of hashes, on which few queues move when members come and go."""
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rmqtools.errors import ConfigError
+from rmqtools.model.queue import MessageQueue
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateByConsistentHash:
+    """A queue belongs to the first virtual node at or after its hash, round the ring.
+
+    Each member is ``virtual_nodes`` times on the ring. Shares are not equal, and a member may have none.
+    Source of the rule: AllocateMessageQueueConsistentHash and ConsistentHashRouter (Java client).
+    """
+
+    virtual_nodes: int = 10  # upstream virtualNodeCnt
+    name: ClassVar[str] = "CONSISTENT_HASH"
+
+    def __post_init__(self) -> None:
+        if self.virtual_nodes < 0:
+            raise ConfigError(f"virtual_nodes={self.virtual_nodes}: want 0 (nobody owns anything) or more")
+
+    def allocate(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See the class."""
+        owners = self._ring(client_ids)
+        if not owners:
+            return []
+        ring = sorted(owners)
+        places = (bisect_left(ring, consistent_hash(str(queue))) % len(ring) for queue in queues)
+        return [
+            queue for queue, place in zip(queues, places, strict=True) if owners[ring[place]] == client_id
+        ]
+
+    def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
+        """Owner of each virtual node's hash. Of equal hashes the last put wins."""
+        owners: dict[int, str] = {}
+        seen: set[str] = set()
+        for client_id in client_ids:
+            # A member listed twice gets further nodes, counted from those it has on the ring, as in Java.
+            first = sum(owner == client_id for owner in owners.values()) if client_id in seen else 0
+            seen.add(client_id)
+            for number in range(first, first + self.virtual_nodes):
+                owners[consistent_hash(f"{client_id}-{number}")] = client_id
+        return owners
+
+
+def consistent_hash(key: str) -> int:
+    """The first four bytes of the MD5 of the text, as an unsigned number."""
+    data = key.encode("utf-8", "replace")
+    return int.from_bytes(hashlib.md5(data, usedforsecurity=False).digest()[:4])

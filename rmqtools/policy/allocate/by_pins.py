@@ -1,0 +1,51 @@
+"""PINS: as PINNED_BY_IP, with pins that change while the group runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.allocate.averagely import AllocateAveragely
+from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp, WhenAbsent, check_when_absent
+from rmqtools.policy.allocate.pins import Pins
+from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateByPins:
+    """The members on the pinned machines share all queues; without pins all members do.
+
+    Users make it without pins; whoever reads the pins asks ``strategy.with_pins(pins.at(now))``.
+
+    Attributes:
+        inner: shares among the pinned members, or all.
+        when_absent: as in :class:`AllocatePinnedByIp`, for pins that do not say it themselves.
+        pins: those in force; None: not known yet, and the member takes nothing (it might own what is pinned).
+
+    Source of the rule: our own.
+    """
+
+    inner: AllocateMessageQueueStrategy = field(default_factory=AllocateAveragely)
+    when_absent: WhenAbsent = field(kw_only=True)
+    pins: Pins | None = field(default=None, kw_only=True)
+    name: ClassVar[str] = "PINS"
+
+    def __post_init__(self) -> None:
+        check_when_absent(self.when_absent)
+
+    def with_pins(self, pins: Pins | None) -> "AllocateByPins":
+        """The same strategy with other pins."""
+        return replace(self, pins=pins)
+
+    def allocate(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See the class."""
+        if self.pins is None:
+            return []
+        return self._sharer(self.pins).allocate(group, client_id, queues, client_ids)
+
+    def _sharer(self, pins: Pins) -> AllocateMessageQueueStrategy:
+        if not pins.ips:
+            return self.inner
+        return AllocatePinnedByIp(pins.ips, self.inner, when_absent=pins.when_absent or self.when_absent)

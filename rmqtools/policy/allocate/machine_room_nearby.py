@@ -1,0 +1,85 @@
+"""MACHINE_ROOM_NEARBY: each machine room's queues to the members in it, by another strategy."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from rmqtools.errors import ConfigError
+from rmqtools.model.queue import MessageQueue, java_order
+from rmqtools.policy.allocate.averagely import AllocateAveragely
+from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+
+T = TypeVar("T")
+
+
+class MachineRoomResolver(Protocol):
+    """Say where brokers and members stand. Pure; None or "" is no room, which nobody's share survives."""
+
+    def broker_deploy_in(self, queue: MessageQueue) -> str | None:
+        """The machine room of a queue's broker."""
+
+    def consumer_deploy_in(self, client_id: str) -> str | None:
+        """The machine room of a member."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomByPrefix:
+    """The room is the text before the first ``separator`` of broker name and client id."""
+
+    separator: str = "-"
+
+    def broker_deploy_in(self, queue: MessageQueue) -> str | None:
+        """See the class."""
+        return self._room(queue.broker_name)
+
+    def consumer_deploy_in(self, client_id: str) -> str | None:
+        """See the class."""
+        return self._room(client_id)
+
+    def _room(self, text: str) -> str | None:
+        room, found, _ = text.partition(self.separator)
+        return room if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateMachineRoomNearby:
+    """Queues of a room are shared by the members in it; those of a room without members by all members.
+
+    ``inner`` does the sharing, once for each room. A queue or member without a room is an error for
+    everybody: its neighbours would otherwise own queues twice, or not at all.
+    Source of the rule: AllocateMachineRoomNearby (Java client).
+    """
+
+    inner: AllocateMessageQueueStrategy = field(default_factory=AllocateAveragely)
+    resolver: MachineRoomResolver = field(default_factory=RoomByPrefix)
+
+    def __post_init__(self) -> None:
+        if self.inner is None or self.resolver is None:
+            raise ConfigError(f"MACHINE_ROOM_NEARBY: inner={self.inner}, resolver={self.resolver}: want both")
+
+    @property
+    def name(self) -> str:
+        """``MACHINE_ROOM_NEARBY-`` and the inner strategy's name."""
+        return f"MACHINE_ROOM_NEARBY-{self.inner.name}"
+
+    def allocate(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See the class."""
+        rooms = _by_room(queues, self.resolver.broker_deploy_in)
+        members = _by_room(client_ids, self.resolver.consumer_deploy_in)
+        own_room = next(room for room, ids in members.items() if client_id in ids)
+        mine: list[MessageQueue] = []
+        for room in [own_room, *sorted(rooms.keys() - members.keys(), key=java_order)]:
+            if room in rooms:
+                mine += self.inner.allocate(group, client_id, rooms[room], members.get(room, client_ids))
+        return mine
+
+
+def _by_room(items: Iterable[T], room_of: Callable[[T], str | None]) -> dict[str, list[T]]:
+    rooms: dict[str, list[T]] = {}
+    for item in items:
+        if not (room := room_of(item)):
+            raise ConfigError(f"MACHINE_ROOM_NEARBY: {item} has no machine room: name it so that it has one")
+        rooms.setdefault(room, []).append(item)
+    return rooms

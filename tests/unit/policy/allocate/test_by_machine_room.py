@@ -1,0 +1,36 @@
+import pytest
+
+from rmqtools.allocate import AllocateByMachineRoom
+from rmqtools.errors import ConfigError
+from rmqtools.model.queue import MessageQueue
+from tests.unit.policy.allocate.groups import shares_of
+
+QUEUES = [MessageQueue("T", f"r{room}@b", number) for room in (1, 2) for number in range(5)]
+
+
+def test_what_does_not_divide_evenly_comes_from_the_end():
+    owned = shares_of(AllocateByMachineRoom(["r1"]), QUEUES, ["m1", "m2", "m3"])
+
+    assert [[queue.queue_id for queue in mine] for mine in owned.values()] == [[0, 3], [1, 4], [2]]
+
+
+def test_queues_of_other_rooms_are_nobodys():
+    owned = shares_of(AllocateByMachineRoom({"r2", "r9"}), QUEUES, ["m1", "m2"])
+
+    assert {queue.broker_name for mine in owned.values() for queue in mine} == {"r2@b"}
+
+
+def test_one_text_is_not_several_rooms():
+    with pytest.raises(ConfigError, match="want several rooms"):
+        AllocateByMachineRoom("r1")
+
+
+@pytest.mark.parametrize(
+    ("broker_name", "served"),
+    [("r1@a", True), ("@a", True), ("r1@a@@", True), ("r1", False), ("r1@", False), ("r1@@", False),
+     ("r1@a@b", False), ("r1@@a", False), ("@", False), ("", False)],
+)  # fmt: skip
+def test_a_broker_has_a_room_if_its_name_has_two_parts_by_javas_split(broker_name, served):
+    queue = MessageQueue("T", broker_name, 0)
+
+    assert shares_of(AllocateByMachineRoom(["r1", ""]), [queue], ["m"]) == {"m": [queue] if served else []}

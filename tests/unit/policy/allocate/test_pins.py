@@ -1,0 +1,133 @@
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqtools.allocate import NO_PINS, Pins, newest
+from rmqtools.errors import ConfigError
+
+NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
+PINS = Pins(7, ["192.168.0.6", "10.1.0.0/16"], when_absent="nobody", expires_at=NOON, set_by="ops")
+TEXT = (
+    '{"expires_at":"2026-08-01T12:00:00+00:00","ips":["192.168.0.6","10.1.0.0/16"],'
+    '"set_by":"ops","version":7,"when_absent":"nobody"}'
+)
+any_pins = st.builds(
+    Pins,
+    version=st.integers(0, 3),
+    ips=st.lists(st.ip_addresses().map(str), max_size=2),
+    when_absent=st.sampled_from([None, "nobody", "everybody"]),
+    expires_at=st.none() | st.datetimes(timezones=st.just(UTC)),
+    set_by=st.text(max_size=3),
+)
+
+
+def changed(**values):
+    return json.dumps(json.loads(TEXT) | values)
+
+
+def without(key):
+    return json.dumps({name: value for name, value in json.loads(TEXT).items() if name != key})
+
+
+def test_format_is_json_with_sorted_keys():
+    assert PINS.format() == TEXT
+
+
+def test_parse_reads_what_format_wrote():
+    assert Pins.parse(TEXT) == PINS
+
+
+@given(pins=any_pins)
+def test_any_pins_are_read_back_from_ascii(pins):
+    assert Pins.parse(pins.format()) == pins
+    assert pins.format().isascii()
+
+
+@pytest.mark.parametrize("key", ["when_absent", "expires_at", "set_by"])
+def test_optional_keys_may_be_missing(key):
+    assert Pins.parse(without(key)).ips == PINS.ips
+
+
+def test_unknown_keys_of_later_versions_are_ignored():
+    assert Pins.parse(changed(reason="load test")) == PINS
+
+
+@pytest.mark.parametrize(
+    "moment", [NOON.astimezone(timezone(timedelta(hours=8))).isoformat(), "2026-08-01T12:00:00Z"]
+)
+def test_times_of_other_zones_are_the_same_pins(moment):
+    assert Pins.parse(changed(expires_at=moment)).format() == TEXT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "null", "7", "[]", "[[]]", '"text"', "{}", "{", TEXT[:-1], "[" * 60_000, " " * 70_000 + TEXT,
+        without("version"), without("ips"),
+        changed(version=-1), changed(version="7"), changed(version=7.0), changed(version=True),
+        changed(version=2**63), changed(version=None),
+        changed(ips="10.0.0.1"), changed(ips=[1]), changed(ips=["host"]), changed(ips=["10.0.0.1/24"]),
+        changed(ips=None), changed(ips={"10.0.0.1": 1}),
+        changed(when_absent="anybody"), changed(when_absent=[]), changed(set_by=1), changed(set_by=None),
+        changed(expires_at="noon"), changed(expires_at=1), changed(expires_at="2026-08-01T12:00:00"),
+        changed(expires_at="9999-12-31T23:59:59-10:00"),
+    ],
+    ids=lambda text: text[:30] + f"...{len(text)}",
+)  # fmt: skip
+def test_garbled_text_is_refused_and_never_read_as_no_pins(text):
+    with pytest.raises(ConfigError):
+        Pins.parse(text)
+
+
+@given(text=st.text())
+def test_any_text_gives_pins_or_a_config_error(text):
+    with pytest.raises(ConfigError):
+        Pins.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("now", "ips"),
+    [
+        pytest.param(NOON - timedelta(microseconds=1), PINS.ips, id="before"),
+        pytest.param(NOON, (), id="at"),
+        pytest.param(NOON + timedelta(days=1), (), id="after"),
+    ],
+)
+def test_pins_pin_until_they_expire(now, ips):
+    assert PINS.at(now).ips == ips
+    assert PINS.at(now).version == PINS.version
+
+
+def test_pins_without_expiry_stay():
+    assert Pins(1, ["10.0.0.1"]).at(datetime.max.replace(tzinfo=UTC)).ips == ("10.0.0.1",)
+
+
+def test_the_tombstone_pins_nothing_and_survives_its_text():
+    cleared = Pins.cleared(8, set_by="ops")
+
+    assert cleared.ips == ()
+    assert Pins.parse(cleared.format()) == cleared
+
+
+@pytest.mark.parametrize(
+    ("copies", "expected"),
+    [
+        pytest.param([PINS, Pins.cleared(8)], Pins.cleared(8), id="a-tombstone-beats-an-older-pin"),
+        pytest.param(
+            [Pins(10, ["10.0.0.1"]), Pins(9, ["10.0.0.2"])], Pins(10, ["10.0.0.1"]), id="10-beats-9"
+        ),
+        pytest.param([NO_PINS, PINS], PINS, id="a-lost-copy-does-not-count"),
+        pytest.param([Pins(1, set_by="a"), Pins(1, set_by="b")], Pins(1, set_by="b"), id="the-greater-text"),
+        pytest.param([PINS], PINS, id="one"),
+    ],
+)
+def test_newest_is_the_highest_version_then_the_greater_text(copies, expected):
+    assert newest(*copies) == newest(*reversed(copies)) == expected
+
+
+@given(copies=st.lists(any_pins, min_size=1), data=st.data())
+def test_all_members_find_the_same_newest(copies, data):
+    assert newest(*data.draw(st.permutations(copies))) == newest(*copies)
