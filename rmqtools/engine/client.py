@@ -106,11 +106,14 @@ class ClientCore:
         """Tell the brokers that a producer group has lost this client."""
         self.groups.producers.discard(group)
         header = UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group)
-        for broker_name, addr in self.routes.masters().items():
+
+        async def unregister(broker_name: str, addr: str) -> None:
             try:
                 await self.remoting.invoke_ok(addr, request(header))
             except RocketMQError as error:
                 log.warning("unregister_failed", broker=broker_name, addr=addr, reason=str(error))
+
+        await asyncio.gather(*(unregister(name, addr) for name, addr in self.routes.masters().items()))
 
     async def close(self) -> None:
         """Stop the tasks and close all connections. A second call does nothing."""

@@ -69,16 +69,18 @@ class NameServerClient:
     async def _ask_each(self, command: RemotingCommand) -> RemotingCommand:
         failures: list[RemotingError] = []
         share = self._timeout / len(self._addrs)
-        for _ in self._addrs:
-            addr = self._addrs[self._chosen]
+        first = self._chosen  # others may move it meanwhile
+        for step in range(len(self._addrs)):
+            number = (first + step) % len(self._addrs)
+            addr = self._addrs[number]
             try:
-                return await self._remoting.invoke_ok(addr, command, timeout=share)
+                answer = await self._remoting.invoke_ok(addr, command, timeout=share)
             except RemotingError as error:
                 failures.append(error)
-                self._chosen = (self._chosen + 1) % len(self._addrs)
-                log.warning(
-                    "name_server_failed", addr=addr, reason=str(error), next=self._addrs[self._chosen]
-                )
+                log.warning("name_server_failed", addr=addr, reason=str(error))
+                continue
+            self._chosen = number
+            return answer
         if len(failures) == 1:
             raise failures[0]
         raise RemotingConnectError("no name server answered: " + "; ".join(str(error) for error in failures))

@@ -14,7 +14,7 @@ from rmqtools.engine.request_reply import RequestReply
 from rmqtools.engine.send import QueueChoice, Sender
 from rmqtools.engine.send_many import ManySender
 from rmqtools.engine.trace import TraceDispatcher
-from rmqtools.errors import MessageRejectedError, SendManyError
+from rmqtools.errors import MessageRejectedError, SendError, SendManyError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
@@ -79,10 +79,21 @@ class ProducerCore:
         self._check(message)
         if not message.sharding_key:
             raise MessageRejectedError("send_orderly needs a sharding_key: messages of one key stay in order")
-        info = await self.sender.publish_info(message.topic)
-        queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
-        async with self._order_locks.setdefault(queue, asyncio.Lock()):
-            return await self.send(message, choice=QueueChoice(queue), timeout=timeout)
+        limit = self.config.send_timeout if timeout is None else timeout
+        deadline = self.client.clock.monotonic() + limit
+        try:
+            async with asyncio.timeout(limit):
+                info = await self.sender.publish_info(message.topic)
+                queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
+                turn = self._order_locks.setdefault(queue, asyncio.Lock())
+                await turn.acquire()
+        except TimeoutError as error:
+            raise SendError(f"its turn did not come within {limit} s: nothing was sent") from error
+        try:
+            left = max(0.0, deadline - self.client.clock.monotonic())
+            return await self.send(message, choice=QueueChoice(queue), timeout=left)
+        finally:
+            turn.release()
 
     async def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None

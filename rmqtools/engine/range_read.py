@@ -7,6 +7,7 @@ the predictions are thrown away and made again.
 """
 
 import asyncio
+import contextlib
 import struct
 from collections import deque
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.lookup import look_up
 from rmqtools.engine.transport import Connection
-from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingError
+from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingError, RocketMQError
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import QueueRange
@@ -30,6 +31,7 @@ MAX_MSG_NUMS = 32  # a broker's default maxTransferCountOnMessageInMemory: more 
 READ_PATIENCE = 3  # request timeouts until a read that gets no answer gives up
 IN_FLIGHT = 4  # pulls per queue; more gains nothing on one connection
 
+_MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"  # the remark of such an answer
 _QUEUE_OFFSET = struct.Struct(">q")
 _STATUS_BY_CODE: dict[int, PullStatus] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
@@ -77,6 +79,7 @@ def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
         header.max_offset,
         header.suggest_which_broker_id,
         answer.body if status is PullStatus.FOUND else b"",
+        answer.remark or "",
     )
 
 
@@ -144,7 +147,21 @@ class RangeReader:
         budget = READ_PATIENCE * self._client.config.request_timeout
         result = await look_up(self._pull_once, timeout=budget)
         self._check(result)
+        if self._has_hole_in_front(result):
+            self._check_removal(await self._pull_alone())
         return result
+
+    def _has_hole_in_front(self, result: PullResult) -> bool:
+        return bool(result.body) and _queue_offset_at(result.body, 0) > self._position
+
+    async def _pull_alone(self) -> PullResult:
+        """One message at the current position, for what the broker says of it."""
+        found = self._client.routes.reading_addr(self._range.queue)
+        connection = await self._client.remoting.connect(found.broker_addr)
+        command = self._request(self._position, 1)
+        return parse_pull(
+            await connection.start(command, self._client.config.request_timeout), found.broker_addr
+        )
 
     async def _pull_once(self) -> PullResult:
         found = self._client.routes.reading_addr(self._range.queue)
@@ -152,33 +169,44 @@ class RangeReader:
             connection = await self._client.remoting.connect(found.broker_addr)
             self._predict(connection)
             prediction = self._waiting.popleft()
+            assert prediction.offset == self._position  # else an answer would be taken for another's
             return parse_pull(await prediction.answer, found.broker_addr)
-        except RemotingError:
-            self._forget_predictions()
-            await self._client.routes.refresh(
-                self._range.queue.topic
-            )  # the master may be dead, a slave may live
+        except RocketMQError as error:
+            self._forget_predictions()  # the answers in flight are for offsets behind the one to ask again
+            if isinstance(error, RemotingError):
+                with contextlib.suppress(RocketMQError):  # the master may be dead, a slave may live
+                    await self._client.routes.refresh(self._range.queue.topic)
             raise
 
     def _predict(self, connection: Connection) -> None:
         """Keep ``in_flight`` pulls on the wire."""
-        queue = self._range.queue
-        broker_name = self._client.routes.broker_name(queue)
         while len(self._waiting) < self._in_flight and self._planned < self._range.end:
             count = min(MAX_MSG_NUMS, self._range.end - self._planned)
-            command = pull_request(
-                self._client.wire_topic(queue.topic),
-                queue.queue_id,
-                self._planned,
-                broker_name=broker_name,
-                max_msg_nums=count,
-                group=READER_GROUP,
-            )
             answer = connection.start(
-                self._client.remoting.signed(command), self._client.config.request_timeout
+                self._request(self._planned, count), self._client.config.request_timeout
             )
             self._waiting.append(_Prediction(self._planned, answer))
             self._planned += min(self._step, count)
+
+    def _request(self, offset: int, count: int) -> RemotingCommand:
+        queue = self._range.queue
+        command = pull_request(
+            self._client.wire_topic(queue.topic),
+            queue.queue_id,
+            offset,
+            broker_name=self._client.routes.broker_name(queue),
+            max_msg_nums=count,
+            group=READER_GROUP,
+        )
+        return self._client.remoting.signed(command)
+
+    def _check_removal(self, result: PullResult) -> None:
+        """Refuse what a broker passes over because its file was deleted: that is no gap but a loss."""
+        if result.remark == _MESSAGE_WAS_REMOVING:
+            raise DataLossError(
+                f"offsets [{self._position}, {min(self._range.end, result.next_begin_offset)}) of "
+                f"{self._range.queue} cannot be read: they have expired, the broker is removing them"
+            )
 
     def _check(self, result: PullResult) -> None:
         """Refuse an answer that skips or lacks a part of the range."""
@@ -193,6 +221,11 @@ class RangeReader:
                 f"offsets [{low}, {high}) of {self._range.queue} cannot be read: "
                 f"the broker has [{result.min_offset}, {result.max_offset})"
             )
+        if result.status is PullStatus.NO_MATCHED_MSG:
+            self._check_removal(result)
+            if result.next_begin_offset == begin:  # a slave that does not have the message yet
+                self._forget_predictions()
+                raise _NotThereYetError(f"{self._range.queue} shows no message at {begin} yet")
         if result.next_begin_offset <= begin:
             raise ProtocolError(
                 f"pull of {self._range.queue} at {begin} came back to {result.next_begin_offset}"

@@ -49,9 +49,7 @@ class Remoting:
         """
         budget = self._config.request_timeout if timeout is None else timeout
         deadline = self._clock.monotonic() + budget
-        connection = self._open.get(addr)
-        if connection is None or not connection.is_open:
-            connection = await self.connect(addr, timeout=budget)
+        connection = await self.connect(addr, timeout=budget)
         return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
 
     async def invoke_ok(
@@ -70,8 +68,14 @@ class Remoting:
     async def invoke_oneway(
         self, addr: str, command: RemotingCommand, *, timeout: float | None = None
     ) -> None:
-        """Send a command that nobody answers; returns once it is written."""
-        (await self.connect(addr, timeout=timeout)).send_oneway(self.signed(command))
+        """Send a command that nobody answers; returns once it is written.
+
+        Waits while the peer takes no bytes, and lets the loop run: nothing else makes a sender wait.
+        """
+        connection = await self.connect(addr, timeout=timeout)
+        await connection.wait_writable(self._config.request_timeout if timeout is None else timeout)
+        connection.send_oneway(self.signed(command))
+        await asyncio.sleep(0)
 
     async def connect(self, addr: str, *, timeout: float | None = None) -> Connection:
         """The open connection to an address, made if need be. Callers at the same time share one attempt.
@@ -81,7 +85,8 @@ class Remoting:
         """
         if self._closed:
             raise ClientStateError("the client is closed")
-        if (connection := self._open.get(addr)) is not None and connection.is_open:
+        connection = self._open.get(addr)
+        if connection is not None and connection.is_open and not connection.is_silent:
             return connection
         if (task := self._connecting.get(addr)) is None:
             task = asyncio.create_task(self._make_connection(addr))
@@ -94,6 +99,10 @@ class Remoting:
             return await asyncio.wait_for(asyncio.shield(task), limit)
         except TimeoutError as error:
             raise RemotingConnectError(f"cannot connect to {addr}: no answer within {limit:.3f} s") from error
+        except asyncio.CancelledError as error:
+            if task.cancelled() and self._closed:
+                raise ClientStateError("the client was closed meanwhile") from error
+            raise
 
     def signed(self, command: RemotingCommand) -> RemotingCommand:
         """The command with credentials, if the client has any."""
@@ -105,23 +114,27 @@ class Remoting:
         for task in list(self._connecting.values()):
             task.cancel()
         connections, self._open = list(self._open.values()), {}
-        for connection in connections:
-            await connection.close()
+        await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _make_connection(self, addr: str) -> Connection:
         host, port = parse_address(_mapped(addr, self._config.broker_address_map))
+        timeout = self._config.connect_timeout
         try:
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: Connection(
-                    addr, on_request=self._dispatch, max_frame_bytes=self._config.max_frame_bytes
-                ),
-                host,
-                port,
-                ssl=self._tls,
-                ssl_handshake_timeout=self._config.connect_timeout if self._tls else None,
-            )
+            async with asyncio.timeout(timeout):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(
+                        addr, on_request=self._dispatch, max_frame_bytes=self._config.max_frame_bytes
+                    ),
+                    host,
+                    port,
+                    ssl=self._tls,
+                )
+        except TimeoutError as error:
+            raise RemotingConnectError(f"cannot connect to {addr}: no answer within {timeout} s") from error
         except (OSError, ssl.SSLError) as error:
             raise RemotingConnectError(f"cannot connect to {addr}: {error}") from error
+        if (silent := self._open.get(addr)) is not None:
+            silent.retire()
         self._open[addr] = connection
         return connection
 

@@ -87,6 +87,7 @@ class Routes:
                     await self.refresh(topic)
                 except RocketMQError as error:
                     log.warning("route_refresh_failed", topic=topic, reason=str(error))
+            self.tables.forget_offline_brokers()
             await asyncio.sleep(interval)
 
     def master_addr(self, broker_name: str) -> str:

@@ -8,7 +8,7 @@ refuses the connection, and an attempt without an answer is never called failed.
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rmqtools.config import ProducerConfig
@@ -17,6 +17,7 @@ from rmqtools.engine.encode_send import DEFAULT_TOPIC_QUEUE_NUMS, Outgoing
 from rmqtools.errors import (
     BrokerError,
     MessageRejectedError,
+    ProtocolError,
     RemotingConnectError,
     RocketMQError,
     SendError,
@@ -115,7 +116,9 @@ class Sender:
         kept: list[SendResult] = []
         failure: RocketMQError | None = None
         while loop.attempts_left and (not attempts or now() < deadline):
-            target, first = first or await self._target(outgoing.topic, choice, message, loop, attempts), None
+            target, first = first, None
+            if target is None:
+                target = await self._target_by(deadline, outgoing, choice, message, loop, attempts)
             if target is None:
                 break
             share = attempt_timeout(deadline - now(), loop.attempts_left)
@@ -127,10 +130,10 @@ class Sender:
                 if isinstance(error, RemotingConnectError):
                     await self._refresh_route(outgoing.topic, deadline)
                 continue
-            kept = _results(outgoing, target, answer, tuple(attempts))
+            kept = _results(outgoing, target, answer)
             loop.stored(target, kept[0].status)
         if kept:
-            return kept
+            return [replace(result, attempts=tuple(attempts)) for result in kept]
         raise send_error(outgoing, attempts) from failure
 
     async def place_oneway(self, outgoing: Outgoing, *, choice: QueueChoice, message: Message) -> None:
@@ -171,6 +174,25 @@ class Sender:
             index = self._index_by_topic[topic] = QueueIndex(random.getrandbits(31))
         now_ms = round(self._client.clock.monotonic() * 1000)
         return select_tolerant(info.queues, index, loop.last_broker_name, self.tolerance, now_ms)
+
+    async def _target_by(
+        self,
+        deadline: float,
+        outgoing: Outgoing,
+        choice: QueueChoice,
+        message: Message | None,
+        loop: SendLoop,
+        attempts: Sequence[SendAttempt],
+    ) -> MessageQueue | None:
+        """:meth:`_target` within the deadline of the send."""
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._client.clock.monotonic())):
+                return await self._target(outgoing.topic, choice, message, loop, attempts)
+        except TimeoutError as error:
+            if attempts:
+                return None
+            text = f"no route of topic {outgoing.topic!r} came before the send's deadline: nothing was sent"
+            raise SendError(text) from error
 
     async def _attempt(
         self, outgoing: Outgoing, queue: MessageQueue, timeout: float, attempts: list[SendAttempt]
@@ -213,11 +235,21 @@ class Sender:
             return
 
 
-def _results(
-    outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand, attempts: tuple[SendAttempt, ...]
-) -> list[SendResult]:
-    """One result per message; a broker answers a batch with the first offset and all offset ids."""
-    header = decode_header(SendMessageResponseHeader, answer.ext_fields)
+def _results(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> list[SendResult]:
+    """One result per message; a broker answers a batch with the first offset and all offset ids.
+
+    Raises:
+        UnknownOutcomeError: stored, says the broker, but not where.
+    """
+    try:
+        header = decode_header(SendMessageResponseHeader, answer.ext_fields)
+        offset_msg_ids = header.msg_id.split(",")
+        if len(offset_msg_ids) != len(outgoing.msg_ids):
+            raise ProtocolError(f"{len(offset_msg_ids)} ids for {len(outgoing.msg_ids)} messages")
+    except ProtocolError as error:
+        raise UnknownOutcomeError(
+            f"a broker of {queue} answered a send with what cannot be: {error}"
+        ) from error
     stored_in = MessageQueue(queue.topic, queue.broker_name, header.queue_id)
     return [
         SendResult(
@@ -230,11 +262,8 @@ def _results(
             region_id=answer.ext_fields.get("MSG_REGION"),
             recall_handle=header.recall_handle,
             is_trace_on=answer.ext_fields.get("TRACE_ON") != "false",
-            attempts=attempts,
         )
-        for number, (msg_id, offset_msg_id) in enumerate(
-            zip(outgoing.msg_ids, header.msg_id.split(","), strict=True)
-        )
+        for number, (msg_id, offset_msg_id) in enumerate(zip(outgoing.msg_ids, offset_msg_ids, strict=True))
     ]
 
 

@@ -52,14 +52,15 @@ class ManySender:
         results: list[SendResult] = []
         for numbers in pack(messages, self._config.max_message_bytes):
             outgoing = self._encoder.encode_batch([messages[number] for number in numbers])
-            choice = QueueChoice(queue)
             try:
-                results += await self._sender.place(outgoing, choice=choice, timeout=timeout)
-            except SendError as error:
+                results += await self._sender.place(outgoing, choice=QueueChoice(queue), timeout=timeout)
+            except RocketMQError as error:
                 if not results:
                     raise
-                missing: list[SendResult | SendError] = [error] * (len(messages) - len(results))
-                return _all_or_error([*results, *missing])
+                failed = error if isinstance(error, SendError) else SendError(str(error))
+                untried = SendError("not tried: a request before it failed")
+                left = len(messages) - len(results) - len(numbers)
+                return _all_or_error([*results, *[failed] * len(numbers), *[untried] * left])
         return results
 
     def _encode(self, messages: Sequence[Message]) -> Outgoing:
@@ -86,6 +87,8 @@ class ManySender:
             results.update(zip(numbers, placed, strict=True))
         except SendError as error:
             results.update(dict.fromkeys(numbers, error))
+        except RocketMQError as error:  # the client was closed, or the route has gone
+            results.update(dict.fromkeys(numbers, SendError(str(error))))
 
 
 def _all_or_error(results: Sequence[SendResult | SendError]) -> list[SendResult]:

@@ -20,6 +20,9 @@ from rmqtools.protocol.framing import FrameDecoder
 
 log = get_logger(__name__)
 
+_CLOSE_GRACE = 1.0  # seconds
+_SILENCE = 0.2  # seconds; a shorter wait says nothing of the connection
+
 RequestHandler = Callable[[RemotingCommand, str], Awaitable[RemotingCommand | None]]
 
 
@@ -36,7 +39,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._writable = asyncio.Event()
-        self._nothing_received = True
+        self._bytes_received = 0
+        self.is_silent = False  # nothing came while a request was waited for: it may lead nowhere any more
         self._failure: ProtocolError | None = None
         self._closed: asyncio.Future[None] = self._loop.create_future()
 
@@ -54,19 +58,24 @@ class Connection(asyncio.Protocol):
             ConnectionLostError: the connection broke first.
             ProtocolError: the peer does not speak the remoting protocol.
         """
-        if not self._writable.is_set():
-            await self._wait_writable(timeout)
-        return await self.start(command, timeout)
+        began = self._loop.time()
+        await self.wait_writable(timeout)
+        return await self.start(command, max(0.0, timeout - (self._loop.time() - began)))
 
     def start(self, command: RemotingCommand, timeout: float) -> asyncio.Future[RemotingCommand]:
         """Write a request at once; the returned future gives the answer or raises as :meth:`invoke` does."""
         opaque = next(self._opaques) & 0x7FFF_FFFF
         future: asyncio.Future[RemotingCommand] = self._loop.create_future()
+        if timeout <= 0:
+            future.set_exception(RemotingConnectError(f"no time left to ask {self.addr}: nothing was sent"))
+            return future
         if not self.is_open:
             future.set_exception(self._unusable())
             return future
         self._pending[opaque] = future
-        timer = self._loop.call_later(timeout, self._expire, opaque, command.code, timeout)
+        timer = self._loop.call_later(
+            timeout, self._expire, opaque, command.code, timeout, self._bytes_received
+        )
 
         def forget(_: asyncio.Future[RemotingCommand]) -> None:
             timer.cancel()
@@ -87,12 +96,40 @@ class Connection(asyncio.Protocol):
         self._write(replace(command, opaque=next(self._opaques) & 0x7FFF_FFFF))
 
     async def close(self) -> None:
-        """Close, and wait until the socket is gone. Answers still awaited fail."""
+        """Close, and wait until the socket is gone. Answers still awaited fail.
+
+        What is written but not taken by the peer has a second to leave.
+        """
         if self._transport is not None:
             self._transport.close()
+            await asyncio.wait({self._closed}, timeout=_CLOSE_GRACE)
+            self._transport.abort()
             await self._closed
         for task in list(self._answering):
             task.cancel()
+
+    async def wait_writable(self, timeout: float) -> None:
+        """Wait while the peer takes no bytes.
+
+        Raises:
+            RemotingConnectError: it took none for ``timeout`` seconds, so nothing of the request was sent.
+        """
+        if self._writable.is_set():
+            return
+        try:
+            await asyncio.wait_for(self._writable.wait(), timeout)
+        except TimeoutError as error:
+            raise RemotingConnectError(
+                f"{self.addr} took no bytes for {timeout:.3f} s: nothing was sent"
+            ) from error
+
+    def retire(self) -> None:
+        """Drop the connection as soon as no answer is awaited on it; another is used from now on."""
+        waiting = [future for future in self._pending.values() if not future.done()]
+        if not waiting:
+            self.abort()
+            return
+        waiting[-1].add_done_callback(lambda _: self.retire())
 
     def abort(self) -> None:
         """Drop the connection without waiting."""
@@ -109,9 +146,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See :class:`asyncio.Protocol`."""
         try:
-            if self._nothing_received:
-                self._nothing_received = False
+            if self._bytes_received == 0:
                 self._refuse_foreign(data)
+            self._bytes_received += len(data)
+            self.is_silent = False
             for frame in self._decoder.feed(data):
                 self._take(decode_command(frame))
             if self._decoder.error is not None:
@@ -144,12 +182,6 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(encode_command(command))
 
-    async def _wait_writable(self, timeout: float) -> None:
-        try:
-            await asyncio.wait_for(self._writable.wait(), timeout)
-        except TimeoutError as error:
-            raise RemotingTimeoutError(f"{self.addr} took no bytes for {timeout:.3f} s") from error
-
     def _refuse_foreign(self, data: bytes) -> None:
         if (protocol := name_foreign_protocol(data)) is not None:
             raise ProtocolError(
@@ -171,11 +203,14 @@ class Connection(asyncio.Protocol):
         if response is not None and not request.is_oneway and self.is_open:
             self._write(replace(response, opaque=request.opaque))
 
-    def _expire(self, opaque: int, code: int, timeout: float) -> None:
+    def _expire(self, opaque: int, code: int, timeout: float, bytes_received_before: int) -> None:
         future = self._pending.get(opaque)
-        if future is not None and not future.done():
-            text = f"{self.addr} did not answer request {code} within {timeout:.3f} s"
-            future.set_exception(RemotingTimeoutError(text))
+        if future is None or future.done():
+            return
+        text = f"{self.addr} did not answer request {code} within {timeout:.3f} s"
+        future.set_exception(RemotingTimeoutError(text))
+        if self._bytes_received == bytes_received_before and timeout >= _SILENCE:
+            self.is_silent = True
 
     def _unusable(self) -> RocketMQError:
         return self._failure or RemotingConnectError(f"connection to {self.addr} is closed: nothing was sent")

@@ -58,8 +58,9 @@ class SendResult:
 
     @property
     def may_be_duplicated(self) -> bool:
-        """Whether an earlier attempt may have stored the message as well."""
-        return any(attempt.outcome is Outcome.UNKNOWN for attempt in self.attempts)
+        """Whether another attempt has stored the message as well, or may have."""
+        stored = (Outcome.STORED, Outcome.UNKNOWN)
+        return sum(attempt.outcome in stored for attempt in self.attempts) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +92,4 @@ class PullResult:
     max_offset: int
     suggest_which_broker_id: int = 0
     body: bytes = b""
+    remark: str = ""

@@ -3,7 +3,14 @@
 Source of the rules: DefaultMQProducerImpl.sendDefaultImpl, DefaultMQProducer (Java client).
 """
 
-from rmqtools.errors import BrokerError, RemotingConnectError, RemotingError, RocketMQError
+from rmqtools.errors import (
+    BrokerError,
+    ClientStateError,
+    ConfigError,
+    RemotingConnectError,
+    RemotingError,
+    RocketMQError,
+)
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.result import Outcome
 
@@ -40,7 +47,7 @@ def outcome_of(error: RocketMQError) -> Outcome:
 
     An internal error (code 1) may have struck after the message was stored, so it counts as unknown.
     """
-    if isinstance(error, RemotingConnectError):
+    if isinstance(error, RemotingConnectError | ClientStateError | ConfigError):
         return Outcome.NOT_SENT
     if isinstance(error, BrokerError) and error.code != ResponseCode.SYSTEM_ERROR:
         return Outcome.REFUSED

@@ -21,7 +21,7 @@ DEFAULT_TOPIC = "TBW102"  # its route says where a topic may be created by sendi
 
 @dataclass(slots=True)
 class RouteTables:
-    """All a client knows about where topics are. Addresses are only ever put here, never removed."""
+    """All a client knows about where topics are. An update only puts addresses."""
 
     routes: dict[str, TopicRouteData] = field(default_factory=dict)
     publish: dict[str, TopicPublishInfo] = field(default_factory=dict)
@@ -48,6 +48,14 @@ class RouteTables:
         self.publish[topic], self.routes[topic] = info, info.route
         self.subscribe[topic] = subscribe_queues(topic, info.route)
         return True
+
+    def forget_offline_brokers(self) -> None:
+        """Drop the addresses of brokers that no known route names any more.
+
+        Source of the rule: MQClientInstance.cleanOfflineBroker (Java client).
+        """
+        named = {data.broker_name for route in self.routes.values() for data in route.broker_datas}
+        self.broker_addrs = {name: addrs for name, addrs in self.broker_addrs.items() if name in named}
 
     def needs_publish_update(self, topic: str) -> bool:
         """Whether the producer still has no queue of the topic."""

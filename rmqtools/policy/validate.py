@@ -61,6 +61,8 @@ def check_message(message: Message, max_message_bytes: int) -> None:
     for name, value in message.properties.items():
         _check_property(name, value)
     _check_properties_length(message)
+    if not -(2**31) <= message.flag < 2**31:
+        raise MessageRejectedError(f"flag={message.flag}: want a signed 32-bit number")
     if message.is_delayed:
         _check_delay(message)
 

@@ -13,13 +13,22 @@ Script = Callable[[RemotingCommand], RemotingCommand | bytes | None]
 class ScriptedPeer:
     """``script(request)`` gives the response, raw bytes to write instead, or None for silence.
 
-    ``requests`` holds what has arrived; ``greeting`` is written as soon as somebody connects.
+    ``requests`` holds what has arrived; ``greeting`` is written as soon as somebody connects. With
+    ``reads=False`` it takes no bytes, as a stopped process.
     """
 
-    def __init__(self, script: Script | None = None, *, greeting: bytes = b"", hang_up: bool = False) -> None:
+    def __init__(
+        self,
+        script: Script | None = None,
+        *,
+        greeting: bytes = b"",
+        hang_up: bool = False,
+        reads: bool = True,
+    ) -> None:
         self._script = script or (lambda request: None)
         self._greeting = greeting
         self._hang_up = hang_up
+        self._reads = reads
         self._writers: list[asyncio.StreamWriter] = []
         self.requests: list[RemotingCommand] = []
         self.addr = ""
@@ -37,6 +46,11 @@ class ScriptedPeer:
                 writer.close()
             await server.wait_closed()
 
+    def hang_up(self) -> None:
+        """Drop everybody who is connected."""
+        for writer in self._writers:
+            writer.transport.abort()
+
     async def say(self, data: bytes) -> None:
         """Write to everybody who is connected."""
         for writer in self._writers:
@@ -46,6 +60,8 @@ class ScriptedPeer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
         writer.write(self._greeting)
+        if not self._reads:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
         decoder = FrameDecoder()
         while data := await reader.read(65536):
             if self._hang_up:
@@ -65,9 +81,9 @@ class ScriptedPeer:
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    """Run an asynchronous test, with asyncio's debug checks on."""
+    """Run an asynchronous test, for 20 seconds at the most."""
 
     async def main() -> None:
         await asyncio.wait_for(scenario(), 20)
 
-    asyncio.run(main(), debug=True)
+    asyncio.run(main())

@@ -6,7 +6,7 @@ import pytest
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
-from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingTimeoutError
+from rmqtools.errors import BrokerError, DataLossError, RemotingTimeoutError
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.message import MessageExt
@@ -163,8 +163,73 @@ def test_an_answer_that_leads_nowhere_is_an_error_not_a_loop():
     broker = Broker(0, 100)
     broker.count = lambda offset: 0
 
-    with pytest.raises(ProtocolError, match="came back to 0"):
-        read(broker, 0, 100)
+    with pytest.raises(DataLossError, match="shows no message at 0 yet"):
+        read(broker, 0, 100, request_timeout=0.2)
+
+
+@pytest.mark.parametrize("offset", [64, 288], ids=["in-the-middle", "the-last-pull"])
+def test_a_busy_broker_is_asked_again_for_the_same_offset(offset):
+    class Busy(Broker):
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            answer = super().__call__(request)
+            is_first = request.code == RequestCode.PULL_MESSAGE and self.pulls.count(offset) == 1
+            return response(2, 0, remark="busy") if is_first and self.pulls[-1] == offset else answer
+
+    assert flat(read(Busy(0, 320), 0, 320)) == list(range(320))
+
+
+def removing(broker: Broker, low: int, high: int, *, found_behind: bool):
+    """A broker that is deleting [low, high): it passes over them, its smallest offset not yet moved."""
+
+    class Removing(Broker):
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            offset = int(request.ext_fields.get("queueOffset") or 0)
+            is_pull = request.code == RequestCode.PULL_MESSAGE
+            if not (is_pull and low <= offset < high):
+                return super().__call__(request)
+            if found_behind and request.ext_fields["maxMsgNums"] != "1":
+                body = b"".join(stored(o) for o in range(high, high + 8))
+                return response(0, 0, ext_fields=self._fields(high + 8), body=body)
+            fields = self._fields(high)
+            return response(ResponseCode.PULL_RETRY_IMMEDIATELY, 0, "MESSAGE_WAS_REMOVING", ext_fields=fields)
+
+    return Removing(broker.low, broker.high)
+
+
+@pytest.mark.parametrize("found_behind", [False, True], ids=["passed-over", "in-front-of-what-was-found"])
+def test_what_is_being_deleted_is_a_loss_and_no_gap(found_behind):
+    with pytest.raises(DataLossError, match=r"offsets \[0, \d+\) .* the broker is removing them"):
+        read(removing(Broker(0, 128), 0, 64, found_behind=found_behind), 0, 128)
+
+
+def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
+    class Restarting(Broker):
+        missing = 0
+
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            if request.code == RequestCode.PULL_MESSAGE and self.missing == 0 and len(self.pulls) == 3:
+                self.missing = 3
+                peers[0].hang_up()
+                return None
+            if request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC and self.missing > 1:
+                self.missing -= 1
+                return response(ResponseCode.TOPIC_NOT_EXIST, 0, remark="gone for the moment")
+            return super().__call__(request)
+
+    peers: list[ScriptedPeer] = []
+    broker = Restarting(0, 400)
+
+    async def scenario() -> list[int]:
+        async with ScriptedPeer(broker).serving() as peer:
+            peers.append(peer)
+            broker.addr = peer.addr
+            async with aio.Client(ClientConfig(name_server=peer.addr)) as client:
+                found = client.read_blocks(QueueRange(QUEUE, 0, 400))
+                offsets.extend([offset_at(block, start) async for block in found for start in block.starts])
+
+    offsets: list[int] = []
+    run(scenario)
+    assert offsets == list(range(400))
 
 
 def test_a_broker_that_says_no_ends_the_read():

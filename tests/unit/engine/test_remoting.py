@@ -231,3 +231,119 @@ def test_requests_are_signed_where_there_are_credentials():
         assert peer.requests[0].ext_fields["Signature"]
 
     run(scenario)
+
+
+LARGE = RemotingCommand(RequestCode.SEND_MESSAGE_V2, body=bytes(8 * 1024 * 1024))
+
+
+def test_closing_does_not_wait_for_a_peer_that_takes_no_bytes():
+    async def scenario() -> None:
+        async with ScriptedPeer(reads=False).serving() as peer:
+            client = remoting()
+            with pytest.raises(RemotingTimeoutError):
+                await client.invoke(peer.addr, LARGE, timeout=0.05)
+            await asyncio.wait_for(client.close(), 5)
+
+    run(scenario)
+
+
+def test_a_request_that_could_not_be_written_is_told_from_one_without_an_answer():
+    async def scenario() -> None:
+        async with ScriptedPeer(reads=False).serving() as peer:
+            client = remoting()
+            with pytest.raises(RemotingTimeoutError):
+                await client.invoke(peer.addr, LARGE, timeout=0.05)
+            with pytest.raises(RemotingConnectError, match=r"took no bytes for 0\.0\d+ s: nothing was sent"):
+                await client.invoke(peer.addr, ASK, timeout=0.05)
+            await client.close()
+
+    run(scenario)
+
+
+def test_one_way_commands_wait_for_a_peer_that_takes_no_bytes():
+    async def scenario() -> None:
+        async with ScriptedPeer(reads=False).serving() as peer:
+            client = remoting()
+            await client.invoke_oneway(peer.addr, LARGE, timeout=1)
+            with pytest.raises(RemotingConnectError, match="took no bytes"):
+                await client.invoke_oneway(peer.addr, LARGE, timeout=0.05)
+            await client.close()
+
+    run(scenario)
+
+
+def test_a_connection_on_which_nothing_comes_any_more_is_replaced_by_a_new_one():
+    async def scenario() -> None:
+        async with ScriptedPeer().serving() as peer:
+            client = remoting()
+            with pytest.raises(RemotingTimeoutError):
+                await client.invoke(peer.addr, ASK, timeout=0.25)
+            peer._script = echo
+            assert (await client.invoke(peer.addr, ASK, timeout=2)).code == ResponseCode.SUCCESS
+            assert len(peer._writers) == 2
+            await client.close()
+
+    run(scenario)
+
+
+def test_a_connection_that_is_only_slow_is_kept():
+    held: list[RemotingCommand] = []
+    first = asyncio.Event()
+
+    def answer_the_second(request: RemotingCommand) -> RemotingCommand | None:
+        held.append(request)
+        first.set()
+        return response(0, 0) if len(held) > 1 else None
+
+    async def scenario() -> None:
+        async with ScriptedPeer(answer_the_second).serving() as peer:
+            client = remoting()
+            slow = asyncio.create_task(client.invoke(peer.addr, ASK, timeout=0.25))
+            await first.wait()
+            await client.invoke(peer.addr, ASK)
+            with pytest.raises(RemotingTimeoutError):
+                await slow
+            await client.invoke(peer.addr, ASK)
+            assert len(peer._writers) == 1
+            await client.close()
+
+    run(scenario)
+
+
+def test_closing_tells_those_who_wait_for_a_connection(monkeypatch):
+    begun = asyncio.Event()
+
+    async def never(*arguments: object, **named: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        client = remoting()
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
+        waiting = asyncio.create_task(client.invoke("127.0.0.1:1", ASK))
+        await begun.wait()
+        await client.close()
+        with pytest.raises(ClientStateError, match="closed meanwhile"):
+            await waiting
+
+    run(scenario)
+
+
+def test_a_connection_that_is_never_made_is_given_up_and_tried_afresh(monkeypatch):
+    tries: list[object] = []
+
+    async def never(*arguments: object, **named: object) -> None:
+        tries.append(arguments)
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        client = remoting(connect_timeout=0.05)
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
+        for _ in range(2):
+            with pytest.raises(RemotingConnectError, match=r"no answer within 0\.05"):
+                await client.invoke("127.0.0.1:1", ASK)
+            await asyncio.gather(*client._connecting.values(), return_exceptions=True)
+        assert len(tries) == 2
+        await client.close()
+
+    run(scenario)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,7 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.command import RemotingCommand
 from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
-from tests.support.scripted_peer import run
+from tests.support.scripted_peer import ScriptedPeer, run
 
 MESSAGE = Message("T", b"body")
 
@@ -267,3 +268,84 @@ def test_a_producer_that_is_not_started_or_closed_says_so():
             await producer.send(MESSAGE)
 
     run(scenario)
+
+
+def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
+    async def scenario() -> None:
+        async with ScriptedPeer().serving() as name_server:
+            config = ProducerConfig(name_server=name_server.addr, group="g")
+            async with Producer(config) as producer:
+                began = producer._core.client.clock.monotonic()
+                with pytest.raises(SendError, match="nothing was sent") as caught:
+                    await producer.send(MESSAGE, timeout=0.1)
+                assert producer._core.client.clock.monotonic() - began < 1
+                assert not isinstance(caught.value, UnknownOutcomeError)
+
+    run(scenario)
+
+
+def test_look_ups_at_the_same_time_all_find_the_name_server_that_is_alive():
+    cluster = ScriptedCluster({"a": stored})
+
+    async def scenario() -> None:
+        async with cluster.serving(), ScriptedPeer().serving() as silent_server:
+            for both in (
+                f"{silent_server.addr};{cluster.name_server}",
+                f"{cluster.name_server};{silent_server.addr}",
+            ):
+                config = ProducerConfig(name_server=both, group="g", request_timeout=0.6, send_timeout=5.0)
+                async with Producer(config) as producer:
+                    topics = [Message(f"T{number}", b"x") for number in range(6)]
+                    results = await asyncio.gather(*(producer.send(message) for message in topics))
+                    assert len(results) == 6
+
+    run(scenario)
+
+
+def test_an_answer_that_cannot_be_read_is_no_proof_of_anything():
+    def two_ids(request: RemotingCommand) -> RemotingCommand:
+        answer = stored(request)
+        return replace(answer, ext_fields={**answer.ext_fields, "msgId": "A,B"})
+
+    async def use(producer, cluster):
+        with pytest.raises(UnknownOutcomeError, match="2 ids for 1 messages"):
+            await producer.send(MESSAGE)
+
+    with_producer({"a": two_ids}, use)
+
+
+def test_requests_of_a_batch_after_one_that_failed_are_said_not_to_have_been_tried():
+    def first_only(request: RemotingCommand) -> RemotingCommand | None:
+        return stored(request) if len(cluster_of_test[0].sends) == 1 else None
+
+    cluster_of_test: list[ScriptedCluster] = []
+
+    async def use(producer, cluster):
+        cluster_of_test.append(cluster)
+        with pytest.raises(SendManyError) as caught:
+            await producer.send_batch([Message("T", bytes(600))] * 3, timeout=0.2)
+        kinds = [type(result).__name__ for result in caught.value.results]
+        assert kinds == ["SendResult", "UnknownOutcomeError", "SendError"]
+
+    with_producer({"a": first_only}, use, max_message_bytes=1000, retry_times_when_send_failed=0)
+
+
+def test_a_message_stored_twice_is_said_to_be():
+    codes = [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SUCCESS]
+
+    async def use(producer, cluster):
+        result = await producer.send(MESSAGE)
+        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * 2
+        assert result.may_be_duplicated
+
+    with_producer(
+        {"a": lambda request: stored(request, codes.pop(0))}, use, retry_another_broker_when_not_store_ok=True
+    )
+
+
+def test_a_flag_that_does_not_fit_is_refused_before_anything_is_sent():
+    async def use(producer, cluster):
+        with pytest.raises(MessageRejectedError, match=r"flag=2147483648: want a signed 32-bit number"):
+            await producer.send_many([MESSAGE, Message("T", b"x", flag=2**31)])
+
+    assert with_producer({"a": stored}, use).sends == []
