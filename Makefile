@@ -30,7 +30,7 @@ test-long: $(STAMP) jdk ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow
 
 unit: $(STAMP) ## tests without a broker, in seconds
-	@$(BIN)/python -m pytest -q tests/unit
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/unit
 
 lint: $(STAMP) ## ruff and mypy --strict
 	@$(BIN)/ruff format --check .

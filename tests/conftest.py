@@ -19,7 +19,7 @@ from tests.support.clock import ManualClock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("quick", max_examples=30, deadline=None)
+settings.register_profile("quick", max_examples=15, deadline=None)
 settings.register_profile("thorough", max_examples=300, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

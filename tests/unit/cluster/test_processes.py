@@ -21,8 +21,10 @@ def spawn() -> Iterator[Spawn]:
 
     def start(directory: Path, program: str = SLEEP) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-c", program, mark(directory)]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE))
-        return started[-1]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        started.append(process)
+        wait_until(lambda: process.pid in find_processes(directory))  # its command line is there
+        return process
 
     yield start
     for process in started:

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from rmqtools.config import ClientConfig
+from rmqtools.engine import transport
 from rmqtools.engine.remoting import Remoting
 from rmqtools.errors import (
     BrokerError,
@@ -233,10 +234,15 @@ def test_requests_are_signed_where_there_are_credentials():
     run(scenario)
 
 
+@pytest.fixture
+def short_grace(monkeypatch):
+    monkeypatch.setattr(transport, "_CLOSE_GRACE", 0.05)
+
+
 LARGE = RemotingCommand(RequestCode.SEND_MESSAGE_V2, body=bytes(8 * 1024 * 1024))
 
 
-def test_closing_does_not_wait_for_a_peer_that_takes_no_bytes():
+def test_closing_does_not_wait_for_a_peer_that_takes_no_bytes(short_grace):
     async def scenario() -> None:
         async with ScriptedPeer(reads=False).serving() as peer:
             client = remoting()
@@ -247,7 +253,7 @@ def test_closing_does_not_wait_for_a_peer_that_takes_no_bytes():
     run(scenario)
 
 
-def test_a_request_that_could_not_be_written_is_told_from_one_without_an_answer():
+def test_a_request_that_could_not_be_written_is_told_from_one_without_an_answer(short_grace):
     async def scenario() -> None:
         async with ScriptedPeer(reads=False).serving() as peer:
             client = remoting()
@@ -260,7 +266,7 @@ def test_a_request_that_could_not_be_written_is_told_from_one_without_an_answer(
     run(scenario)
 
 
-def test_one_way_commands_wait_for_a_peer_that_takes_no_bytes():
+def test_one_way_commands_wait_for_a_peer_that_takes_no_bytes(short_grace):
     async def scenario() -> None:
         async with ScriptedPeer(reads=False).serving() as peer:
             client = remoting()

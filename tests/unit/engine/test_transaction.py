@@ -7,7 +7,7 @@ import pytest
 
 from rmqtools import Message, ProducerConfig, SendStatus
 from rmqtools.aio import TransactionProducer
-from rmqtools.engine import check_back
+from rmqtools.engine import check_back, client, transaction
 from rmqtools.errors import ConfigError, MessageRejectedError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.properties import parse_properties
@@ -294,9 +294,12 @@ def test_closing_drops_a_check_that_does_not_end(monkeypatch, caplog):
     assert "transaction_checks_dropped" in caplog.text
 
 
-def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_on_a_new_connection():
+def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_on_a_new_connection(monkeypatch):
+    monkeypatch.setattr(transaction, "_ANNOUNCE_INTERVAL", 0.05)
+    monkeypatch.setattr(client, "_FIRST_HEARTBEAT_DELAY", 0.05)
+
     async def use(producer, broker):
-        first, _ = await broker.arrived(RequestCode.HEART_BEAT, 2)  # at once, and the regular one after 1 s
+        first, _ = await broker.arrived(RequestCode.HEART_BEAT, 2)  # at once, and the regular one
         assert json.loads(first.body)["producerDataSet"] == [{"groupName": "g"}]
         for connection in list(producer.core.client.remoting._open.values()):
             connection.abort()
