@@ -123,8 +123,8 @@ class TransactionCore(ProducerCore):
             try:
                 await self.client.routes.refresh(_HALF_TOPIC)
             except RocketMQError as error:
-                log.debug("half_topic_unknown", reason=str(error))
-                await asyncio.sleep(self.config.poll_name_server_interval)
+                log.info("half_topic_unknown", reason=str(error))
+                await asyncio.sleep(_ANNOUNCE_INTERVAL)
         await self._announcer.announce(_ANNOUNCE_INTERVAL)
 
 

@@ -28,8 +28,15 @@ Check = Callable[[MessageExt], LocalTransactionState]
 
 @contextmanager
 def cluster_that_asks_soon(*, brokers: int = 1) -> Iterator[LocalCluster]:
-    """Check-backs every second, of half messages that are half a second old."""
-    settings = {"transactionCheckInterval": "1000", "transactionTimeOut": "500"}
+    """Check-backs every second, of half messages that are half a second old, for more than a minute.
+
+    With the default ``transactionCheckMax`` a broker gives up after 15 of them: too soon on a busy machine.
+    """
+    settings = {
+        "transactionCheckInterval": "1000",
+        "transactionTimeOut": "500",
+        "transactionCheckMax": "100",
+    }
     with LocalCluster(brokers=brokers, broker_settings=settings) as cluster:
         yield cluster
 
