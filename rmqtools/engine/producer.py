@@ -14,7 +14,8 @@ from rmqtools.engine.request_reply import RequestReply
 from rmqtools.engine.send import QueueChoice, Sender
 from rmqtools.engine.send_many import ManySender
 from rmqtools.engine.trace import TraceDispatcher
-from rmqtools.errors import MessageRejectedError, SendError, SendManyError
+from rmqtools.engine.turns import Turn, Turns
+from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
@@ -42,7 +43,8 @@ class ProducerCore:
         self._many = ManySender(self.sender, self.encoder, config)
         self._requests = RequestReply(self.client)
         self._tracer = TraceDispatcher(self.client, config, self.encoder) if config.enable_trace else None
-        self._order_locks: dict[MessageQueue, asyncio.Lock] = {}
+        self._order_entry = asyncio.Lock()
+        self._turns = Turns()
 
     async def start(self) -> None:
         """See :meth:`rmqtools.aio.Producer.start`."""
@@ -81,19 +83,23 @@ class ProducerCore:
             raise MessageRejectedError("send_orderly needs a sharding_key: messages of one key stay in order")
         limit = self.config.send_timeout if timeout is None else timeout
         deadline = self.client.clock.monotonic() + limit
+        turn: Turn | None = None
         try:
             async with asyncio.timeout(limit):
-                info = await self.sender.publish_info(message.topic)
-                queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
-                turn = self._order_locks.setdefault(queue, asyncio.Lock())
-                await turn.acquire()
-        except TimeoutError as error:
-            raise SendError(f"its turn did not come within {limit} s: nothing was sent") from error
-        try:
+                async with self._order_entry:  # callers pass in the order they came, route or no route
+                    info = await self.sender.publish_info(message.topic)
+                    queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
+                    turn = self._turns.take(queue)
+                await turn.wait()
             left = max(0.0, deadline - self.client.clock.monotonic())
             return await self.send(message, choice=QueueChoice(queue), timeout=left)
+        except TimeoutError as error:
+            if isinstance(error, RocketMQError):
+                raise
+            raise SendError(f"its turn did not come within {limit} s: nothing was sent") from error
         finally:
-            turn.release()
+            if turn is not None:
+                turn.end()
 
     async def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None

@@ -87,7 +87,7 @@ def test_a_killed_master_costs_no_message_and_is_used_again_when_it_is_back(faul
     with Producer(config) as producer:
         producer.send(Message(topic, b"0"))
         results = send_all(
-            producer, topic, 30_000, {10_000: lambda: faulty_cluster.kill("broker-b"), 20_000: start}
+            producer, topic, 60_000, {20_000: lambda: faulty_cluster.kill("broker-b"), 40_000: start}
         )
         failed = [outcome for outcome in tries_on(results, "broker-b") if outcome is not Outcome.STORED]
         while not used_at:
@@ -99,8 +99,8 @@ def test_a_killed_master_costs_no_message_and_is_used_again_when_it_is_back(faul
     stored = stored_numbers(faulty_cluster.name_server, topic, results)
     duplicated = sum(count - 1 for number, count in stored.items() if number)
     unknown = sum(outcome is Outcome.UNKNOWN for outcome in failed)
-    assert len(results) == 30_000
-    assert set(range(30_000)) <= set(stored)
+    assert len(results) == 60_000
+    assert set(range(60_000)) <= set(stored)
     assert duplicated <= unknown
     # one attempt of each thread may be on the wire when the broker dies, and one more may be refused
     assert len(failed) <= 2 * THREADS
