@@ -124,6 +124,7 @@ class Server:
             *self.memory,
             *_JVM,
             f"-Duser.home={self.home}",  # where it logs, and where it puts what no setting names
+            f"-Djava.io.tmpdir={self.home}",  # a native library of 12 MB is unpacked at every start
             f"-Drocketmq.home.dir={self.home}",
             self.main_class,
             "-c",
