@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit test-long lint cluster-up cluster-down jre jdk lock clean
+.PHONY: help demo test unit test-long bench bench-quick lint cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -31,6 +31,12 @@ test-long: $(STAMP) jdk ## the tests that take minutes
 
 unit: $(STAMP) ## tests without a broker, in seconds
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/unit
+
+bench: $(STAMP) jdk ## speed against the official Java client, and how it scales: up to an hour, on a quiet machine
+	@$(BIN)/python -m tests.bench --scaling
+
+bench-quick: $(STAMP) jdk ## the main lines of it, in three minutes
+	@$(BIN)/python -m tests.bench --quick --rounds 2 --seconds 1 --messages 100000 --warm-up 4
 
 lint: $(STAMP) ## ruff and mypy --strict
 	@$(BIN)/ruff format --check .

@@ -86,13 +86,16 @@ def write_topic(frame: DataFrame, name_server: str, topic: str) -> None:
     """Write through Spark. Returns when brokers have acknowledged every message.
 
     ``sendTimeout`` (seconds) is generous: a send that is repeated for
-    want of an answer may be stored twice, and on an overloaded machine answers are slow.
+    want of an answer may be stored twice, and on an overloaded machine answers are slow. ``maxInFlight`` 1
+    keeps the order that the demo proves also where a busy broker refuses a request: rows are sent again to
+    another queue, and nothing may have overtaken them.
     """
     (
         frame.write.format("rocketmq")
         .option("nameServer", name_server)
         .option("topic", topic)
         .option("rocketmq.sendTimeout", 60)
+        .option("rocketmq.maxInFlight", 1)
         .mode("append")
         .save()
     )

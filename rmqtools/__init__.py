@@ -11,15 +11,28 @@
 
 from rmqtools import errors
 from rmqtools.config import ClientConfig, ProducerConfig
+from rmqtools.config_consumer import PullConsumerConfig, PushConsumerConfig
 from rmqtools.errors import RocketMQError
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
+from rmqtools.model.group import ConsumeFromWhere, MessageModel
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
 from rmqtools.model.route import BrokerData, ClusterInfo, Perm, QueueData, TopicRouteData
 from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
-from rmqtools.sync import Admin, Client, Producer, TransactionListener, TransactionProducer, create_reply
+from rmqtools.sync import (
+    Admin,
+    Client,
+    MessageListener,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    TransactionListener,
+    TransactionProducer,
+    create_reply,
+)
 
 __all__ = [
     "Admin",
@@ -27,16 +40,26 @@ __all__ = [
     "Client",
     "ClientConfig",
     "ClusterInfo",
+    "ConsumeConcurrentlyStatus",
+    "ConsumeContext",
+    "ConsumeFromWhere",
+    "ConsumeOrderlyStatus",
     "HalfMessage",
     "LocalTransactionState",
     "Message",
     "MessageBlock",
     "MessageExt",
+    "MessageListener",
+    "MessageModel",
     "MessageQueue",
     "Outcome",
     "Perm",
     "Producer",
     "ProducerConfig",
+    "PullConsumer",
+    "PullConsumerConfig",
+    "PushConsumer",
+    "PushConsumerConfig",
     "QueueData",
     "QueueRange",
     "ReplyMessage",

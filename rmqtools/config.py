@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import Any, Self
 
 from rmqtools.errors import ConfigError
@@ -42,7 +43,7 @@ class ClientConfig:
     poll_name_server_interval: float = 30.0  # upstream pollNameServerInterval
     heartbeat_broker_interval: float = 30.0  # upstream heartbeatBrokerInterval
     max_frame_bytes: int = 16 * 1024 * 1024  # upstream com.rocketmq.remoting.frameMaxLength
-    access_key: str | None = None
+    access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
     security_token: str | None = field(default=None, repr=False)
     tls_enable: bool = False  # upstream tls.enable
@@ -58,8 +59,12 @@ class ClientConfig:
             )
         for address in (*self.name_servers, *self.broker_address_map.values()):
             parse_address(address)
-        _require_positive(self, "connect_timeout", "request_timeout", "max_frame_bytes")
-        _require_positive(self, "poll_name_server_interval", "heartbeat_broker_interval")
+        require_positive(self, "connect_timeout", "request_timeout", "max_frame_bytes")
+        require_positive(self, "poll_name_server_interval", "heartbeat_broker_interval")
+        if self.instance_name is not None and "@" in self.instance_name:
+            raise ConfigError(
+                f"instance_name={self.instance_name!r}: '@' separates it from the address: leave it out"
+            )
         if (self.access_key is None) != (self.secret_key is None):
             raise ConfigError("access_key and secret_key go together: set both or neither")
 
@@ -112,8 +117,8 @@ class ProducerConfig(ClientConfig):
 
     def __post_init__(self) -> None:
         super(ProducerConfig, self).__post_init__()
-        _require_positive(self, "send_timeout", "max_message_bytes", "max_batch_bytes", "max_in_flight")
-        _require_positive(self, "check_thread_pool_max_size", "check_request_hold_max")
+        require_positive(self, "send_timeout", "max_message_bytes", "max_batch_bytes", "max_in_flight")
+        require_positive(self, "check_thread_pool_max_size", "check_request_hold_max")
         if self.retry_times_when_send_failed < 0:
             raise ConfigError(
                 f"retry_times_when_send_failed={self.retry_times_when_send_failed}: want 0 or more"
@@ -146,7 +151,8 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "").replace(".", "")
 
 
-def _require_positive(config: object, *names: str) -> None:
+def require_positive(config: object, *names: str) -> None:
+    """Refuse settings that are 0 or less."""
     for name in names:
         if getattr(config, name) <= 0:
             raise ConfigError(f"{name}={getattr(config, name)}: want more than 0")
@@ -180,6 +186,8 @@ _PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
 def _parse(name: str, text: str, kind: Any) -> Any:
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         kind = next(k for k in typing.get_args(kind) if k is not type(None))
+    if isinstance(kind, type) and issubclass(kind, StrEnum):  # the config's own check names the members
+        kind = str
     parser, wanted = _PARSERS[kind]
     try:
         return parser(text)

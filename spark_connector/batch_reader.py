@@ -1,30 +1,32 @@
 """A batch read: ranges fixed on the driver, one Spark partition each, read as Arrow batches in the tasks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from rmqtools import Admin, MessageQueue
-from rmqtools.arrow import read_range
+from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
-from spark_connector.clients import client_of
-from spark_connector.offsets import OffsetSpec, resolve_offsets
-from spark_connector.planning import plan_ranges
-from spark_connector.roles import ReadOptions
+from spark_connector.batch_role import BatchOptions
+from spark_connector.lookup import Lookup
+from spark_connector.members import fetch_queues_of_member
+from spark_connector.offsets import Bound
+from spark_connector.queue_json import place
+from spark_connector.selection import TopicPattern
+from spark_connector.tasks import plan_tasks, read_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class RocketMQBatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Reads ``[startingOffsets, endingOffsets)`` of every queue of the topics.
+    """Reads ``[start, end)`` of every queue that is selected.
 
     Spark plans once per ``load()``, in another process than it reads in: a partition carries its whole
     range, so a retried task reads the same messages, and so does every action on the DataFrame.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: BatchOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
@@ -35,29 +37,40 @@ class RocketMQBatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's 
             PermissionDeniedError: a topic may not be read.
             ValueError: offsets that are not stored, queues that do not exist, a start after the end.
         """
-        options = self._options
-        admin = Admin(client_of(options.client))
-        queues = [queue for topic in options.topics for queue in admin.fetch_subscribe_queues(topic)]
-        earliest = {queue: admin.min_offset(queue) for queue in queues}
-        latest = {queue: admin.max_offset(queue) for queue in queues}
-        begin = _resolve("startingOffsets", options.starting_offsets, earliest, latest)
-        end = _resolve("endingOffsets", options.ending_offsets, earliest, latest)
-        ranges = plan_ranges(
-            begin, end, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
-        )
-        return [InputPartition(range_) for range_ in ranges]
+        read = self._options.read
+        lookup = Lookup(read)
+        stored = lookup.stored(self._queues(lookup))
+        lookup.check_sql(stored)
+        begin = lookup.resolve(self._options.start, stored)
+        end = lookup.resolve(self._options.end, stored, is_start=False)
+        _check_order(begin, end, self._options.start, self._options.end)
+        return [InputPartition(task) for task in plan_tasks(read, begin, end)]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """Yield the messages of one range."""
+        """Yield the messages of one partition."""
         if partition.value is None:  # what Spark makes of an empty list of partitions
             return
-        yield from read_range(client_of(self._options.client), partition.value)
+        yield from read_task(self._options.read, partition.value)
+
+    def _queues(self, lookup: Lookup) -> list[MessageQueue]:
+        read = self._options.read
+        queues = lookup.queues()
+        if not queues and isinstance(read.selection, TopicPattern):
+            raise ConfigError(
+                f"option 'topicPattern' = {read.selection.pattern!r}: no topic matches; it must match whole "
+                "names, and begin with %RETRY% or %DLQ% to mean such topics"
+            )
+        if read.allocation is None or read.allocation.as_member is None:
+            return queues
+        return fetch_queues_of_member(lookup.admin, read, queues)
 
 
-def _resolve(
-    option: str, spec: OffsetSpec, earliest: Mapping[MessageQueue, int], latest: Mapping[MessageQueue, int]
-) -> dict[MessageQueue, int]:
-    try:
-        return resolve_offsets(spec, earliest, latest)
-    except ValueError as error:
-        raise ConfigError(f"option {option!r}: {error}") from None
+def _check_order(
+    begin: dict[MessageQueue, int], end: dict[MessageQueue, int], start_bound: Bound, end_bound: Bound
+) -> None:
+    for queue in sorted(begin):
+        if begin[queue] > end[queue]:
+            raise ConfigError(
+                f"{place(queue)} would be read from {begin[queue]} to {end[queue]}: set {start_bound.option} "
+                f"at or before {end_bound.option}"
+            )

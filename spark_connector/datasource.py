@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from spark_connector.batch_reader import RocketMQBatchReader
+    from spark_connector.stream_reader import RocketMQStreamReader
+    from spark_connector.stream_writer import RocketMQStreamWriter
     from spark_connector.writer import RocketMQBatchWriter
 
 FORMAT = "rocketmq"
@@ -37,28 +39,46 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
     def schema(self) -> "StructType":
         """The columns of a read row. Checks what a read needs: Spark calls this at ``load()``."""
-        from spark_connector.roles import read_options
-        from spark_connector.schema import READ_SCHEMA
+        from spark_connector.read_role import read_options
+        from spark_connector.schema import read_schema
 
-        read_options(self._given)
-        return READ_SCHEMA
+        return read_schema(read_options(self._given))
 
     def reader(self, schema: "StructType") -> "RocketMQBatchReader":
         """A batch reader; ``schema`` is the source's own, or the user's, which then must equal it."""
         from spark_connector.batch_reader import RocketMQBatchReader
-        from spark_connector.roles import read_options
-        from spark_connector.schema import check_read_schema
+        from spark_connector.batch_role import batch_options
+        from spark_connector.schema import check_read_schema, read_schema
 
-        check_read_schema(schema)
-        return RocketMQBatchReader(read_options(self._given))
+        options = batch_options(self._given)
+        check_read_schema(schema, read_schema(options.read))
+        return RocketMQBatchReader(options)
+
+    def streamReader(self, schema: "StructType") -> "RocketMQStreamReader":
+        """A streaming reader; ``schema`` as for :meth:`reader`."""
+        from spark_connector.schema import check_read_schema, read_schema
+        from spark_connector.stream_reader import RocketMQStreamReader
+        from spark_connector.stream_role import stream_options
+
+        options = stream_options(self._given)
+        check_read_schema(schema, read_schema(options.read))
+        return RocketMQStreamReader(options)
 
     def writer(self, schema: "StructType", overwrite: bool) -> "RocketMQBatchWriter":
         """A batch writer for rows of ``schema``; Spark calls this at ``save()``, before any task."""
-        from spark_connector.roles import write_options
-        from spark_connector.schema import check_write_schema
-        from spark_connector.writer import RocketMQBatchWriter, refuse_overwrite
+        from spark_connector.write_role import write_options
+        from spark_connector.write_schema import for_schema
+        from spark_connector.write_task import refuse_overwrite
+        from spark_connector.writer import RocketMQBatchWriter
 
         options = write_options(self._given)
         refuse_overwrite(overwrite)
-        check_write_schema(schema, options.topic)
-        return RocketMQBatchWriter(options)
+        return RocketMQBatchWriter(for_schema(options, schema))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "RocketMQStreamWriter":
+        """A streaming writer for rows of ``schema``; ``overwrite`` (output mode complete) appends all."""
+        from spark_connector.stream_writer import RocketMQStreamWriter
+        from spark_connector.write_role import write_options
+        from spark_connector.write_schema import for_schema
+
+        return RocketMQStreamWriter(for_schema(write_options(self._given), schema))

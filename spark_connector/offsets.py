@@ -1,22 +1,42 @@
-"""Offsets as option text, and as numbers of queues; pure.
+"""Where a read starts or ends, as option text, and as numbers of queues; pure.
 
-The text is ``earliest``, ``latest`` or JSON ``{"topic": {"broker-a": {"0": 42, "1": -2}}}``: the next
-offset to read per queue, -2 for its earliest, -1 for its latest.
+The text is ``earliest``, ``latest``, ``group`` or JSON ``{"topic": {"broker-a": {"0": 42, "1": -2}}}``: the
+next offset to read per queue, -2 for its earliest, -1 for its latest.
 Source of the form: startingOffsets and endingOffsets of Spark's Kafka source.
 """
 
-import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 from rmqtools import MessageQueue
+from spark_connector.queue_json import format_numbers, parse_numbers, place, places
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-_LARGEST: Final = 2**63 - 1
 _REMEDY: Final = "-2 is a queue's earliest, -1 its latest"
 
-OffsetSpec: TypeAlias = Literal["earliest", "latest"] | Mapping[MessageQueue, int]
+OffsetSpec: TypeAlias = Literal["earliest", "latest", "group"] | Mapping[MessageQueue, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Where queues stood at a time, in ms since 1970: one for all queues, or one for each."""
+
+    timestamps_ms: int | Mapping[MessageQueue, int]
+
+    def at(self, queue: MessageQueue) -> int:
+        """The time that counts for a queue."""
+        times = self.timestamps_ms
+        return times if isinstance(times, int) else times[queue]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of a read, and the option that says so."""
+
+    option: str
+    spec: OffsetSpec | Times
 
 
 def parse_offset_spec(text: str) -> OffsetSpec:
@@ -25,11 +45,11 @@ def parse_offset_spec(text: str) -> OffsetSpec:
     Raises:
         ValueError: malformed; says what and, for JSON, where.
     """
-    word = text.strip().lower()
-    if word == "earliest":
-        return "earliest"
-    if word == "latest":
-        return "latest"
+    match text.strip().lower():
+        case "earliest" | "latest" | "group" as word:
+            return word
+    if text.lstrip()[:1] not in ("{", "["):
+        raise ValueError("neither earliest, latest, group nor JSON")
     return parse_offsets(text)
 
 
@@ -39,49 +59,41 @@ def parse_offsets(text: str) -> dict[MessageQueue, int]:
     Raises:
         ValueError: malformed; says what and where.
     """
-    try:
-        parsed = json.loads(text, object_pairs_hook=_refuse_repeats)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"neither earliest, latest nor JSON: {error.msg} at line {error.lineno} column {error.colno}"
-        ) from error
-    offsets: dict[MessageQueue, int] = {}
-    for topic, brokers in _items(parsed, "the whole", "topics"):
-        for broker_name, queues in _items(brokers, f"topic {topic!r}", "broker names"):
-            for queue_id, offset in _items(queues, f"broker {broker_name!r}", "queue ids"):
-                queue = MessageQueue(topic, broker_name, _queue_id(queue_id))
-                offsets[queue] = _offset(offset, _place(queue))
-    return offsets
+    return parse_numbers(text, what="offset", lowest=EARLIEST, remedy=_REMEDY)
+
+
+def parse_times(text: str) -> Times:
+    """Read a time per queue.
+
+    Raises:
+        ValueError: malformed; says what and where.
+    """
+    return Times(parse_numbers(text, what="time", lowest=0, remedy="milliseconds since 1970"))
 
 
 def format_offsets(offsets: Mapping[MessageQueue, int]) -> str:
     """Write the JSON form, sorted; equal offsets give equal text."""
-    tree: dict[str, dict[str, dict[str, int]]] = {}
-    for queue in sorted(offsets):
-        queues = tree.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})
-        queues[str(queue.queue_id)] = offsets[queue]
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+    return format_numbers(offsets)
 
 
 def resolve_offsets(
-    spec: OffsetSpec, earliest: Mapping[MessageQueue, int], latest: Mapping[MessageQueue, int]
+    spec: Literal["earliest", "latest"] | Mapping[MessageQueue, int],
+    earliest: Mapping[MessageQueue, int],
+    latest: Mapping[MessageQueue, int],
 ) -> dict[MessageQueue, int]:
     """Turn an option's value into one offset for every queue there is.
 
     Args:
-        spec: what :func:`parse_offset_spec` gave.
+        spec: what :func:`parse_offset_spec` gave, unless ``group``.
         earliest: the first offset still stored, of every queue.
         latest: the offset the next message gets, of the same queues.
 
     Raises:
         ValueError: JSON names a queue that does not exist, leaves one out, or goes beyond what is stored.
     """
-    if spec == "earliest":
-        return dict(earliest)
-    if spec == "latest":
-        return dict(latest)
-    assert not isinstance(spec, str)
-    _check_queues(spec, earliest)
+    if isinstance(spec, str):
+        return dict(earliest if spec == "earliest" else latest)
+    check_queues(spec, earliest, remedy=_REMEDY)
     chosen = {
         queue: {EARLIEST: earliest[queue], LATEST: latest[queue]}.get(offset, offset)
         for queue, offset in spec.items()
@@ -89,50 +101,20 @@ def resolve_offsets(
     for queue, offset in chosen.items():
         if not earliest[queue] <= offset <= latest[queue]:
             raise ValueError(
-                f"offset {offset} of {_place(queue)} is not stored: the queue holds "
+                f"offset {offset} of {place(queue)} is not stored: the queue holds "
                 f"{earliest[queue]} to {latest[queue]}; {_REMEDY}"
             )
     return chosen
 
 
-def _check_queues(given: Iterable[MessageQueue], known: Mapping[MessageQueue, int]) -> None:
-    if unknown := sorted(set(given) - set(known)):
-        raise ValueError(f"{_places(unknown)} does not exist among {_places(sorted(known))}")
-    if missing := sorted(set(known) - set(given)):
-        raise ValueError(f"{_places(missing)} is left out: name every queue; {_REMEDY}")
+def check_queues(given: Iterable[MessageQueue], known: Iterable[MessageQueue], *, remedy: str) -> None:
+    """Refuse JSON that does not name exactly the queues that are read.
 
-
-def _places(queues: Iterable[MessageQueue]) -> str:
-    return ", ".join(map(_place, queues))
-
-
-def _place(queue: MessageQueue) -> str:
-    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    tree = dict(pairs)
-    if len(tree) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
-    return tree
-
-
-def _items(node: Any, where: str, of: str) -> Iterable[tuple[str, Any]]:
-    if not isinstance(node, dict):
-        raise ValueError(f"{where} is {json.dumps(node)}: want an object of {of}")
-    if not node:
-        raise ValueError(f"{where} is empty: want an object of {of}")
-    return node.items()
-
-
-def _queue_id(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and str(int(text)) == text):
-        raise ValueError(f"queue id {text!r} is not a whole number")
-    return int(text)
-
-
-def _offset(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not EARLIEST <= value <= _LARGEST:
-        raise ValueError(f"offset {json.dumps(value)} of {where}: want a whole number; {_REMEDY}")
-    return value
+    Raises:
+        ValueError: one does not exist, or is left out.
+    """
+    given, known = set(given), set(known)
+    if unknown := given - known:
+        raise ValueError(f"{places(unknown)} does not exist among {places(known)}")
+    if missing := known - given:
+        raise ValueError(f"{places(missing)} is left out: name every queue; {remedy}")

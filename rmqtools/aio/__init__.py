@@ -3,7 +3,19 @@
 from rmqtools.aio.admin import Admin
 from rmqtools.aio.client import Client
 from rmqtools.aio.producer import Producer
+from rmqtools.aio.pull_consumer import PullConsumer
+from rmqtools.aio.push_consumer import MessageListener, PushConsumer
 from rmqtools.aio.transaction_producer import TransactionListener, TransactionProducer
 from rmqtools.policy.reply import create_reply
 
-__all__ = ["Admin", "Client", "Producer", "TransactionListener", "TransactionProducer", "create_reply"]
+__all__ = [
+    "Admin",
+    "Client",
+    "MessageListener",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "TransactionListener",
+    "TransactionProducer",
+    "create_reply",
+]

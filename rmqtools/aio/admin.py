@@ -1,17 +1,24 @@
-"""Operating a cluster: topics, routes, offsets."""
+"""Operating a cluster: topics, routes, offsets. Consumer groups are in :mod:`rmqtools.aio.admin_group`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
+from rmqtools.aio.admin_group import GroupAdmin
+from rmqtools.aio.admin_pin import PinAdmin
 from rmqtools.aio.client import Client
 from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ClientConfig
 from rmqtools.engine.admin import AdminCore
+from rmqtools.engine.admin_group import GroupAdminCore
 from rmqtools.engine.client import ClientCore
-from rmqtools.model.queue import MessageQueue
+from rmqtools.engine.group_view import GroupViewer
+from rmqtools.engine.pin_store import PinStore
+from rmqtools.engine.read_messages import read_messages
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import ClusterInfo, Perm, TopicRouteData
 
 
-class Admin(Asynchronous):
+class Admin(GroupAdmin, PinAdmin, Asynchronous):
     """Asks and changes what operators do. Made from settings, or on a
     running :class:`Client`, which it leaves open.
 
@@ -23,6 +30,9 @@ class Admin(Asynchronous):
         self._owns_core = not isinstance(config, Client)
         self.core = config.core if isinstance(config, Client) else ClientCore(config)
         self._admin = AdminCore(self.core)
+        self._groups = GroupAdminCore(self.core, self._admin)
+        self._viewer = GroupViewer(self.core, self._admin, self._groups)
+        self._pins = PinStore(self.core)
 
     async def start(self) -> None:
         """Make the methods usable. Nothing is sent before it is needed."""
@@ -141,3 +151,17 @@ class Admin(Asynchronous):
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message stored at or after a time (ms since 1970); the end if none."""
         return await self._admin.search_offset(queue, timestamp_ms)
+
+    def read_messages(self, range_: QueueRange) -> AsyncIterator[list[MessageExt]]:
+        """Read exactly the messages of a range, in order; see :meth:`rmqtools.aio.Client.read_blocks`.
+
+        Yields:
+            Up to 256 messages at a time, in the order of their offsets. Topics are as the servers know
+            them: with their namespace.
+
+        Raises:
+            DataLossError: part of the range has expired or was never written; the text names the offsets.
+            TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
+        """
+        self.core.check_started()
+        return read_messages(self.core, range_)

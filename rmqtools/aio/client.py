@@ -1,10 +1,11 @@
 """A connection to a cluster, shared by whatever is built on it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ClientConfig
 from rmqtools.engine.client import ClientCore
+from rmqtools.engine.range_filter import read_filter
 from rmqtools.engine.range_read import RangeReader
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.queue import QueueRange
@@ -34,7 +35,14 @@ class Client(Asynchronous):
         await self.core.close()
 
     def read_blocks(
-        self, range_: QueueRange, *, max_messages: int = 1024, max_bytes: int = 2 * 1024 * 1024
+        self,
+        range_: QueueRange,
+        *,
+        max_messages: int = 1024,
+        max_bytes: int = 2 * 1024 * 1024,
+        tags: Collection[str] = (),
+        sql: str | None = None,
+        fail_on_data_loss: bool = True,
     ) -> AsyncIterator[MessageBlock]:
         """Read exactly the messages of a range, in order, undecoded.
 
@@ -42,14 +50,27 @@ class Client(Asynchronous):
             range_: which offsets of which queue. Offsets without a message are passed over.
             max_messages: a block is handed out when it holds so many messages
             max_bytes: or so many bytes; the last one may be smaller.
+            tags: brokers send messages with one of these only; none: all. They compare hash codes: look at
+                the tags again, as :func:`rmqtools.arrow.read_range` does.
+            sql: brokers send messages only whose properties fulfil this SQL92 condition.
+            fail_on_data_loss: whether offsets that are gone are an error; else they are passed over and a
+                warning ``messages_lost`` is logged.
 
         Yields:
             Blocks in the order of their offsets, none of them empty.
 
         Raises:
+            ConfigError: both ``tags`` and ``sql``.
+            BrokerError: the condition is none, or the broker's ``enablePropertyFilter`` is off.
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
             DataLossError: part of the range has expired or was never written; the text names the offsets.
             RemotingError: nobody answered for three times ``request_timeout``.
         """
         self.core.check_started()
-        return RangeReader(self.core, range_).blocks(max_messages=max_messages, max_bytes=max_bytes)
+        reader = RangeReader(
+            self.core,
+            range_,
+            read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
+            fail_on_data_loss=fail_on_data_loss,
+        )
+        return reader.blocks(max_messages=max_messages, max_bytes=max_bytes)

@@ -7,7 +7,9 @@ from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer import ProducerCore
 from rmqtools.engine.send import QueueChoice
+from rmqtools.errors import SendError
 from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
@@ -24,6 +26,11 @@ class Producer(Asynchronous):
 
     def __init__(self, config: ProducerConfig) -> None:
         self._core = ProducerCore(config)
+
+    @property
+    def config(self) -> ProducerConfig:
+        """The settings it was made with."""
+        return self._core.config
 
     @property
     def client_id(self) -> str:
@@ -142,6 +149,44 @@ class Producer(Asynchronous):
             SendManyError: some could not be placed; ``results`` tells for every message what became of it.
         """
         return await self._core.send_many(messages, timeout=timeout)
+
+    async def send_parcels(
+        self, parcels: Sequence[Parcel], *, timeout: float | None = None
+    ) -> list[ParcelResult | SendError]:
+        """Send what is encoded already, a request each, as :meth:`send_many` sends its batches.
+
+        For whoever makes batches without a Message per row (``rmqtools.arrow``): nothing but single messages
+        among them is checked. After the first parcel that cannot be placed no more are begun.
+
+        Args:
+            parcels: parcels of one queue, in the order they are to have there.
+            timeout: seconds for all attempts of one parcel; None: ``send_timeout``.
+
+        Returns:
+            For each parcel where it was stored, or why it was not.
+
+        Raises:
+            MessageRejectedError: a single message cannot be sent, or traces are wanted; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+        """
+        return await self._core.send_parcels(parcels, timeout=timeout)
+
+    async def reserve_msg_ids(self, count: int) -> MsgIds:
+        """Unique ids for messages that are encoded elsewhere, at most 65536.
+
+        Source of the rule: MessageClientIDSetter.createUniqID (Java client).
+        """
+        return await self._core.reserve_msg_ids(count)
+
+    async def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic to send to, in the order in which they come in turn.
+
+        Raises:
+            TopicNotFoundError, PermissionDeniedError: there is none.
+
+        Source of the rule: DefaultMQProducer.fetchPublishMessageQueues (Java client).
+        """
+        return await self._core.fetch_publish_queues(topic)
 
     async def request(
         self,

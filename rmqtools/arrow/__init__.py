@@ -1,13 +1,15 @@
 """Queues as Arrow record batches, both ways. The only part of the package that needs numpy and pyarrow.
 
 ``read_range`` reads a range of a queue, ``decode_block`` one block of stored messages, both as batches of
-``MESSAGE_SCHEMA``; ``send_batches`` sends batches that have the columns of ``WRITE_COLUMNS``.
+``MESSAGE_SCHEMA``, or of another ``message_schema``; ``send_batches`` sends batches that have the columns of
+``WRITE_COLUMNS``.
 """
 
 from rmqtools.arrow.decode import decode_block
 from rmqtools.arrow.encode import batch_to_messages
 from rmqtools.arrow.read_range import read_range
-from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS
+from rmqtools.arrow.row_bytes import row_bytes
+from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema
 from rmqtools.arrow.send_batches import SendReport, send_batches
 
 __all__ = [
@@ -16,6 +18,8 @@ __all__ = [
     "SendReport",
     "batch_to_messages",
     "decode_block",
+    "message_schema",
     "read_range",
+    "row_bytes",
     "send_batches",
 ]

@@ -16,35 +16,38 @@ from rmqtools.model.queue import MessageQueue
 _LAST_MS = (2**63 - 1) // 1000
 
 
-def rows_to_batch(messages: Sequence[MessageExt], queue: MessageQueue) -> pa.RecordBatch:
-    """Return messages of a queue as one batch of ``MESSAGE_SCHEMA``."""
-    columns = zip(*(_row(message, queue) for message in messages), strict=True)
-    arrays = [_array(values, field.type) for field, values in zip(MESSAGE_SCHEMA, columns, strict=True)]
-    return pa.record_batch(arrays, schema=MESSAGE_SCHEMA)
+def rows_to_batch(
+    messages: Sequence[MessageExt], queue: MessageQueue, schema: pa.Schema = MESSAGE_SCHEMA
+) -> pa.RecordBatch:
+    """Return messages of a queue as one batch of ``schema``."""
+    rows = [_row(message, queue) for message in messages]
+    arrays = [_array([row[field.name] for row in rows], field.type) for field in schema]
+    return pa.record_batch(arrays, schema=schema)
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return timestamp_column(np.array(values, np.int64)) if kind == TIMESTAMP else pa.array(values, kind)
 
 
-def _row(message: MessageExt, queue: MessageQueue) -> tuple[object, ...]:
-    return (
-        topic_in(queue, message.topic),
-        queue.broker_name,
-        message.queue_id,
-        message.queue_offset,
-        message.body,
-        message.tags,
-        message.keys,
-        list(message.properties.items()),
-        message.msg_id,
-        message.born_timestamp_ms,
-        message.store_timestamp_ms,
-        message.born_host,
-        message.reconsume_times,
-        message.sys_flag,
-        message.flag,
-    )
+def _row(message: MessageExt, queue: MessageQueue) -> dict[str, object]:
+    return {
+        "topic": topic_in(queue, message.topic),
+        "brokerName": queue.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "body": message.body,
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": list(message.properties.items()),
+        "msgId": message.msg_id,
+        "bornTimestamp": message.born_timestamp_ms,
+        "storeTimestamp": message.store_timestamp_ms,
+        "bornHost": message.born_host,
+        "reconsumeTimes": message.reconsume_times,
+        "sysFlag": message.sys_flag,
+        "flag": message.flag,
+        "offsetMsgId": message.offset_msg_id,
+    }
 
 
 def topic_in(queue: MessageQueue, stored: str) -> str:

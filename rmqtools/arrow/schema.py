@@ -1,5 +1,6 @@
 """The columns of a read message, and those a message can be written from."""
 
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
@@ -28,6 +29,23 @@ MESSAGE_SCHEMA: Final = pa.schema(
     ]
 )
 
+_OFFSET_MSG_ID: Final = pa.field("offsetMsgId", pa.string())
+
+
+@cache
+def message_schema(*, include_properties: bool = True, offset_msg_id: bool = False) -> pa.Schema:
+    """The columns to read: those of ``MESSAGE_SCHEMA``, or fewer, or one more; one object for equal wishes.
+
+    Args:
+        include_properties: whether there is a column ``properties``, the dearest of all.
+        offset_msg_id: whether there is a column ``offsetMsgId`` behind the others: where a message is stored.
+    """
+    fields = [field for field in MESSAGE_SCHEMA if include_properties or field.name != "properties"]
+    if len(fields) == len(MESSAGE_SCHEMA) and not offset_msg_id:
+        return MESSAGE_SCHEMA
+    return pa.schema([*fields, _OFFSET_MSG_ID] if offset_msg_id else fields)
+
+
 # Columns of a batch to send; only the body is required. A string body is sent as UTF-8.
 WRITE_COLUMNS: Final = {
     "body": (pa.binary(), pa.string()),
@@ -35,4 +53,9 @@ WRITE_COLUMNS: Final = {
     "tags": (pa.string(),),
     "keys": (pa.string(),),
     "properties": (PROPERTIES,),
+    "shardingKey": (pa.string(),),  # rows of one key go to one queue, in order
+    "queueId": (pa.int32(),),  # this very queue, with brokerName
+    "brokerName": (pa.string(),),
+    "delayLevel": (pa.int32(),),
+    "deliverTimestamp": (TIMESTAMP,),  # of any time zone
 }

@@ -1,23 +1,29 @@
 """Send record batches, and count what became of their rows."""
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from rmqtools.arrow.encode import batch_to_messages
-from rmqtools.errors import MessageRejectedError, SendError, SendManyError, UnknownOutcomeError
-from rmqtools.model.message import Message
+from rmqtools.arrow.encode import rows_of
+from rmqtools.arrow.parcels import parcels_of
+from rmqtools.arrow.queue_choice import QueueChoice
+from rmqtools.errors import SendError, UnknownOutcomeError
+from rmqtools.model.parcel import Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.result import SendResult, SendStatus
-from rmqtools.policy.validate import check_message
+from rmqtools.model.result import Outcome, SendStatus
+from rmqtools.select import MessageQueueSelector
 
 if TYPE_CHECKING:
     from rmqtools.sync import Producer
 
-_ROWS_PER_SEND: Final = 2000  # bounds the messages held as Python objects
+ExtraProperties = Callable[[pa.RecordBatch, int], dict[str, pa.Array]]
+"""Called with a batch and the number of its first row: more properties, a text for every row."""
+
+_ROWS_AT_ONCE: Final = 10_000  # no more than there are unique ids at a time; as many as Spark gives
+_BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # about; twice this is in memory
+_POSSIBLY_STORED: Final = (Outcome.STORED, Outcome.UNKNOWN)
 
 
 @dataclass(slots=True)
@@ -28,9 +34,12 @@ class SendReport:
         acked: acknowledged by a broker, so stored at least once.
         retried: of those, how many took more than one attempt.
         not_replicated: of those, how many the broker had not yet flushed, or copied to a slave.
-        unknown: rows that may be stored although an attempt, or all of them, ended without an answer.
-            Acknowledged ones among them may be stored twice.
-        failed: rows that were not placed and are known not to be stored.
+        unknown: how many copies of rows may be stored beside the acknowledged: one for each row of an
+            attempt that got no answer, or was followed by another though the broker had stored it. There
+            are no more duplicates than this.
+        failed: rows that were not placed; those of an attempt without an answer are in ``unknown`` too.
+        bytes: of all acknowledged requests, encoded.
+        by_broker: rows acknowledged, by broker name.
         end_offsets: per queue, the offset after its last acknowledged row.
     """
 
@@ -39,36 +48,48 @@ class SendReport:
     not_replicated: int = 0
     unknown: int = 0
     failed: int = 0
+    bytes: int = 0
+    by_broker: dict[str, int] = field(default_factory=dict)
     end_offsets: dict[MessageQueue, int] = field(default_factory=dict)
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int | dict[str, int]]:
         """The numbers alone, by name."""
-        return {name: getattr(self, name) for name in _COUNTS}
+        return {name: getattr(self, name) for name in _COUNTS} | {
+            "by_broker": dict(sorted(self.by_broker.items()))
+        }
 
     def add(self, other: "SendReport") -> None:
         """Count the rows of ``other`` too."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for broker_name, count in other.by_broker.items():
+            self._count_broker(broker_name, count)
         for queue, offset in other.end_offsets.items():
             self._reach(queue, offset)
 
-    def count(self, result: SendResult | SendError) -> None:
-        """Count one row."""
+    def count(self, parcel: Parcel, result: ParcelResult | SendError) -> None:
+        """Count the rows of a parcel."""
+        copies = sum(attempt.outcome in _POSSIBLY_STORED for attempt in result.attempts)
         if isinstance(result, SendError):
-            self.unknown += isinstance(result, UnknownOutcomeError)
-            self.failed += not isinstance(result, UnknownOutcomeError)
+            self.failed += len(parcel)
+            self.unknown += copies * len(parcel)
             return
-        self.acked += 1
-        self.retried += len(result.attempts) > 1
-        self.not_replicated += result.status is not SendStatus.SEND_OK
-        self.unknown += result.may_be_duplicated
-        self._reach(result.queue, result.queue_offset + 1)
+        self.acked += result.count
+        self.retried += result.count * (len(result.attempts) > 1)
+        self.not_replicated += result.count * (result.status is not SendStatus.SEND_OK)
+        self.unknown += max(0, copies - 1) * result.count
+        self.bytes += parcel.nbytes
+        self._count_broker(result.queue.broker_name, result.count)
+        self._reach(result.queue, result.queue_offset + result.count)
+
+    def _count_broker(self, broker_name: str, count: int) -> None:
+        self.by_broker[broker_name] = self.by_broker.get(broker_name, 0) + count
 
     def _reach(self, queue: MessageQueue, offset: int) -> None:
         self.end_offsets[queue] = max(offset, self.end_offsets.get(queue, 0))
 
 
-_COUNTS: Final = ("acked", "retried", "not_replicated", "unknown", "failed")
+_COUNTS: Final = ("acked", "retried", "not_replicated", "unknown", "failed", "bytes")
 
 
 def send_batches(
@@ -76,14 +97,24 @@ def send_batches(
     batches: Iterable[pa.RecordBatch],
     *,
     topic: str | None = None,
+    selector: MessageQueueSelector | None = None,
+    extra_properties: ExtraProperties | None = None,
+    unsent: Collection[str] = (),
     report: SendReport | None = None,
 ) -> SendReport:
     """Send every row of every batch as a message; return when all are acknowledged.
 
+    Rows go in batches, queues in turn, and after a failure to another broker. Rows with ``brokerName`` and
+    ``queueId``, or with ``shardingKey``, go to that queue, or the one the key falls on: in their order, and
+    tried once. The messages cannot be traced.
+
     Args:
-        producer: started; selects the queues.
+        producer: started.
         batches: have the columns of ``WRITE_COLUMNS``.
         topic: where all rows go, over a column ``topic``.
+        selector: chooses queues for the other rows: by ``shardingKey``, else ``keys``.
+        extra_properties: gives more properties.
+        unsent: columns that are there for ``extra_properties`` only.
         report: where to count; holds what was reached also after an error.
 
     Raises:
@@ -91,36 +122,37 @@ def send_batches(
         SendError: a row could not be placed. Others may have been, also later ones.
     """
     report = SendReport() if report is None else report
-    row = 0
+    choice, row = QueueChoice(selector), 0
     for batch in batches:
-        for begin in range(0, batch.num_rows, _ROWS_PER_SEND):
-            part = batch.slice(begin, _ROWS_PER_SEND)
-            _send(producer, batch_to_messages(part, topic=topic, first_row=row), row, report)
+        for part in _portions(batch):
+            extra = None if extra_properties is None else extra_properties(part, row)
+            sent = part.drop_columns([name for name in unsent if name in part.schema.names])
+            rows = rows_of(sent, topic=topic, first_row=row, extra=extra)
+            _send(producer, parcels_of(producer, rows, choice), report)
             row += part.num_rows
     return report
 
 
-def _send(producer: "Producer", messages: Sequence[Message], first_row: int, report: SendReport) -> None:
-    try:
-        results: Sequence[SendResult | SendError] = producer.send_many(messages)
-    except SendManyError as error:
-        for result in error.results:
-            report.count(result)
-        raise
-    except MessageRejectedError as error:
-        raise _with_row(error, messages, first_row) from error
-    for result in results:
-        report.count(result)
+def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts that are not too many rows or bytes at a time."""
+    if not batch.num_rows:
+        return
+    count = max(-(-batch.num_rows // _ROWS_AT_ONCE), -(-batch.nbytes // _BYTES_AT_ONCE))
+    size = -(-batch.num_rows // min(count, batch.num_rows))
+    for begin in range(0, batch.num_rows, size):
+        yield batch.slice(begin, size)
 
 
-def _with_row(
-    error: MessageRejectedError, messages: Sequence[Message], first_row: int
-) -> MessageRejectedError:
-    """The same error, naming the row. What only a producer's limit refuses is a body too large."""
-    for row, message in enumerate(messages, first_row):
-        try:
-            check_message(message, sys.maxsize)
-        except MessageRejectedError as found:
-            return MessageRejectedError(f"row {row}: {found}")
-    row = max(range(len(messages)), key=lambda number: len(messages[number].body))
-    return MessageRejectedError(f"row {first_row + row}, the largest body: {error}")
+def _send(producer: "Producer", parcels: Sequence[Parcel], report: SendReport) -> None:
+    results = producer.send_parcels(parcels)
+    for parcel, result in zip(parcels, results, strict=True):
+        report.count(parcel, result)
+    failed = {number: result for number, result in enumerate(results) if isinstance(result, SendError)}
+    if not failed:
+        return
+    # the first that was tried says more than those that were not
+    first = next((error for error in failed.values() if error.attempts), next(iter(failed.values())))
+    is_unknown = any(isinstance(error, UnknownOutcomeError) for error in failed.values())
+    rows, total = sum(len(parcels[number]) for number in failed), sum(map(len, parcels))
+    text = f"{rows} of {total} rows could not be placed; the first: {first.args[0]}"
+    raise (UnknownOutcomeError if is_unknown else SendError)(text, first.attempts) from first

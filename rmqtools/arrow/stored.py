@@ -10,8 +10,9 @@ A stored message with IPv4 hosts (big-endian):
     84 body length:i32 | body | topic length:u8 | topic | properties length:i16 | properties
 
 *Plain* means: exactly this, uncompressed, every length consistent with the total size. All else
-(IPv6 hosts, the second magic with its two-byte topic length, compressed bodies, bytes that may be
-broken) is left to :func:`rmqtools.protocol.messages.decode_message`, which knows every form.
+(IPv6 hosts, the second magic with its two-byte topic length, compressed bodies, batches stored as one
+message, bytes that may be broken) is left to :func:`rmqtools.protocol.messages.decode_message`, which knows
+every form.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans
 
 MAGIC_V1: Final = -626843481  # 0xDAA320A7
-_NOT_PLAIN: Final = 0x01 | 0x10 | 0x20  # sys flag: compressed body, IPv6 born host, IPv6 store host
+_NOT_PLAIN: Final = 0x01 | 0x10 | 0x20 | 0x80  # compressed, IPv6 born host, IPv6 store host, inner batch
 _LONGEST_TOPIC: Final = 127  # the length is a signed byte to Java
 _HEAD: Final = np.dtype(
     [

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 refused or failed (one line on standard error: ``error: ..
 130 and 143 interrupted by SIGINT and SIGTERM; a command may define more.
 """
 
+import logging
 import signal
 import sys
 from types import FrameType
@@ -11,17 +12,22 @@ from types import FrameType
 import typer
 from rich.console import Console
 
-from rmqtools.cli import cluster
+from rmqtools.cli import allocate, cluster, dlq, group, pin
 from rmqtools.errors import RocketMQError
 
 app = typer.Typer(
     name="rmqtools",
     help="Tools for Apache RocketMQ.",
+    rich_markup_mode="markdown",  # paragraphs of help texts flow
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(group.app, name="group")
+app.add_typer(pin.app, name="pin")
+app.add_typer(dlq.app, name="dlq")
+app.command("allocate")(allocate.allocate)
 
 
 @app.callback()
@@ -37,6 +43,7 @@ def main() -> None:
     """Run the command line of this process and exit."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
+    logging.getLogger("rmqtools").setLevel(logging.ERROR)  # what fails is said once, at the end
     try:
         app()
     except RocketMQError as error:

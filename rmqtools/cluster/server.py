@@ -17,8 +17,8 @@ CLUSTER_NAME = "DefaultCluster"
 _NAME_SERVER_CLASS = "org.apache.rocketmq.namesrv.NamesrvStartup"
 _BROKER_CLASS = "org.apache.rocketmq.broker.BrokerStartup"
 _NAME_SERVER_MEMORY = ("-Xms32m", "-Xmx48m", "-XX:MaxDirectMemorySize=32m")
-_BROKER_MEMORY = ("-Xms96m", "-Xmx96m", "-XX:MaxDirectMemorySize=64m")
-_TIMER_WHEEL_MEMORY = ("-Xms96m", "-Xmx160m", "-XX:MaxDirectMemorySize=160m")  # the wheel takes 39 MB of each
+_BROKER_MEMORY = ("-Xms96m", "-Xmx96m", "-XX:MaxDirectMemorySize=192m")
+_TIMER_WHEEL_MEMORY = ("-Xms96m", "-Xmx160m", "-XX:MaxDirectMemorySize=256m")  # the wheel takes 39 MB of each
 
 _JVM = (
     "-XX:+UseSerialGC",
@@ -46,6 +46,8 @@ _BROKER_SETTINGS: Mapping[str, str] = {
     # each thread that stores keeps 4 MB of direct memory, of which a broker has 64 MB here
     "endTransactionThreadPoolNums": "2",
     "processReplyMessageThreadPoolNums": "2",
+    "ackMessageThreadPoolNums": "2",
+    "pullMessageThreadPoolNums": "4",  # they store too, what was popped
     "diskMaxUsedSpaceRatio": "95",  # no write refused because the disk is 90 % full
     # small files: the sizes are per file, more files are made as needed
     "mappedFileSizeCommitLog": str(64 * 1024 * 1024),

@@ -81,7 +81,7 @@ class AdminCore:
             topic_sys_flag=0,
             order=False,
         )
-        masters = _choose(await self._masters(cluster_name), broker_names)
+        masters = _choose(await self.fetch_masters(cluster_name), broker_names)
         for addr in masters.values():
             await self._client.remoting.invoke_ok(addr, request(header))
         await self._await_route(topic, masters, header)
@@ -89,7 +89,7 @@ class AdminCore:
     async def delete_topic(self, topic: str, *, cluster_name: str | None = None) -> None:
         """See :meth:`rmqtools.aio.Admin.delete_topic`."""
         topic = self._client.wire_topic(topic)
-        for addr in (await self._masters(cluster_name)).values():
+        for addr in (await self.fetch_masters(cluster_name)).values():
             await self._delete_on_broker(addr, topic)
         for addr in self._client.name_server.addrs:
             await self._client.remoting.invoke_ok(
@@ -136,6 +136,28 @@ class AdminCore:
         )
         return await self._offset(queue, header)
 
+    async def fetch_masters(self, cluster_name: str | None = None) -> dict[str, str]:
+        """Broker name -> master address, of one cluster or of all."""
+        info = await self.fetch_cluster_info()
+        if cluster_name is not None and cluster_name not in info.cluster_addr_table:
+            known = ", ".join(sorted(info.cluster_addr_table)) or "none"
+            raise RocketMQError(f"cluster {cluster_name!r} is not known to the name server (known: {known})")
+        names = info.broker_addr_table if cluster_name is None else info.cluster_addr_table[cluster_name]
+        addrs = {name: info.broker_addr_table[name].broker_addrs for name in names}
+        return {name: by_id[0] for name, by_id in sorted(addrs.items()) if 0 in by_id}
+
+    async def ask_master(self, queue: MessageQueue, command: RemotingCommand) -> RemotingCommand:
+        """Ask a queue's master, since a slave may lag behind; again for a while when it does not answer."""
+        routes = self._client.routes
+        if queue.topic not in routes.tables.routes:
+            await routes.refresh(queue.topic)
+
+        async def ask() -> RemotingCommand:
+            addr = routes.master_addr(routes.broker_name(queue))
+            return await self._client.remoting.invoke_ok(addr, command)
+
+        return await look_up(ask, timeout=self._client.config.request_timeout)
+
     async def _delete_on_broker(self, addr: str, topic: str) -> None:
         """Delete a topic on one broker.
 
@@ -154,27 +176,8 @@ class AdminCore:
         return answer.code != ResponseCode.TOPIC_NOT_EXIST
 
     async def _offset(self, queue: MessageQueue, header: RequestHeader) -> int:
-        """Ask the queue's master: a slave may lag behind."""
-        routes = self._client.routes
-        if queue.topic not in routes.tables.routes:
-            await routes.refresh(queue.topic)
-
-        async def ask() -> RemotingCommand:
-            addr = routes.master_addr(routes.broker_name(queue))
-            return await self._client.remoting.invoke_ok(addr, request(header))
-
-        answer = await look_up(ask, timeout=self._client.config.request_timeout)
+        answer = await self.ask_master(queue, request(header))
         return decode_header(OffsetResponseHeader, answer.ext_fields).offset
-
-    async def _masters(self, cluster_name: str | None) -> dict[str, str]:
-        """Broker name -> master address, of one cluster or of all."""
-        info = await self.fetch_cluster_info()
-        if cluster_name is not None and cluster_name not in info.cluster_addr_table:
-            known = ", ".join(sorted(info.cluster_addr_table)) or "none"
-            raise RocketMQError(f"cluster {cluster_name!r} is not known to the name server (known: {known})")
-        names = info.broker_addr_table if cluster_name is None else info.cluster_addr_table[cluster_name]
-        addrs = {name: info.broker_addr_table[name].broker_addrs for name in names}
-        return {name: by_id[0] for name, by_id in sorted(addrs.items()) if 0 in by_id}
 
     async def _await_route(
         self, topic: str, masters: dict[str, str], header: CreateTopicRequestHeader

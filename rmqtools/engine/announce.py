@@ -22,13 +22,13 @@ class Announcer:
         self._under_way: dict[str, asyncio.Task[None]] = {}
 
     async def announce(self, timeout: float) -> None:
-        """Make sure that all known masters know this client; wait at most ``timeout`` seconds for them.
+        """Make sure that all known brokers know this client; wait at most ``timeout`` seconds for them.
 
         A broker that stays silent delays nobody again for some seconds; it is told as soon as it answers.
         """
         tasks = [
             self._task(broker_name, addr)
-            for broker_name, addr in self._client.routes.masters().items()
+            for addr, broker_name in self._client.brokers().items()
             if self._must_be_told(addr)
         ]
         if tasks:

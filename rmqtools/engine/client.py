@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from rmqtools.engine.routes import Routes
 from rmqtools.engine.transport import Connection
 from rmqtools.errors import ClientStateError, RocketMQError
 from rmqtools.log import get_logger
+from rmqtools.model.group import ConsumerData
 from rmqtools.model.names import with_namespace
 from rmqtools.protocol.bodies import format_heartbeat
 from rmqtools.protocol.command import request
@@ -30,6 +31,10 @@ class Groups:
     """The groups this client belongs to, as its heartbeats tell."""
 
     producers: set[str] = field(default_factory=set)
+    consumers: dict[str, ConsumerData] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.producers or self.consumers)
 
 
 class ClientCore:
@@ -83,16 +88,22 @@ class ClientCore:
         task.add_done_callback(self._ended)
 
     async def send_heartbeats(self) -> None:
-        """Tell every known master which groups this client belongs to."""
-        if not self.groups.producers:
-            return
-        for broker_name, addr in self.routes.masters().items():
-            await self.send_heartbeat(broker_name, addr)
+        """Tell the brokers which groups this client belongs to."""
+        if self.groups:
+            await asyncio.gather(*(self.send_heartbeat(name, addr) for addr, name in self.brokers().items()))
+
+    def brokers(self) -> dict[str, str]:
+        """Address -> name of those that must know this client: masters; slaves too, which consumers read."""
+        if not self.groups.consumers:
+            return {addr: name for name, addr in self.routes.masters().items()}
+        known = self.routes.tables.broker_addrs
+        return {addr: name for name, addrs in known.items() for addr in addrs.values()}
 
     async def send_heartbeat(self, broker_name: str, addr: str) -> Connection | None:
         """Tell one broker; the connection on which it now knows this client, None if it did not answer."""
         command = request(
-            HeartbeatRequestHeader(), format_heartbeat(self.client_id, sorted(self.groups.producers))
+            HeartbeatRequestHeader(),
+            format_heartbeat(self.client_id, sorted(self.groups.producers), self.groups.consumers.values()),
         )
         try:
             connection = await self.remoting.connect(addr)
@@ -105,24 +116,39 @@ class ClientCore:
     async def unregister_producer(self, group: str) -> None:
         """Tell the brokers that a producer group has lost this client."""
         self.groups.producers.discard(group)
-        header = UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group)
+        await self._unregister(
+            UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group), self.brokers()
+        )
 
+    async def unregister_consumer(self, group: str) -> None:
+        """Tell the brokers that a consumer group has lost this client."""
+        brokers = self.brokers()
+        self.groups.consumers.pop(group, None)
+        await self._unregister(
+            UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=group), brokers
+        )
+
+    async def _unregister(self, header: UnregisterClientRequestHeader, brokers: Mapping[str, str]) -> None:
         async def unregister(broker_name: str, addr: str) -> None:
             try:
                 await self.remoting.invoke_ok(addr, request(header))
             except RocketMQError as error:
                 log.warning("unregister_failed", broker=broker_name, addr=addr, reason=str(error))
 
-        await asyncio.gather(*(unregister(name, addr) for name, addr in self.routes.masters().items()))
+        await asyncio.gather(*(unregister(name, addr) for addr, name in brokers.items()))
 
     async def close(self) -> None:
         """Stop the tasks and close all connections. A second call does nothing."""
         self._state = "closed"
+        await self.stop_tasks()
+        await self.remoting.close()
+
+    async def stop_tasks(self) -> None:
+        """Stop what :meth:`spawn` started; requests can still be made."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.remoting.close()
 
     async def _heartbeat_forever(self) -> None:
         await asyncio.sleep(_FIRST_HEARTBEAT_DELAY)

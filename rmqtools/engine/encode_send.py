@@ -17,6 +17,7 @@ from rmqtools.model.message_const import (
     PROPERTY_WAIT_STORE_MSG_OK,
 )
 from rmqtools.model.names import with_namespace
+from rmqtools.model.parcel import Parcel
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.sys_flag import MessageSysFlag
@@ -39,7 +40,7 @@ class Outgoing:
     topic: str
     wire_topic: str
     group: str
-    msg_ids: tuple[str, ...]
+    msg_ids: Sequence[str]
     body: bytes
     properties_text: str
     born_timestamp_ms: int
@@ -117,14 +118,23 @@ class Encoder:
             msg_id, properties_text = self._properties(message, now, _NOTHING)
             msg_ids.append(msg_id)
             parts.append(encode_batch_message(message.flag, message.body, properties_text.encode()))
+        return self._batch(topic, msg_ids, b"".join(parts), now)
+
+    def encode_parcel(self, parcel: Parcel) -> Outgoing:
+        """Encode what is not encoded yet, and address it."""
+        if parcel.message is not None:
+            return self.encode(parcel.message)
+        return self._batch(parcel.topic, parcel.msg_ids, bytes(parcel.body), self._now_ms())
+
+    def _batch(self, topic: str, msg_ids: Sequence[str], body: bytes, now_ms: int) -> Outgoing:
         return Outgoing(
             topic=topic,
             wire_topic=with_namespace(topic, self._config.namespace),
             group=self._group,
-            msg_ids=tuple(msg_ids),
-            body=b"".join(parts),
+            msg_ids=msg_ids,
+            body=body,
             properties_text=_WAIT_OK,
-            born_timestamp_ms=now,
+            born_timestamp_ms=now_ms,
             code=RequestCode.SEND_BATCH_MESSAGE,
         )
 

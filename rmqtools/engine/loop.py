@@ -7,7 +7,7 @@ refuses to be used in the child: its sockets are shared with the parent.
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -80,6 +80,14 @@ class Bridge:
         except BaseException:
             future.cancel()
             raise
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a plain function on the loop thread and wait for it; errors as of :meth:`run`."""
+
+        async def called() -> T:
+            return function()
+
+        return self.run(called())
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Like :meth:`run`, without waiting."""

@@ -18,6 +18,7 @@ from rmqtools.engine.turns import Turn, Turns
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
+from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import BrokerHealth, SendResult
@@ -37,8 +38,10 @@ class ProducerCore:
         self.config = config
         self.group = with_namespace(config.group, config.namespace)
         self.client = ClientCore(config, clock=clock)
-        ids = UniqueIdGenerator(local_address(config.name_servers[0]), os.getpid(), random.getrandbits(31))
-        self.encoder = Encoder(config, ids.next, clock.now_ms)
+        self._ids = UniqueIdGenerator(
+            local_address(config.name_servers[0]), os.getpid(), random.getrandbits(31)
+        )
+        self.encoder = Encoder(config, self._ids.next, clock.now_ms)
         self.sender = Sender(self.client, config)
         self._many = ManySender(self.sender, self.encoder, config)
         self._requests = RequestReply(self.client)
@@ -115,6 +118,24 @@ class ProducerCore:
         self._check(*messages)
         _refuse_replies(messages)
         return await self._tracing(messages, self._many.send_many(messages, timeout))
+
+    async def send_parcels(
+        self, parcels: Sequence[Parcel], *, timeout: float | None
+    ) -> list[ParcelResult | SendError]:
+        """See :meth:`rmqtools.aio.Producer.send_parcels`."""
+        self._check(*(parcel.message for parcel in parcels if parcel.message is not None))
+        if self._tracer is not None:
+            raise MessageRejectedError("parcels cannot be traced: set enable_trace=False, or use send_many")
+        return await self._many.send_parcels(parcels, timeout)
+
+    async def reserve_msg_ids(self, count: int) -> MsgIds:
+        """See :meth:`rmqtools.aio.Producer.reserve_msg_ids`."""
+        return self._ids.take(count, self.client.clock.now_ms())
+
+    async def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
+        """See :meth:`rmqtools.aio.Producer.fetch_publish_queues`."""
+        self.client.check_started()
+        return list((await self.sender.publish_info(topic)).queues)
 
     async def request(self, message: Message, *, choice: QueueChoice, timeout: float | None) -> MessageExt:
         """See :meth:`rmqtools.aio.Producer.request`."""

@@ -3,7 +3,8 @@
 A broker may answer a pull with fewer messages than asked for, from one pull to the next (8 instead
 of 32 when messages count as "on disk"). Pulls in flight are sent to predicted offsets, so each answer's
 ``nextBeginOffset`` is compared with the next prediction; where they differ
-the predictions are thrown away and made again.
+the predictions are thrown away and made again. With a filter nothing is predicted: how far a pull comes then
+depends on what matches.
 """
 
 import asyncio
@@ -12,24 +13,40 @@ import struct
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.lookup import look_up
+from rmqtools.engine.range_filter import check_filter
 from rmqtools.engine.transport import Connection
-from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingError, RocketMQError
+from rmqtools.errors import (
+    BrokerError,
+    DataLossError,
+    ProtocolError,
+    RemotingError,
+    RocketMQError,
+)
+from rmqtools.log import get_logger
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.codes import ResponseCode
+from rmqtools.model.group import SUB_ALL, SubscriptionData
 from rmqtools.model.queue import QueueRange
 from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.sys_flag import PullSysFlag
+from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.command import RemotingCommand, request
 from rmqtools.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader, decode_header
+from rmqtools.protocol.inner_batch import message_count
 from rmqtools.protocol.messages import QUEUE_OFFSET_POSITION, message_starts
+
+log = get_logger(__name__)
 
 READER_GROUP = "TOOLS_CONSUMER"  # known to every broker, so reading makes no new group
 MAX_MSG_NUMS = 32  # a broker's default maxTransferCountOnMessageInMemory: more is not returned
 READ_PATIENCE = 3  # request timeouts until a read that gets no answer gives up
-IN_FLIGHT = 4  # pulls per queue; more gains nothing on one connection
+IN_FLIGHT = 16  # pulls per queue while predictions come true: many share a system call
+_FIRST_IN_FLIGHT = 4
+_AHEAD_BYTES = 4 * 1024 * 1024  # of answers on the way: fewer pulls where they are large
 
 _MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"  # the remark of such an answer
 _QUEUE_OFFSET = struct.Struct(">q")
@@ -42,9 +59,17 @@ _STATUS_BY_CODE: dict[int, PullStatus] = {
 
 
 def pull_request(
-    wire_topic: str, queue_id: int, offset: int, *, broker_name: str, max_msg_nums: int, group: str
+    wire_topic: str,
+    queue_id: int,
+    offset: int,
+    *,
+    broker_name: str,
+    max_msg_nums: int,
+    group: str,
+    expression: str = SUB_ALL,
+    expression_type: str = TAG,
 ) -> RemotingCommand:
-    """A pull of everything, answered at once: no long poll, no commit."""
+    """A pull answered at once: no long poll, no commit. Of everything, unless an expression says of what."""
     header = PullMessageRequestHeader(
         consumer_group=group,
         topic=wire_topic,
@@ -54,9 +79,9 @@ def pull_request(
         sys_flag=PullSysFlag.FLAG_SUBSCRIPTION,
         commit_offset=0,
         suspend_timeout_millis=0,
-        subscription="*",
+        subscription=expression,
         sub_version=0,
-        expression_type="TAG",
+        expression_type=expression_type,
         bname=broker_name,
     )
     return request(header)
@@ -83,7 +108,15 @@ def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
     )
 
 
-class _NotThereYetError(DataLossError):
+class _GoneError(DataLossError):
+    """A part of the range is not there; what may be there begins at ``go_on_at``."""
+
+    def __init__(self, text: str, go_on_at: int = 0) -> None:
+        self.go_on_at = go_on_at
+        super().__init__(text)
+
+
+class _NotThereYetError(_GoneError):
     """The queue ends before the range does; a message acknowledged just now may still appear."""
 
     retriable = True
@@ -100,40 +133,77 @@ class _Prediction:
 class RangeReader:
     """Reads one range in order. One use; keeps at most ``in_flight`` answers ahead of its caller."""
 
-    def __init__(self, client: ClientCore, range_: QueueRange, *, in_flight: int = IN_FLIGHT) -> None:
+    def __init__(
+        self,
+        client: ClientCore,
+        range_: QueueRange,
+        *,
+        in_flight: int = IN_FLIGHT,
+        read_filter: SubscriptionData | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> None:
         self._client = client
         self._range = range_
-        self._in_flight = in_flight
+        self._filter = read_filter
+        self._fail_on_data_loss = fail_on_data_loss
+        self._in_flight = in_flight if read_filter is None else 1
+        self._depth = min(self._in_flight, _FIRST_IN_FLIGHT)  # pulls in flight now
         self._position = range_.begin  # the next queue offset to hand out
         self._planned = range_.begin  # the next queue offset to ask for
         self._step = MAX_MSG_NUMS
         self._waiting: deque[_Prediction] = deque()
+        self._first = pull_request(
+            client.wire_topic(range_.queue.topic),
+            range_.queue.queue_id,
+            range_.begin,
+            broker_name=range_.queue.broker_name,
+            max_msg_nums=MAX_MSG_NUMS,
+            group=READER_GROUP,
+            expression=read_filter.sub_string if read_filter else SUB_ALL,
+            expression_type=read_filter.expression_type if read_filter else TAG,
+        )
 
     async def blocks(self, *, max_messages: int, max_bytes: int) -> AsyncIterator[MessageBlock]:
         """Yield the range as blocks of at least ``max_messages`` messages or ``max_bytes``, but for the last.
 
         Raises:
+            BrokerError: the filter is a condition that the broker does not take.
             DataLossError: a part of the range is not, or no longer, there.
             RemotingError: nobody answered for three times ``request_timeout``.
         """
         await self._client.routes.subscribe_queues(self._range.queue.topic)
+        if self._filter is not None:
+            await check_filter(self._client, self._range.queue, self._filter, group=READER_GROUP)
         bodies: list[bytes] = []
         starts: list[int] = []
         size = 0
         try:
             while self._position < self._range.end:
-                result = await self._next_pull()
+                if (result := await self._next_pull_or_loss()) is None:
+                    continue
                 starts.extend(size + start for start in self._starts_in_range(result))
                 bodies.append(result.body)
                 size += len(result.body)
                 self._advance(result)
-                if len(starts) >= max_messages or size >= max_bytes:
+                if starts and (len(starts) >= max_messages or size >= max_bytes):
                     yield self._block(bodies, starts)
                     bodies, starts, size = [], [], 0
             if starts:
                 yield self._block(bodies, starts)
         finally:
             self._forget_predictions()
+
+    async def _next_pull_or_loss(self) -> PullResult | None:
+        """The answer for the current position; None where that was lost and has been passed over."""
+        try:
+            return await self._next_pull()
+        except _GoneError as error:
+            if self._fail_on_data_loss:
+                raise
+            log.warning("messages_lost", reason=str(error))
+            self._position = error.go_on_at
+            self._forget_predictions()
+            return None
 
     async def _next_pull(self) -> PullResult:
         """The answer for the current position; asked again where the connection failed.
@@ -148,11 +218,18 @@ class RangeReader:
         result = await look_up(self._pull_once, timeout=budget)
         self._check(result)
         if self._has_hole_in_front(result):
-            self._check_removal(await self._pull_alone())
+            await self._check_hole(result)
         return result
 
     def _has_hole_in_front(self, result: PullResult) -> bool:
         return bool(result.body) and _queue_offset_at(result.body, 0) > self._position
+
+    async def _check_hole(self, result: PullResult) -> None:
+        """Tell a gap from a loss. Filtered messages leave holes all the time: asking each time would cost."""
+        if self._filter is None:
+            self._check_removal(await self._pull_alone())
+        elif result.min_offset > self._position:
+            self._raise_lost(min(self._range.end, result.min_offset), "they have expired")
 
     async def _pull_alone(self) -> PullResult:
         """One message at the current position, for what the broker says of it."""
@@ -179,8 +256,8 @@ class RangeReader:
             raise
 
     def _predict(self, connection: Connection) -> None:
-        """Keep ``in_flight`` pulls on the wire."""
-        while len(self._waiting) < self._in_flight and self._planned < self._range.end:
+        """Keep ``depth`` pulls on the wire."""
+        while len(self._waiting) < self._depth and self._planned < self._range.end:
             count = min(MAX_MSG_NUMS, self._range.end - self._planned)
             answer = connection.start(
                 self._request(self._planned, count), self._client.config.request_timeout
@@ -189,24 +266,24 @@ class RangeReader:
             self._planned += min(self._step, count)
 
     def _request(self, offset: int, count: int) -> RemotingCommand:
-        queue = self._range.queue
-        command = pull_request(
-            self._client.wire_topic(queue.topic),
-            queue.queue_id,
-            offset,
-            broker_name=self._client.routes.broker_name(queue),
-            max_msg_nums=count,
-            group=READER_GROUP,
-        )
-        return self._client.remoting.signed(command)
+        """The one of the start for another offset: making each anew would be a third of a pull's price."""
+        fields = {
+            **self._first.ext_fields,
+            "queueOffset": str(offset),
+            "maxMsgNums": str(count),
+            "bname": self._client.routes.broker_name(self._range.queue),
+        }
+        return self._client.remoting.signed(RemotingCommand(self._first.code, fields))
 
     def _check_removal(self, result: PullResult) -> None:
         """Refuse what a broker passes over because its file was deleted: that is no gap but a loss."""
         if result.remark == _MESSAGE_WAS_REMOVING:
-            raise DataLossError(
-                f"offsets [{self._position}, {min(self._range.end, result.next_begin_offset)}) of "
-                f"{self._range.queue} cannot be read: they have expired, the broker is removing them"
-            )
+            end = min(self._range.end, result.next_begin_offset)
+            self._raise_lost(end, "they have expired, the broker is removing them")
+
+    def _raise_lost(self, end: int, reason: str) -> NoReturn:
+        text = f"offsets [{self._position}, {end}) of {self._range.queue} cannot be read: {reason}"
+        raise _GoneError(text, end)
 
     def _check(self, result: PullResult) -> None:
         """Refuse an answer that skips or lacks a part of the range."""
@@ -217,15 +294,16 @@ class RangeReader:
             low, high = (
                 (begin, min(end, result.min_offset)) if expired else (max(begin, result.max_offset), end)
             )
-            raise (DataLossError if expired else _NotThereYetError)(
+            raise (_GoneError if expired else _NotThereYetError)(
                 f"offsets [{low}, {high}) of {self._range.queue} cannot be read: "
-                f"the broker has [{result.min_offset}, {result.max_offset})"
+                f"the broker has [{result.min_offset}, {result.max_offset})",
+                high,
             )
         if result.status is PullStatus.NO_MATCHED_MSG:
             self._check_removal(result)
             if result.next_begin_offset == begin:  # a slave that does not have the message yet
                 self._forget_predictions()
-                raise _NotThereYetError(f"{self._range.queue} shows no message at {begin} yet")
+                raise _NotThereYetError(f"{self._range.queue} shows no message at {begin} yet", end)
         if result.next_begin_offset <= begin:
             raise ProtocolError(
                 f"pull of {self._range.queue} at {begin} came back to {result.next_begin_offset}"
@@ -237,8 +315,12 @@ class RangeReader:
             self._step = min(MAX_MSG_NUMS, result.next_begin_offset - self._position)
         self._position = result.next_begin_offset
         expected = self._waiting[0].offset if self._waiting else self._planned
-        if expected != self._position:
+        if expected == self._position:
+            room = max(1, _AHEAD_BYTES // max(1, len(result.body)))
+            self._depth = min(self._in_flight, 2 * self._depth, room)
+        else:  # messages of several sizes, of which a changing number fits into an answer
             self._forget_predictions()
+            self._depth = 1
 
     def _forget_predictions(self) -> None:
         for prediction in self._waiting:
@@ -254,8 +336,12 @@ class RangeReader:
             _queue_offset_at(result.body, starts[-1]) < self._range.end
         ):
             return starts
-        wanted = range(self._position, self._range.end)
-        return [start for start in starts if _queue_offset_at(result.body, start) in wanted]
+        return [start for start in starts if self._reaches_range(result.body, start)]
+
+    def _reaches_range(self, body: bytes, start: int) -> bool:
+        """Whether a message, or one of those it holds, is still to be read."""
+        first = _queue_offset_at(body, start)
+        return first < self._range.end and first + message_count(body, start) > self._position
 
     def _block(self, bodies: list[bytes], starts: list[int]) -> MessageBlock:
         return MessageBlock(self._range.queue, b"".join(bodies), starts, min(self._position, self._range.end))

@@ -32,6 +32,11 @@ class Routes:
         """Call ``callback(topic)`` on the loop after a topic's route has changed."""
         self._on_change.append(callback)
 
+    def knows(self, topic: str) -> bool:
+        """Whether :meth:`publish_info` answers without asking anybody."""
+        info = self.tables.publish.get(topic)
+        return info is not None and info.ok
+
     async def publish_info(
         self, topic: str, *, default_topic_queue_nums: int | None = None
     ) -> TopicPublishInfo:
@@ -46,9 +51,9 @@ class Routes:
             TopicNotFoundError: no route.
             PermissionDeniedError: the route forbids writing, or no master of the topic is alive.
         """
-        if (info := self.tables.publish.get(topic)) is None or not info.ok:
+        if not self.knows(topic):
             await self._refresh_or_default(topic, default_topic_queue_nums)
-            info = self.tables.publish[topic]
+        info = self.tables.publish[topic]
         if not info.ok:
             raise PermissionDeniedError(_why_no_queue(topic, info.route))
         return info

@@ -8,25 +8,23 @@ refuses the connection, and an attempt without an answer is never called failed.
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.encode_send import DEFAULT_TOPIC_QUEUE_NUMS, Outgoing
+from rmqtools.engine.send_answer import STATUS_BY_CODE, Placed, read_answer, send_error
 from rmqtools.errors import (
     BrokerError,
     MessageRejectedError,
-    ProtocolError,
     RemotingConnectError,
     RocketMQError,
     SendError,
-    UnknownOutcomeError,
 )
-from rmqtools.model.codes import ResponseCode
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools.model.result import Outcome, SendAttempt, SendResult
 from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
 from rmqtools.policy.publish import TopicPublishInfo
 from rmqtools.policy.retry import attempt_timeout, outcome_of
@@ -34,14 +32,6 @@ from rmqtools.policy.select import QueueIndex
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.policy.send_loop import SendLoop
 from rmqtools.protocol.command import RemotingCommand
-from rmqtools.protocol.headers import SendMessageResponseHeader, decode_header
-
-_STATUS_BY_CODE: dict[int, SendStatus] = {
-    ResponseCode.SUCCESS: SendStatus.SEND_OK,
-    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
-    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
-    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +99,26 @@ class Sender:
 
         ``message`` is for the selector; ``first`` is where the first attempt goes, if that is settled.
         """
+        placed, attempts = await self.place_whole(
+            outgoing, choice=choice, message=message, first=first, timeout=timeout
+        )
+        return placed.results(attempts)
+
+    async def place_whole(
+        self,
+        outgoing: Outgoing,
+        *,
+        choice: QueueChoice = ANY_QUEUE,
+        message: Message | None = None,
+        first: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Placed, list[SendAttempt]]:
+        """Like :meth:`place`, with one answer for all messages, and the attempts it took."""
         now = self._client.clock.monotonic
         deadline = now() + (self._config.send_timeout if timeout is None else timeout)
         loop = self._loop_for(choice)
         attempts: list[SendAttempt] = []
-        kept: list[SendResult] = []
+        kept: Placed | None = None
         failure: RocketMQError | None = None
         while loop.attempts_left and (not attempts or now() < deadline):
             target, first = first, None
@@ -130,10 +135,10 @@ class Sender:
                 if isinstance(error, RemotingConnectError):
                     await self._refresh_route(outgoing.topic, deadline)
                 continue
-            kept = _results(outgoing, target, answer)
-            loop.stored(target, kept[0].status)
-        if kept:
-            return [replace(result, attempts=tuple(attempts)) for result in kept]
+            kept = read_answer(outgoing, target, answer)
+            loop.stored(target, kept.status)
+        if kept is not None:
+            return kept, attempts
         raise send_error(outgoing, attempts) from failure
 
     async def place_oneway(self, outgoing: Outgoing, *, choice: QueueChoice, message: Message) -> None:
@@ -185,6 +190,8 @@ class Sender:
         attempts: Sequence[SendAttempt],
     ) -> MessageQueue | None:
         """:meth:`_target` within the deadline of the send."""
+        if self._client.routes.knows(outgoing.topic):  # nothing to wait for, as nearly always
+            return await self._target(outgoing.topic, choice, message, loop, attempts)
         try:
             async with asyncio.timeout(max(0.0, deadline - self._client.clock.monotonic())):
                 return await self._target(outgoing.topic, choice, message, loop, attempts)
@@ -205,7 +212,7 @@ class Sender:
             addr = self._client.routes.master_addr(broker_name)
             command = outgoing.request_to(queue, broker_name)
             answer = await self._client.remoting.invoke(addr, command, timeout=timeout)
-            if answer.code not in _STATUS_BY_CODE:
+            if answer.code not in STATUS_BY_CODE:
                 raise BrokerError(answer.code, answer.remark, addr)
         except RocketMQError as error:
             attempts.append(SendAttempt(queue, addr, now() - began, outcome_of(error), str(error)))
@@ -233,43 +240,3 @@ class Sender:
                 await self._client.routes.refresh(topic)
         except (RocketMQError, TimeoutError):
             return
-
-
-def _results(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> list[SendResult]:
-    """One result per message; a broker answers a batch with the first offset and all offset ids.
-
-    Raises:
-        UnknownOutcomeError: stored, says the broker, but not where.
-    """
-    try:
-        header = decode_header(SendMessageResponseHeader, answer.ext_fields)
-        offset_msg_ids = header.msg_id.split(",")
-        if len(offset_msg_ids) != len(outgoing.msg_ids):
-            raise ProtocolError(f"{len(offset_msg_ids)} ids for {len(outgoing.msg_ids)} messages")
-    except ProtocolError as error:
-        raise UnknownOutcomeError(
-            f"a broker of {queue} answered a send with what cannot be: {error}"
-        ) from error
-    stored_in = MessageQueue(queue.topic, queue.broker_name, header.queue_id)
-    return [
-        SendResult(
-            status=_STATUS_BY_CODE[answer.code],
-            queue=stored_in,
-            queue_offset=header.queue_offset + number,
-            msg_id=msg_id,
-            offset_msg_id=offset_msg_id,
-            transaction_id=header.transaction_id,
-            region_id=answer.ext_fields.get("MSG_REGION"),
-            recall_handle=header.recall_handle,
-            is_trace_on=answer.ext_fields.get("TRACE_ON") != "false",
-        )
-        for number, (msg_id, offset_msg_id) in enumerate(zip(outgoing.msg_ids, offset_msg_ids, strict=True))
-    ]
-
-
-def send_error(outgoing: Outgoing, attempts: Sequence[SendAttempt]) -> SendError:
-    """The error of a send that ended without a broker having stored it."""
-    what = f"{len(outgoing.msg_ids)} message(s) for topic {outgoing.topic!r}"
-    if any(attempt.outcome is Outcome.UNKNOWN for attempt in attempts):
-        return UnknownOutcomeError(f"{what} may or may not be stored", attempts)
-    return SendError(f"{what} could not be stored", attempts)

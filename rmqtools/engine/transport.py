@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import cast
 
 from rmqtools.errors import (
@@ -21,12 +21,24 @@ from rmqtools.protocol.framing import FrameDecoder
 log = get_logger(__name__)
 
 _CLOSE_GRACE = 1.0  # seconds
+_LARGE_BYTES = 64 * 1024  # of a frame: to join it with others would cost more than a call saves
 _SILENCE = 0.2  # seconds; a shorter wait says nothing of the connection
 
 RequestHandler = Callable[[RemotingCommand, str], Awaitable[RemotingCommand | None]]
 
 
-class Connection(asyncio.Protocol):
+@dataclass(slots=True, eq=False)
+class _Awaited:
+    """A request on the wire."""
+
+    answer: asyncio.Future[RemotingCommand]
+    deadline: float
+    timeout: float
+    code: int
+    bytes_received_before: int
+
+
+class Connection(asyncio.BufferedProtocol):
     """A connection to one address. Used from its event loop only."""
 
     def __init__(self, addr: str, *, on_request: RequestHandler, max_frame_bytes: int) -> None:
@@ -34,7 +46,9 @@ class Connection(asyncio.Protocol):
         self._on_request = on_request
         self._decoder = FrameDecoder(max_frame_bytes=max_frame_bytes)
         self._opaques = itertools.count(1)
-        self._pending: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._pending: dict[int, _Awaited] = {}
+        self._unsent: list[bytes] = []
+        self._alarm: asyncio.TimerHandle | None = None  # one for all requests: a timer each would cost
         self._answering: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
@@ -72,17 +86,10 @@ class Connection(asyncio.Protocol):
         if not self.is_open:
             future.set_exception(self._unusable())
             return future
-        self._pending[opaque] = future
-        timer = self._loop.call_later(
-            timeout, self._expire, opaque, command.code, timeout, self._bytes_received
-        )
-
-        def forget(_: asyncio.Future[RemotingCommand]) -> None:
-            timer.cancel()
-            self._pending.pop(opaque, None)
-
-        future.add_done_callback(forget)
-        self._write(replace(command, opaque=opaque))
+        deadline = self._loop.time() + timeout
+        self._pending[opaque] = _Awaited(future, deadline, timeout, command.code, self._bytes_received)
+        self._set_alarm(deadline)
+        self._write(command, opaque)
         return future
 
     def send_oneway(self, command: RemotingCommand) -> None:
@@ -93,7 +100,7 @@ class Connection(asyncio.Protocol):
         """
         if not self.is_open:
             raise self._unusable()
-        self._write(replace(command, opaque=next(self._opaques) & 0x7FFF_FFFF))
+        self._write(command, next(self._opaques) & 0x7FFF_FFFF)
 
     async def close(self) -> None:
         """Close, and wait until the socket is gone. Answers still awaited fail.
@@ -101,6 +108,7 @@ class Connection(asyncio.Protocol):
         What is written but not taken by the peer has a second to leave.
         """
         if self._transport is not None:
+            self._flush()
             self._transport.close()
             await asyncio.wait({self._closed}, timeout=_CLOSE_GRACE)
             self._transport.abort()
@@ -125,7 +133,7 @@ class Connection(asyncio.Protocol):
 
     def retire(self) -> None:
         """Drop the connection as soon as no answer is awaited on it; another is used from now on."""
-        waiting = [future for future in self._pending.values() if not future.done()]
+        waiting = [awaited.answer for awaited in self._pending.values() if not awaited.answer.done()]
         if not waiting:
             self.abort()
             return
@@ -136,21 +144,26 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # asyncio.Protocol
+    # asyncio.BufferedProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See :class:`asyncio.Protocol`."""
+        """See :class:`asyncio.BufferedProtocol`."""
         self._transport = cast(asyncio.Transport, transport)
         self._writable.set()
 
-    def data_received(self, data: bytes) -> None:
-        """See :class:`asyncio.Protocol`."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self._room = self._decoder.room()
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
         try:
             if self._bytes_received == 0:
-                self._refuse_foreign(data)
-            self._bytes_received += len(data)
+                self._refuse_foreign(bytes(self._room[:nbytes]))
+            self._bytes_received += nbytes
             self.is_silent = False
-            for frame in self._decoder.feed(data):
+            for frame in self._decoder.advance(nbytes):
                 self._take(decode_command(frame))
             if self._decoder.error is not None:
                 raise self._decoder.error
@@ -160,27 +173,42 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See :class:`asyncio.Protocol`."""
+        """See :class:`asyncio.BufferedProtocol`."""
         self._writable.set()  # whoever waits to write must see that there is nothing to write to
-        for future in list(self._pending.values()):
-            if not future.done():
-                future.set_exception(self._lost(exc))
+        for awaited in self._pending.values():
+            if not awaited.answer.done():
+                awaited.answer.set_exception(self._lost(exc))
+        self._pending.clear()
+        self._unsent.clear()
+        if self._alarm is not None:
+            self._alarm.cancel()
         if not self._closed.done():
             self._closed.set_result(None)
 
     def pause_writing(self) -> None:
-        """See :class:`asyncio.Protocol`."""
+        """See :class:`asyncio.BufferedProtocol`."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """See :class:`asyncio.Protocol`."""
+        """See :class:`asyncio.BufferedProtocol`."""
         self._writable.set()
 
     # inside
 
-    def _write(self, command: RemotingCommand) -> None:
-        assert self._transport is not None
-        self._transport.write(encode_command(command))
+    def _write(self, command: RemotingCommand, opaque: int) -> None:
+        """A small request in company leaves with the others of this turn of the loop: calls are dear."""
+        data = encode_command(command, opaque=opaque)
+        is_alone = len(self._pending) <= 1 and not self._unsent
+        if not self._unsent and not is_alone:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(data)
+        if is_alone or len(data) > _LARGE_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if self._transport is not None and unsent:
+            self._transport.writelines(unsent)
 
     def _refuse_foreign(self, data: bytes) -> None:
         if (protocol := name_foreign_protocol(data)) is not None:
@@ -194,22 +222,39 @@ class Connection(asyncio.Protocol):
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
             return
-        future = self._pending.pop(command.opaque, None)
-        if future is not None and not future.done():
-            future.set_result(command)  # else: it came after its timeout
+        awaited = self._pending.pop(command.opaque, None)
+        if awaited is not None and not awaited.answer.done():
+            awaited.answer.set_result(command)  # else: it came after its timeout
 
     async def _answer(self, request: RemotingCommand) -> None:
         response = await self._on_request(request, self.addr)
         if response is not None and not request.is_oneway and self.is_open:
-            self._write(replace(response, opaque=request.opaque))
+            self._write(response, request.opaque)
 
-    def _expire(self, opaque: int, code: int, timeout: float, bytes_received_before: int) -> None:
-        future = self._pending.get(opaque)
-        if future is None or future.done():
+    def _set_alarm(self, deadline: float) -> None:
+        """Look at the requests when the first one's time is up."""
+        if self._alarm is not None:
+            if self._alarm.when() <= deadline:
+                return
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        """End requests whose time is up; forget those nobody waits for any more."""
+        self._alarm, now = None, self._loop.time()
+        for opaque, awaited in list(self._pending.items()):
+            if awaited.answer.done() or awaited.deadline <= now:
+                del self._pending[opaque]
+                self._give_up(awaited)
+        if self._pending:
+            self._set_alarm(min(awaited.deadline for awaited in self._pending.values()))
+
+    def _give_up(self, awaited: _Awaited) -> None:
+        if awaited.answer.done():
             return
-        text = f"{self.addr} did not answer request {code} within {timeout:.3f} s"
-        future.set_exception(RemotingTimeoutError(text))
-        if self._bytes_received == bytes_received_before and timeout >= _SILENCE:
+        text = f"{self.addr} did not answer request {awaited.code} within {awaited.timeout:.3f} s"
+        awaited.answer.set_exception(RemotingTimeoutError(text))
+        if self._bytes_received == awaited.bytes_received_before and awaited.timeout >= _SILENCE:
             self.is_silent = True
 
     def _unusable(self) -> RocketMQError:

@@ -1,7 +1,8 @@
 """What is sent, and what comes back from a queue."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rmqtools.model.message_const import (
     KEY_SEPARATOR,
@@ -52,8 +53,30 @@ class Message:
         return text or None
 
 
+DecodeLater: TypeAlias = Callable[[str, bytes], Iterable[tuple[str, Any]]]
+"""From a field's name and what is undecoded to the value, and others that come with it for nothing."""
+
+
+class _Stored:
+    """What a message holds undecoded: an empty slot of :class:`MessageExt` is filled when it is asked for.
+
+    Bytes and a function, no closure, no tuple: the garbage collector would have to look at them all the time.
+    """
+
+    __slots__ = ("_decode", "_undecoded")
+
+    if not TYPE_CHECKING:  # to a type checker a class with __getattr__ has every name
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _FIELD_NAMES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            for field_name, value in self._decode(name, self._undecoded):
+                object.__setattr__(self, field_name, value)
+            return object.__getattribute__(self, name)
+
+
 @dataclass(frozen=True, slots=True)
-class MessageExt:
+class MessageExt(_Stored):
     """A stored message. Hosts are ``address:port``, IPv6 in brackets; times are milliseconds since 1970.
 
     ``properties`` holds all of them, the user's and RocketMQ's. ``body`` is decompressed; ``sys_flag`` then
@@ -79,6 +102,31 @@ class MessageExt:
     offset_msg_id: str = ""
     broker_name: str = ""
 
+    @classmethod
+    def decoded_later(
+        cls,
+        topic: str,
+        queue_id: int,
+        *,
+        queue_offset: int,
+        body: bytes,
+        sys_flag: int,
+        broker_name: str,
+        undecoded: bytes,
+        decode: DecodeLater,
+    ) -> "MessageExt":
+        """A message with the fields every consumer looks at; ``decode`` finds the others in ``undecoded``."""
+        message = cls.__new__(cls)
+        _set_topic(message, topic)
+        _set_queue_id(message, queue_id)
+        _set_queue_offset(message, queue_offset)
+        _set_body(message, body)
+        _set_sys_flag(message, sys_flag)
+        _set_broker_name(message, broker_name)
+        _set_undecoded(message, undecoded)
+        _set_decode(message, decode)
+        return message
+
     @property
     def msg_id(self) -> str:
         """The unique key the producing client made; the offset id where it made none."""
@@ -93,3 +141,13 @@ class MessageExt:
     def keys(self) -> str | None:
         """The KEYS property: keys joined by a space."""
         return self.properties.get(PROPERTY_KEYS)
+
+
+_FIELD_NAMES = frozenset(field.name for field in fields(MessageExt))
+# The slots themselves: the class is frozen, and object.__setattr__ would look each of them up by its name.
+_set_topic, _set_queue_id, _set_queue_offset, _set_body = (
+    getattr(MessageExt, name).__set__ for name in ("topic", "queue_id", "queue_offset", "body")
+)
+_set_sys_flag, _set_broker_name, _set_undecoded, _set_decode = (
+    getattr(MessageExt, name).__set__ for name in ("sys_flag", "broker_name", "_undecoded", "_decode")
+)

@@ -91,7 +91,7 @@ def static_endpoints(topic: str, route: TopicRouteData) -> dict[MessageQueue, st
 
 def topic_route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
     """Whether a route differs in what clients use: lists in any order; cluster and zone do not count."""
-    return old is None or _comparable(old) != _comparable(new)
+    return old is None or (old != new and _comparable(old) != _comparable(new))
 
 
 def _ordered_queues(topic: str, order_topic_conf: str) -> Iterator[MessageQueue]:

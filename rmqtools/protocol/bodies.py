@@ -5,6 +5,7 @@ Source of the rules: the body classes of the Java client that ``model.group`` an
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from rmqtools.model.group import (
     ConsumerConnection,
@@ -23,8 +24,14 @@ from rmqtools.model.group import (
     TopicStatsTable,
     UnlockBatchRequestBody,
 )
+from rmqtools.model.group_config import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import ClusterInfo, TopicRouteData
+from rmqtools.model.running_info import (
+    ConsumeMessageDirectlyResult,
+    ConsumerRunningInfo,
+    GetConsumerStatusBody,
+)
 from rmqtools.protocol.json_shape import format_body, parse_body
 from rmqtools.protocol.loose_json import parse_json
 
@@ -36,22 +43,32 @@ __all__ = [
     "format_unlock",
     "parse_body",
     "parse_cluster_info",
+    "parse_consume_directly",
     "parse_consume_stats",
     "parse_consumer_connection",
     "parse_consumer_list",
+    "parse_consumer_status",
+    "parse_group_list",
     "parse_json",
     "parse_kv_table",
     "parse_locked_queues",
     "parse_query_assignment",
     "parse_reset_offset",
+    "parse_running_info",
+    "parse_subscription_group",
+    "parse_subscription_groups",
     "parse_topic_list",
     "parse_topic_route",
     "parse_topic_stats",
 ]
 
 
+@lru_cache(maxsize=1024)
 def parse_topic_route(data: bytes) -> TopicRouteData:
-    """GET_ROUTEINFO_BY_TOPIC: where a topic's queues are."""
+    """GET_ROUTEINFO_BY_TOPIC: where a topic's queues are.
+
+    Remembers what it read: the routes of many topics are alike, and are asked for again and again.
+    """
     return parse_body(TopicRouteData, data)
 
 
@@ -103,6 +120,36 @@ def parse_query_assignment(data: bytes) -> QueryAssignmentResponseBody:
 def parse_reset_offset(data: bytes) -> ResetOffsetBody:
     """RESET_CONSUMER_CLIENT_OFFSET: offsets a broker tells a client to go to."""
     return parse_body(ResetOffsetBody, data)
+
+
+def parse_running_info(data: bytes) -> ConsumerRunningInfo:
+    """GET_CONSUMER_RUNNING_INFO: what a consumer does."""
+    return parse_body(ConsumerRunningInfo, data)
+
+
+def parse_consume_directly(data: bytes) -> ConsumeMessageDirectlyResult:
+    """CONSUME_MESSAGE_DIRECTLY: how a listener took a message."""
+    return parse_body(ConsumeMessageDirectlyResult, data)
+
+
+def parse_consumer_status(data: bytes) -> GetConsumerStatusBody:
+    """INVOKE_BROKER_TO_GET_CONSUMER_STATUS: how far every client is."""
+    return parse_body(GetConsumerStatusBody, data)
+
+
+def parse_subscription_group(data: bytes) -> SubscriptionGroupConfig:
+    """GET_SUBSCRIPTIONGROUP_CONFIG: the settings of one group."""
+    return parse_body(SubscriptionGroupConfig, data)
+
+
+def parse_subscription_groups(data: bytes) -> dict[str, SubscriptionGroupConfig]:
+    """GET_ALL_SUBSCRIPTIONGROUP_CONFIG: the settings of a broker's groups."""
+    return dict(parse_body(SubscriptionGroupWrapper, data).subscription_group_table)
+
+
+def parse_group_list(data: bytes) -> tuple[str, ...]:
+    """QUERY_TOPIC_CONSUME_BY_WHO: group names."""
+    return parse_body(GroupList, data).group_list
 
 
 def format_heartbeat(

@@ -100,16 +100,18 @@ def response(
     )
 
 
-def encode_command(command: RemotingCommand) -> bytes:
+def encode_command(command: RemotingCommand, *, opaque: int | None = None) -> bytes:
     """Write a whole frame, its length included. A header that the ROCKETMQ form cannot hold becomes JSON.
+
+    ``opaque``: over the command's own; a copy with another one would cost as much as the rest.
 
     Raises:
         ProtocolError: a text that is no Unicode (a lone surrogate), or a header of more than 16 MiB.
     """
     try:
         if command.serialize_type == SerializeType.ROCKETMQ and _fits_rocketmq(command):
-            return encode_frame(SerializeType.ROCKETMQ, encode_rocketmq_header(command), command.body)
-        return encode_frame(SerializeType.JSON, encode_json_header(command), command.body)
+            return encode_frame(SerializeType.ROCKETMQ, encode_rocketmq_header(command, opaque), command.body)
+        return encode_frame(SerializeType.JSON, encode_json_header(command, opaque), command.body)
     except UnicodeEncodeError as error:
         raise ProtocolError(f"command {command.code} holds text that is no Unicode: {error}") from error
 
@@ -128,7 +130,7 @@ def decode_command(frame: Frame) -> RemotingCommand:
     return command
 
 
-def encode_json_header(command: RemotingCommand) -> bytes:
+def encode_json_header(command: RemotingCommand, opaque: int | None = None) -> bytes:
     """The JSON form, keys in the order Java writes them, nothing for null.
 
     Written by hand: twice as fast as a JSON encoder, and every send and pull passes here.
@@ -139,16 +141,21 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     remark = "" if command.remark is None else f'"remark":{_quote(command.remark)},'
     return (
         f'{{"code":{int(command.code)},{fields}"flag":{command.flag:d},"language":"{_language_of(command)._name_}",'
-        f'"opaque":{command.opaque:d},{remark}"serializeTypeCurrentRPC":"JSON","version":{command.version:d}}}'
+        f'"opaque":{command.opaque if opaque is None else opaque:d},{remark}'
+        f'"serializeTypeCurrentRPC":"JSON","version":{command.version:d}}}'
     ).encode()
 
 
-def encode_rocketmq_header(command: RemotingCommand) -> bytes:
+def encode_rocketmq_header(command: RemotingCommand, opaque: int | None = None) -> bytes:
     """The ROCKETMQ form. Code and version are cut to 16 bits, as Java cuts them: see ``encode_command``."""
     remark = (command.remark or "").encode()
     fields = _encode_fields(command.ext_fields)
     fixed = _FIXED.pack(
-        command.code & 0xFFFF, _language_of(command), command.version & 0xFFFF, command.opaque, command.flag
+        command.code & 0xFFFF,
+        _language_of(command),
+        command.version & 0xFFFF,
+        command.opaque if opaque is None else opaque,
+        command.flag,
     )
     return b"".join((fixed, _INT.pack(len(remark)), remark, _INT.pack(len(fields)), fields))
 

@@ -14,9 +14,11 @@ from typing import NamedTuple
 from rmqtools.errors import ProtocolError
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024  # upstream com.rocketmq.remoting.frameMaxLength
+ROOM_BYTES = 256 * 1024  # what a socket may give at once
 
 _PREFIX = struct.Struct(">II")
 _LENGTH_BYTES = 4
+_LEAST_ROOM_BYTES = 32 * 1024  # less is not worth a call to the socket
 _HEADER_MASK = 0x00FF_FFFF
 
 
@@ -43,11 +45,13 @@ def encode_frame(serializer: int, header: bytes, body: bytes) -> bytes:
 class FrameDecoder:
     """Cut a byte stream into frames. One decoder per connection; not thread-safe.
 
-    Holds at most one unfinished frame: ``max_frame_bytes``, length included, plus what one ``feed`` brings.
+    The socket writes into the decoder's own buffer (:meth:`room`, :meth:`advance`), so a body is copied once:
+    out of it. Holds at most one unfinished frame: ``max_frame_bytes``, length included, plus 256 KiB.
     """
 
     def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._buffer = bytearray()
+        self._filled = 0
         self._max_frame_bytes = max_frame_bytes
         self._error: ProtocolError | None = None
 
@@ -57,7 +61,18 @@ class FrameDecoder:
         return self._error
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take what the socket gave; return the frames that are now whole.
+        """Take bytes from elsewhere; as :meth:`advance`."""
+        self.room(len(data))[: len(data)] = data
+        return self.advance(len(data))
+
+    def room(self, at_least: int = _LEAST_ROOM_BYTES) -> memoryview:
+        """Where the next bytes are to be written: ``at_least`` so many, mostly more."""
+        if len(self._buffer) - self._filled < at_least:
+            self._replace_buffer(max(self._filled + at_least, self._unfinished_bytes(), ROOM_BYTES))
+        return memoryview(self._buffer)[self._filled :]
+
+    def advance(self, count: int) -> list[Frame]:
+        """``count`` bytes were written into the room; return the frames that are now whole.
 
         Frames in front of an impossible length are still returned; from then on ``error`` is set.
 
@@ -67,21 +82,18 @@ class FrameDecoder:
         """
         if self._error is not None:
             raise self._error
-        buffer: bytes | bytearray = data
-        if self._buffer:
-            self._buffer += data
-            buffer = self._buffer
-        frames, rest = self._cut_frames(buffer)
-        self._keep(buffer, rest)
+        self._filled += count
+        frames, rest = self._cut_frames()
+        self._keep(rest)
         if self._error is not None and not frames:
             raise self._error
         return frames
 
-    def _cut_frames(self, buffer: bytes | bytearray) -> tuple[list[Frame], int]:
-        """Every whole frame at the front of ``buffer``, and where the rest begins."""
+    def _cut_frames(self) -> tuple[list[Frame], int]:
+        """Every whole frame at the front of the buffer, and where the rest begins."""
         frames: list[Frame] = []
-        start, size = 0, len(buffer)
-        with memoryview(buffer) as view:
+        start, size = 0, self._filled
+        with memoryview(self._buffer) as view:
             while size - start >= _PREFIX.size:
                 total, mark = _PREFIX.unpack_from(view, start)
                 header_start = start + _PREFIX.size
@@ -98,10 +110,27 @@ class FrameDecoder:
                 start = end
         return frames, start
 
-    def _keep(self, buffer: bytes | bytearray, rest: int) -> None:
+    def _keep(self, rest: int) -> None:
+        """Move the unfinished frame to the front. A buffer that a large frame needed is not kept."""
         if self._error is not None:
-            self._buffer = bytearray()
-        elif buffer is self._buffer:
-            del self._buffer[:rest]
-        elif rest < len(buffer):
-            self._buffer += memoryview(buffer)[rest:]
+            self._buffer, self._filled = bytearray(), 0
+            return
+        left = self._filled - rest
+        if rest:
+            self._buffer[:left] = self._buffer[rest : self._filled]
+            self._filled = left
+        if len(self._buffer) > ROOM_BYTES > left:
+            self._replace_buffer(ROOM_BYTES)
+
+    def _unfinished_bytes(self) -> int:
+        """How many bytes the frame in the buffer will have, and some for what comes behind it."""
+        if self._filled < _PREFIX.size:
+            return 0
+        total, _ = _PREFIX.unpack_from(self._buffer)
+        return int(total) + ROOM_BYTES
+
+    def _replace_buffer(self, size: int) -> None:
+        """A new one: the socket may still look at the old one, which forbids to change its size."""
+        fresh = bytearray(size)
+        fresh[: self._filled] = memoryview(self._buffer)[: self._filled]
+        self._buffer = fresh

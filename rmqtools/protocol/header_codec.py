@@ -143,7 +143,8 @@ def parse_int(text: str, bits: int) -> int:
     Raises:
         ValueError: anything else, or a number that needs more bits.
     """
-    if len(text) <= _MAX_DIGITS and _DECIMAL.fullmatch(text):
+    plain = text.isascii() and text.isdecimal()  # nearly always, and quicker to see
+    if len(text) <= _MAX_DIGITS and (plain or _DECIMAL.fullmatch(text)):
         value = int(text)
         if -1 << bits - 1 <= value < 1 << bits - 1:
             return value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from rmqtools.model.codes import RequestCode
-from rmqtools.protocol.header_codec import RequestHeader, RpcRequestHeader, TopicRequestHeader, Wire
+from rmqtools.protocol.header_codec import Int32, RequestHeader, RpcRequestHeader, TopicRequestHeader, Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +95,92 @@ class DeleteSubscriptionGroupRequestHeader(RpcRequestHeader):
 
     group_name: str
     clean_offset: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllSubscriptionGroupRequestHeader(RequestHeader):
+    """The settings of a broker's groups from ``group_seq`` on; all where ``max_group_num`` is None.
+
+    The answer's body is SubscriptionGroupWrapper.
+    """
+
+    code: ClassVar[RequestCode] = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+
+    group_seq: Int32
+    data_version: str | None = None
+    max_group_num: Int32 | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetSubscriptionGroupConfigRequestHeader(RpcRequestHeader):
+    """The settings of one group; the answer's body is SubscriptionGroupConfig."""
+
+    code: ClassVar[RequestCode] = RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateSubscriptionGroupRequestHeader(RequestHeader):
+    """Make a group or change its settings; the body is SubscriptionGroupConfig (Java sends no header)."""
+
+    code: ClassVar[RequestCode] = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMessageRequestModeRequestHeader(RequestHeader):
+    """Let a group pull or pop a topic; the body is the mode (Java sends no header)."""
+
+    code: ClassVar[RequestCode] = RequestCode.SET_MESSAGE_REQUEST_MODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTopicConsumeByWhoRequestHeader(TopicRequestHeader):
+    """The groups that consume a topic; the answer's body is GroupList."""
+
+    code: ClassVar[RequestCode] = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerRunningInfoRequestHeader(RpcRequestHeader):
+    """What a consumer does; brokers pass it on to the client. The answer's body is ConsumerRunningInfo."""
+
+    code: ClassVar[RequestCode] = RequestCode.GET_CONSUMER_RUNNING_INFO
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeMessageDirectlyResultRequestHeader(TopicRequestHeader):
+    """Let one client consume one message; brokers pass it on with the stored message as body.
+
+    The answer's body is ConsumeMessageDirectlyResult.
+    """
+
+    code: ClassVar[RequestCode] = RequestCode.CONSUME_MESSAGE_DIRECTLY
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerStatusRequestHeader(TopicRequestHeader):
+    """How far clients are; brokers send it on to each as GET_CONSUMER_STATUS_FROM_CLIENT.
+
+    The body of a client's answer, and of the broker's, is GetConsumerStatusBody.
+    """
+
+    code: ClassVar[RequestCode] = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+
+    topic: str
+    group: str
+    client_addr: str | None = None

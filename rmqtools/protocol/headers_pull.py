@@ -99,6 +99,56 @@ class AckMessageRequestHeader(TopicRequestHeader):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
+    """Hide a popped message for ``invisible_time`` milliseconds from now on, instead of the first time's."""
+
+    code: ClassVar[RequestCode] = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    extra_info: str
+    offset: Int64
+    invisible_time: Int64
+    lite_topic: str | None = None
+    suspend: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeInvisibleTimeResponseHeader(Header):
+    """What the message's extra info is to be made of from now on."""
+
+    pop_time: Int64
+    invisible_time: Int64
+    revive_qid: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationRequestHeader(TopicRequestHeader):
+    """Wait until there is something to pop, ``poll_time`` milliseconds at most."""
+
+    code: ClassVar[RequestCode] = RequestCode.NOTIFICATION
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    poll_time: Int64
+    born_time: Int64
+    order: bool = False
+    attempt_id: str | None = None
+    exp_type: str | None = None
+    exp: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationResponseHeader(Header):
+    """Whether there is; ``polling_full``: too many wait already, ask again."""
+
+    has_msg: bool
+    polling_full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ViewMessageRequestHeader(RequestHeader):
     """Read one message by its commit log offset."""
 

@@ -6,15 +6,18 @@ keys that are no text stand bare, as Java leaves them (see ``loose_json``). Unkn
 
 import dataclasses
 import json
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any, TypeVar
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.group import HeartbeatData, LockBatchResponseBody
 from rmqtools.model.route import TopicQueueMapping
+from rmqtools.model.running_info import ConsumeStatus, PopProcessQueueInfo, ProcessQueueInfo
 from rmqtools.protocol.header_codec import camel_case, parse_int
 from rmqtools.protocol.loose_json import parse_json
 
@@ -25,6 +28,14 @@ _WIRE_NAMES: Mapping[tuple[type, str], str] = {
     (HeartbeatData, "client_id"): "clientID",
     (LockBatchResponseBody, "lock_ok_mq_set"): "lockOKMQSet",
     (TopicQueueMapping, "broker_name"): "bname",
+    (ProcessQueueInfo, "cached_msg_size_in_mib"): "cachedMsgSizeInMiB",
+    (ProcessQueueInfo, "dropped"): "droped",  # upstream's spelling
+    (PopProcessQueueInfo, "dropped"): "droped",
+    (ConsumeStatus, "pull_rt"): "pullRT",
+    (ConsumeStatus, "pull_tps"): "pullTPS",
+    (ConsumeStatus, "consume_rt"): "consumeRT",
+    (ConsumeStatus, "consume_ok_tps"): "consumeOKTPS",
+    (ConsumeStatus, "consume_failed_tps"): "consumeFailedTPS",
 }
 
 _format_text = json.JSONEncoder(ensure_ascii=False).encode
@@ -55,7 +66,18 @@ def _format(value: Any) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = {_wire_name(type(value), f.name): getattr(value, f.name) for f in dataclasses.fields(value)}
         return _format({name: named[name] for name in sorted(named) if named[name] is not None})
-    return json.dumps(value)
+    return _format_double(value) if isinstance(value, float) else json.dumps(value)
+
+
+def _format_double(value: float) -> str:
+    """As Java writes a double: with an exponent below 0.001 and from ten millions on; null for no number."""
+    if not math.isfinite(value):
+        return "null"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    rest = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{rest}E{int(exponent) + len(digits) - 1}"
 
 
 def _wire_name(owner: type, name: str) -> str:

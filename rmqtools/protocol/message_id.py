@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
+from rmqtools.model.parcel import MsgIds
 from rmqtools.protocol.hosts import decode_host, encode_host
 
 _OFFSET = struct.Struct(">q")
@@ -85,11 +86,21 @@ class UniqueIdGenerator:
 
     def next(self, now_ms: int) -> str:
         """The next id. ``now_ms``: the time in milliseconds since 1970; it may step back a little."""
-        if not self._month_start_ms <= now_ms < self._next_month_start_ms:
-            self._month_start_ms, self._next_month_start_ms = month_bounds_ms(now_ms)
-        moving = _UNIQUE_MOVING.pack(now_ms - self._month_start_ms & _MASK_32, self._counter & _MASK_16)
+        moving = _UNIQUE_MOVING.pack(self._millis(now_ms), self._counter & _MASK_16)
         self._counter += 1
         return self._fixed + moving.hex().upper()
+
+    def take(self, count: int, now_ms: int) -> MsgIds:
+        """The next ``count`` ids, for messages encoded elsewhere; at most 65536."""
+        prefix = f"{self._fixed}{self._millis(now_ms):08X}"
+        ids = MsgIds(prefix, self._counter & _MASK_16, count)
+        self._counter += count
+        return ids
+
+    def _millis(self, now_ms: int) -> int:
+        if not self._month_start_ms <= now_ms < self._next_month_start_ms:
+            self._month_start_ms, self._next_month_start_ms = month_bounds_ms(now_ms)
+        return now_ms - self._month_start_ms & _MASK_32
 
 
 def month_bounds_ms(now_ms: int) -> tuple[int, int]:

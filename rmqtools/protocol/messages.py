@@ -14,7 +14,8 @@ here both are errors.
 
 import struct
 import zlib
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.message import MessageExt
@@ -33,7 +34,6 @@ MESSAGE_PHYSIC_OFFSET_POSITION = 28
 SYSFLAG_POSITION = 36
 MESSAGE_STORE_TIMESTAMP_POSITION = 56
 
-_HEAD = struct.Struct(">iiiiiqqiq")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _SHORT = struct.Struct(">h")
@@ -43,26 +43,27 @@ _CRC_MASK = 0x7FFF_FFFF
 _MAX_SHORT = 0x7FFF
 
 
-class _Tail(NamedTuple):
-    """What follows the head for one of the four ways to hold two hosts."""
+class _Fixed(NamedTuple):
+    """The fields of fixed width for one of the four forms of two hosts: all, and those decoded at once."""
 
-    form: struct.Struct
-    end: int
-
-
-def _tail(born_bytes: int, store_bytes: int) -> _Tail:
-    form = struct.Struct(f">{born_bytes}sq{store_bytes}siqi")
-    return _Tail(form, _HEAD.size + form.size)
+    whole: struct.Struct
+    hot: struct.Struct
 
 
-_TAILS = {
-    0: _tail(8, 8),
-    BORNHOST_V6_FLAG: _tail(20, 8),
-    STOREHOSTADDRESS_V6_FLAG: _tail(8, 20),
-    BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG: _tail(20, 20),
+def _fixed(born_bytes: int, store_bytes: int) -> _Fixed:
+    whole = struct.Struct(f">iiiiiqqiq{born_bytes}sq{store_bytes}siqi")
+    return _Fixed(whole, struct.Struct(f">ii4xi4xq8x4x8x{born_bytes}s8x{store_bytes}s4x8xi"))
+
+
+_FIXED = {
+    0: _fixed(8, 8),
+    BORNHOST_V6_FLAG: _fixed(20, 8),
+    STOREHOSTADDRESS_V6_FLAG: _fixed(8, 20),
+    BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG: _fixed(20, 20),
 }
-
-_SMALLEST = _TAILS[0].end + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
+_V6_FLAGS = BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG
+_BORN_HOST = 9  # which of them it is
+_SMALLEST = _FIXED[0].whole.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
 
 
 def message_starts(data: bytes | memoryview) -> list[int]:
@@ -89,15 +90,19 @@ def queue_offset_at(data: bytes | memoryview, start: int) -> int:
 
 
 def decode_messages(
-    data: bytes | memoryview, *, decompress_bodies: bool = True, max_body_bytes: int = MAX_BODY_BYTES
+    data: bytes | memoryview,
+    *,
+    decompress_bodies: bool = True,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    broker_name: str = "",
 ) -> list[MessageExt]:
-    """Read all messages of a pull body.
+    """Read all messages of a pull body, which came from the broker of that name.
 
     Raises:
         ProtocolError: one of them cannot be read; see ``decode_message``.
     """
     return [
-        decode_message(data, start, decompress_body=decompress_bodies, max_body_bytes=max_body_bytes)
+        _decode_whole(data, start, decompress_bodies, max_body_bytes, broker_name)
         for start in message_starts(data)
     ]
 
@@ -117,10 +122,7 @@ def decode_message(
     Raises:
         ProtocolError: no message, cut off, or a body that cannot be decompressed.
     """
-    try:
-        return _decode(data, start, decompress_body, max_body_bytes)
-    except struct.error as error:
-        raise ProtocolError(f"message at {start} of {len(data)} bytes is cut off: {error}") from error
+    return _decode_whole(data, start, decompress_body, max_body_bytes, "")
 
 
 def check_body(message: MessageExt, body: bytes) -> bool:
@@ -144,11 +146,10 @@ def encode_message(message: MessageExt, *, version: int = MESSAGE_MAGIC_CODE) ->
     length_form = _TOPIC_LENGTHS[version]
     if len(topic) > _MAX_SHORT >> (8 * (2 - length_form.size)) or len(properties) > _MAX_SHORT:
         raise ValueError(f"topic of {len(topic)} or properties of {len(properties)} bytes are too long")
-    tail = _encode_tail(message, len(body))
     rest = (body, length_form.pack(len(topic)), topic, _SHORT.pack(len(properties)), properties)
-    size = _HEAD.size + len(tail) + sum(map(len, rest))
-    head = _HEAD.pack(
-        size,
+    form = _FIXED[message.sys_flag & _V6_FLAGS].whole
+    fixed = form.pack(
+        form.size + sum(map(len, rest)),
         version,
         message.body_crc or body_crc(body),
         message.queue_id,
@@ -157,8 +158,14 @@ def encode_message(message: MessageExt, *, version: int = MESSAGE_MAGIC_CODE) ->
         message.commit_log_offset,
         message.sys_flag,
         message.born_timestamp_ms,
+        encode_host(message.born_host),
+        message.store_timestamp_ms,
+        encode_host(message.store_host),
+        message.reconsume_times,
+        message.prepared_transaction_offset,
+        len(body),
     )
-    return b"".join((head, tail, *rest))
+    return b"".join((fixed, *rest))
 
 
 def _stored_body(message: MessageExt) -> bytes:
@@ -167,62 +174,72 @@ def _stored_body(message: MessageExt) -> bytes:
     return compress(CompressionType.of_sys_flag(message.sys_flag), message.body)
 
 
-def _encode_tail(message: MessageExt, body_length: int) -> bytes:
-    tail = _TAILS[message.sys_flag & (BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG)]
-    return tail.form.pack(
-        encode_host(message.born_host),
-        message.store_timestamp_ms,
-        encode_host(message.store_host),
-        message.reconsume_times,
-        message.prepared_transaction_offset,
-        body_length,
-    )
+def _decode_whole(
+    data: bytes | memoryview, start: int, decompress_body: bool, max_body_bytes: int, broker_name: str
+) -> MessageExt:
+    try:
+        return _decode(data, start, decompress_body, max_body_bytes, broker_name)
+    except struct.error as error:
+        raise ProtocolError(f"message at {start} of {len(data)} bytes is cut off: {error}") from error
 
 
-def _decode(data: bytes | memoryview, start: int, decompress_body: bool, max_body_bytes: int) -> MessageExt:
-    size, magic, crc, queue_id, flag, queue_offset, log_offset, sys_flag, born_ms = _HEAD.unpack_from(
+def _decode(
+    data: bytes | memoryview, start: int, decompress_body: bool, max_body_bytes: int, broker_name: str
+) -> MessageExt:
+    (sys_flag,) = _INT.unpack_from(data, start + SYSFLAG_POSITION)
+    form = _FIXED[sys_flag & _V6_FLAGS]
+    size, magic, queue_id, queue_offset, born_host, store_host, body_length = form.hot.unpack_from(
         data, start
     )
     length_form = _TOPIC_LENGTHS.get(magic)
     if length_form is None:
         raise ProtocolError(f"message at {start} has the magic number {magic}")
-    tail = _TAILS[sys_flag & (BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG)]
-    born_host, store_ms, store_host, reconsumed, prepared, length = tail.form.unpack_from(
-        data, start + _HEAD.size
-    )
-    body, offset = _cut(data, start + tail.end, max(length, 0))
-    (length,) = length_form.unpack_from(data, offset)
-    topic, offset = _cut(data, offset + length_form.size, length)
-    (length,) = _SHORT.unpack_from(data, offset)
-    properties, offset = _cut(data, offset + _SHORT.size, max(length, 0))
-    if offset - start > size:
-        raise ProtocolError(f"message at {start} says {size} bytes and holds {offset - start}")
+    body_at = start + form.whole.size
+    body_end = body_at + max(body_length, 0)
+    topic_at = body_end + length_form.size
+    topic_end = topic_at + length_form.unpack_from(data, body_end)[0]
+    properties_at = topic_end + _SHORT.size
+    properties_end = properties_at + max(_SHORT.unpack_from(data, topic_end)[0], 0)
+    if topic_end < topic_at or properties_end > min(start + size, len(data)):
+        raise ProtocolError(f"message at {start} says {size} bytes and holds {properties_end - start}")
+    decode_host(born_host)  # what is no host must be said now
+    decode_host(store_host)
+    body, topic = bytes(data[body_at:body_end]), bytes(data[topic_at:topic_end])
     if decompress_body and sys_flag & COMPRESSED_FLAG and body:
         body = decompress(CompressionType.of_sys_flag(sys_flag), body, max_bytes=max_body_bytes)
         sys_flag &= ~COMPRESSED_FLAG
-    return MessageExt(
-        topic=topic.decode("utf-8", "replace"),
-        queue_id=queue_id,
+    return MessageExt.decoded_later(
+        topic.decode("utf-8", "replace"),
+        queue_id,
         queue_offset=queue_offset,
-        commit_log_offset=log_offset,
         body=body,
-        properties=parse_properties(properties.decode("utf-8", "replace")),
-        flag=flag,
         sys_flag=sys_flag,
-        born_timestamp_ms=born_ms,
-        born_host=decode_host(born_host),
-        store_timestamp_ms=store_ms,
-        store_host=decode_host(store_host),
-        reconsume_times=reconsumed,
-        prepared_transaction_offset=prepared,
-        body_crc=crc,
-        store_size_bytes=size,
-        offset_msg_id=(store_host + _LONG.pack(log_offset)).hex().upper(),
+        broker_name=broker_name,
+        undecoded=bytes(data[start:body_at]) + bytes(data[properties_at:properties_end]),
+        decode=_decode_later,
     )
 
 
-def _cut(data: bytes | memoryview, start: int, length: int) -> tuple[bytes, int]:
-    end = start + length
-    if length < 0 or end > len(data):
-        raise ProtocolError(f"message holds {length} bytes at {start} of {len(data)}")
-    return bytes(data[start:end]), end
+def _decode_later(name: str, undecoded: bytes) -> Iterable[tuple[str, Any]]:
+    """The field of that name, and those that come with it: of a message without body and topic."""
+    (sys_flag,) = _INT.unpack_from(undecoded, SYSFLAG_POSITION)
+    form = _FIXED[sys_flag & _V6_FLAGS].whole
+    if name == "properties":
+        return ((name, parse_properties(undecoded[form.size :].decode("utf-8", "replace"))),)
+    fixed = form.unpack_from(undecoded)
+    size, _, crc, _, flag, _, log_offset, _, born_ms = fixed[:_BORN_HOST]
+    born_host, store_ms, store_host, reconsumed, prepared, _ = fixed[_BORN_HOST:]
+    if name == "offset_msg_id":
+        return ((name, (store_host + _LONG.pack(log_offset)).hex().upper()),)
+    return (
+        ("commit_log_offset", log_offset),
+        ("flag", flag),
+        ("born_timestamp_ms", born_ms),
+        ("born_host", decode_host(born_host)),
+        ("store_timestamp_ms", store_ms),
+        ("store_host", decode_host(store_host)),
+        ("reconsume_times", reconsumed),
+        ("prepared_transaction_offset", prepared),
+        ("body_crc", crc),
+        ("store_size_bytes", size),
+    )

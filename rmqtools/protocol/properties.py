@@ -14,12 +14,8 @@ def parse_properties(text: str | None) -> dict[str, str]:
 
     A value may hold \\x01: only the first one of a pair separates.
     """
-    properties: dict[str, str] = {}
-    for pair in (text or "").split(PROPERTY_SEPARATOR):
-        name, _, value = pair.partition(NAME_VALUE_SEPARATOR)
-        if name and value:
-            properties[name] = value
-    return properties
+    pairs = [pair.partition(NAME_VALUE_SEPARATOR) for pair in (text or "").split(PROPERTY_SEPARATOR)]
+    return {name: value for name, _, value in pairs if name and value}
 
 
 def format_properties(properties: Mapping[str, str]) -> str:

@@ -4,6 +4,18 @@ from rmqtools.policy.reply import create_reply
 from rmqtools.sync.admin import Admin
 from rmqtools.sync.client import Client
 from rmqtools.sync.producer import Producer
+from rmqtools.sync.pull_consumer import PullConsumer
+from rmqtools.sync.push_consumer import MessageListener, PushConsumer
 from rmqtools.sync.transaction_producer import TransactionListener, TransactionProducer
 
-__all__ = ["Admin", "Client", "Producer", "TransactionListener", "TransactionProducer", "create_reply"]
+__all__ = [
+    "Admin",
+    "Client",
+    "MessageListener",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "TransactionListener",
+    "TransactionProducer",
+    "create_reply",
+]

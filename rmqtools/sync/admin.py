@@ -1,16 +1,19 @@
 """Blocking face of :mod:`rmqtools.aio.admin`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import ClusterInfo, Perm, TopicRouteData
+from rmqtools.sync.admin_group import GroupAdmin
+from rmqtools.sync.admin_pin import PinAdmin
 from rmqtools.sync.client import Client
 from rmqtools.sync.lifecycle import Blocking
 
 
-class Admin(Blocking):
+class Admin(GroupAdmin, PinAdmin, Blocking):
     """Blocking face of :class:`rmqtools.aio.Admin`; safe to share between threads."""
 
     def __init__(self, config: ClientConfig | Client) -> None:
@@ -86,3 +89,7 @@ class Admin(Blocking):
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """See :meth:`rmqtools.aio.Admin.search_offset`."""
         return self._bridge.run(self._admin.search_offset(queue, timestamp_ms))
+
+    def read_messages(self, range_: QueueRange) -> Iterator[list[MessageExt]]:
+        """See :meth:`rmqtools.aio.Admin.read_messages`."""
+        return self._bridge.iterate(self._admin.read_messages(range_))

@@ -1,6 +1,6 @@
 """Blocking face of :mod:`rmqtools.aio.client`."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
@@ -22,8 +22,22 @@ class Client(Blocking):
         return self.asynchronous.client_id
 
     def read_blocks(
-        self, range_: QueueRange, *, max_messages: int = 1024, max_bytes: int = 2 * 1024 * 1024
+        self,
+        range_: QueueRange,
+        *,
+        max_messages: int = 1024,
+        max_bytes: int = 2 * 1024 * 1024,
+        tags: Collection[str] = (),
+        sql: str | None = None,
+        fail_on_data_loss: bool = True,
     ) -> Iterator[MessageBlock]:
         """See :meth:`rmqtools.aio.Client.read_blocks`."""
-        blocks = self.asynchronous.read_blocks(range_, max_messages=max_messages, max_bytes=max_bytes)
+        blocks = self.asynchronous.read_blocks(
+            range_,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            tags=tags,
+            sql=sql,
+            fail_on_data_loss=fail_on_data_loss,
+        )
         return self._bridge.iterate(blocks)

@@ -6,7 +6,9 @@ from typing import Any
 
 from rmqtools import aio
 from rmqtools.config import ProducerConfig
+from rmqtools.errors import SendError
 from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
@@ -19,6 +21,11 @@ class Producer(Blocking):
     def __init__(self, config: ProducerConfig) -> None:
         self._producer = aio.Producer(config)
         super().__init__(self._producer)
+
+    @property
+    def config(self) -> ProducerConfig:
+        """See :attr:`rmqtools.aio.Producer.config`."""
+        return self._producer.config
 
     @property
     def client_id(self) -> str:
@@ -81,6 +88,20 @@ class Producer(Blocking):
     def send_many(self, messages: Sequence[Message], *, timeout: float | None = None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         return self._bridge.run(self._producer.send_many(messages, timeout=timeout))
+
+    def send_parcels(
+        self, parcels: Sequence[Parcel], *, timeout: float | None = None
+    ) -> list[ParcelResult | SendError]:
+        """See :meth:`rmqtools.aio.Producer.send_parcels`."""
+        return self._bridge.run(self._producer.send_parcels(parcels, timeout=timeout))
+
+    def reserve_msg_ids(self, count: int) -> MsgIds:
+        """See :meth:`rmqtools.aio.Producer.reserve_msg_ids`."""
+        return self._bridge.run(self._producer.reserve_msg_ids(count))
+
+    def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
+        """See :meth:`rmqtools.aio.Producer.fetch_publish_queues`."""
+        return self._bridge.run(self._producer.fetch_publish_queues(topic))
 
     def request(
         self,

@@ -15,12 +15,15 @@ from typing import Any
 
 from tests.contract import (
     adapters_allocate,
+    adapters_consumer,
+    adapters_header_fields,
     adapters_headers,
     adapters_messages,
     adapters_model,
     adapters_policy,
     adapters_producer,
     adapters_protocol,
+    adapters_rebalance,
 )
 from tests.contract.vector_spec import Case, Spec
 
@@ -29,9 +32,12 @@ SPECS: Mapping[str, tuple[Spec, ...]] = {
     **adapters_model.SPECS,
     **adapters_protocol.SPECS,
     **adapters_headers.SPECS,
+    **adapters_header_fields.SPECS,
     **adapters_messages.SPECS,
     **adapters_policy.SPECS,
     **adapters_producer.SPECS,
+    **adapters_rebalance.SPECS,
+    **adapters_consumer.SPECS,
 }
 
 

@@ -1,9 +1,11 @@
 """Every small example runs as it stands, and does what its README says."""
 
 import os
+import re
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +91,53 @@ def test_read_range(run: Run, make_topic: Callable[..., str]) -> None:
     ]
 
 
+def test_pull_consumer(run: Run, make_topic: Callable[..., str]) -> None:
+    topic, group = make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
+    run("async_send.py", "--topic", topic, "--count", "30")
+
+    printed = [run("pull_consumer.py", "--topic", topic, "--group", group) for _ in range(2)]
+
+    assert printed[0].splitlines() == [
+        "broker-a queue 0: 15 messages",
+        "broker-b queue 0: 15 messages",
+        "30 messages in all",
+    ]
+    assert printed[1] == "0 messages in all\n"
+
+
+def test_push_consumer(run: Run, make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+    run("async_send.py", "--topic", topic, "--count", "100")
+    arguments = ("push_consumer.py", "--topic", topic, "--group", topic, "--seconds", "8")
+
+    printed = run(*arguments).splitlines()
+    again = run(*arguments)
+
+    assert sum(int(line.split()[1]) for line in printed[:-1]) == 100
+    assert re.fullmatch(r"100 messages, [1-9]\d* of them at the second try", printed[-1])
+    assert again == "0 messages, 0 of them at the second try\n"
+
+
+def test_orderly_consumer(run: Run, make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+
+    printed = run("orderly_consumer.py", "--topic", topic, "--group", topic)
+
+    assert printed.splitlines() == [f"order-{n}: created paid? paid packed sent" for n in range(3)]
+
+
+def test_pinned_consumer(run: Run, make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+
+    printed = run("pinned_consumer.py", "--topic", topic, "--group", topic)
+
+    assert printed.splitlines() == [
+        "no pins: 10.0.0.1 has 3, 10.0.0.2 has 3, 10.0.0.3 has 2",
+        "pinned to 10.0.0.2: 10.0.0.1 has 0, 10.0.0.2 has 8, 10.0.0.3 has 0",
+        "cleared: 10.0.0.1 has 3, 10.0.0.2 has 3, 10.0.0.3 has 2",
+    ]
+
+
 @pytest.mark.spark
 def test_spark_write_read(run: Run, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
@@ -98,6 +147,66 @@ def test_spark_write_read(run: Run, make_topic: Callable[..., str]) -> None:
     assert printed.count("second| new|order-2|") == 1
     assert printed.count("third|NULL|   NULL|") == 1
     assert printed.endswith(f"3 messages in {topic}\n")
+
+
+@pytest.mark.spark
+def test_pinned_readers(run: Run, make_topic: Callable[..., str]) -> None:
+    topic = make_topic(queues=1)
+    run("async_send.py", "--topic", topic, "--count", "30")
+
+    printed = run("pinned_readers.py", "--topic", topic)
+
+    assert printed.splitlines() == [
+        "partition 0: 15 messages of broker-a/0",
+        "partition 1: 15 messages of broker-b/0",
+        f"30 messages of {topic}",
+    ]
+
+
+@pytest.mark.spark
+def test_write_stamped(run: Run, make_topic: Callable[..., str], admin: Admin) -> None:
+    topic = make_topic()
+
+    printed = run("write_stamped.py", "--topic", topic)
+
+    assert printed == "8 messages, 4 of them new orders\n"
+    assert stored(admin, topic) == 8
+
+
+@pytest.mark.spark
+def test_stream_to_parquet(run: Run, make_topic: Callable[..., str], tmp_path: Path) -> None:
+    topic = make_topic()
+    run("send.py", "--topic", topic, "--count", "99")
+
+    printed = run("stream_to_parquet.py", "--topic", topic, "--folder", str(tmp_path), "--max-offsets", "60")
+
+    assert printed.splitlines() == [
+        "100 messages read in 2 micro-batches",
+        f"100 messages in {tmp_path / 'messages'}",
+    ]
+
+
+@pytest.mark.spark
+def test_stream_windows(run: Run, make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+    run("send.py", "--topic", topic, "--count", "9")
+
+    *windows, last = run("stream_windows.py", "--topic", topic).splitlines()
+
+    counts = Counter[str]()
+    for line in windows:
+        _, _, _, tag, count = line.split()
+        counts[tag] += int(count)
+    assert counts == {"greeting:": 1, "None:": 9}
+    assert last == "0 messages wait"
+
+
+@pytest.mark.spark
+def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
+    printed = run("stream_json.py", "--topic", make_topic())
+
+    assert "| cup|     1|8.0|" in printed
+    assert "| tea|     2|7.0|" in printed
 
 
 def test_every_example_is_in_the_readme_and_tested_here() -> None:

@@ -2,14 +2,27 @@
 
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import trustme
 
-from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig, QueueRange
+from rmqtools import (
+    Admin,
+    Client,
+    ClientConfig,
+    ConsumeFromWhere,
+    Message,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+    QueueRange,
+)
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError, ConfigError, ProtocolError, RemotingError, SendError
+from tests.support.listening import Heard
 from tests.support.tls_proxy import TlsProxy
 
 pytestmark = pytest.mark.broker
@@ -45,6 +58,27 @@ def test_with_the_right_keys_everything_works(acl_cluster):
 
     assert len(many) == 10
     assert sum(len(block) for block in blocks) == 11
+
+
+def test_a_push_consumer_signs_all_it_asks_for(acl_cluster):
+    heard = Heard()
+    consumer = PushConsumer(
+        PushConsumerConfig(
+            name_server=acl_cluster.name_server,
+            group="signed-consumer",
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            **ADMIN,
+        )
+    )
+    consumer.subscribe("signed-topic", heard)
+    with Admin(config := ProducerConfig(name_server=acl_cluster.name_server, **ADMIN)) as admin:
+        admin.create_topic("signed-topic", read_queue_nums=1, write_queue_nums=1)
+        with consumer, Producer(config) as producer:
+            producer.send(Message("signed-topic", b"x"))
+            assert heard.wait(1)[0].body == b"x"
+        offsets = admin.fetch_consumer_offsets("signed-consumer", "signed-topic")
+
+    assert list(offsets.values()) == [1]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +132,32 @@ def test_over_tls_a_trusted_server_is_talked_to(tls_name_server, authority, pem)
     )
     with Admin(config) as admin:
         assert set(admin.fetch_cluster_info().broker_addr_table) == {"broker-a", "broker-b"}
+
+
+def test_a_push_consumer_listens_over_tls(
+    local_cluster, tls_name_server, authority, pem, make_topic, producer
+):
+    topic, heard = make_topic(queues=1), Heard()
+    producer.send(Message(topic, b"x"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with ExitStack() as stack:
+        proxies = {
+            addr: stack.enter_context(TlsProxy(addr, context).serving()).addr
+            for addr in local_cluster.broker_addrs.values()
+        }
+        config = PushConsumerConfig(
+            name_server=tls_name_server.addr,
+            group="over-tls",
+            tls_enable=True,
+            tls_ca_file=pem("ca.pem", authority.cert_pem),
+            broker_address_map=proxies,
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer = PushConsumer(config)
+        consumer.subscribe(topic, heard)
+        with consumer:
+            assert heard.wait(1)[0].body == b"x"
 
 
 def test_a_server_of_another_authority_is_refused(tls_name_server, pem):

@@ -1,6 +1,8 @@
 """Reading and writing as a user does: by format name, nothing registered."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rmqtools.cluster import LocalCluster
+    from tests.spark.streams import Stream
 
 
 @pytest.fixture
@@ -26,6 +29,23 @@ def read(spark: "SparkSession", local_cluster: "LocalCluster") -> "Callable[...,
 
 
 @pytest.fixture
+def read_rows(local_cluster: "LocalCluster") -> Callable[..., list[SimpleNamespace]]:
+    """``read_rows(topic="T")``: what a batch reads, planned and read in this process: no job of Spark."""
+    from spark_connector.batch_reader import RocketMQBatchReader
+    from spark_connector.batch_role import batch_options
+    from spark_connector.options import parse_options
+
+    def load(**options: Any) -> list[SimpleNamespace]:
+        given = {"nameServer": local_cluster.name_server, **options}
+        texts = {name: str(value) for name, value in given.items()}
+        reader = RocketMQBatchReader(batch_options(parse_options(texts)))
+        batches = (batch for partition in reader.partitions() for batch in reader.read(partition))
+        return [SimpleNamespace(**row) for batch in batches for row in batch.to_pylist()]
+
+    return load
+
+
+@pytest.fixture
 def write(spark: "SparkSession", local_cluster: "LocalCluster") -> Callable[..., None]:
     """``write(rows, "body binary, tags string", topic="T")``; one task, so the order of the rows is kept."""
 
@@ -35,3 +55,18 @@ def write(spark: "SparkSession", local_cluster: "LocalCluster") -> Callable[...,
         frame.write.format("rocketmq").options(**settings).mode(mode).save()
 
     return save
+
+
+@pytest.fixture
+def stream(
+    spark: "SparkSession", local_cluster: "LocalCluster", tmp_path: Path
+) -> "Iterator[Callable[..., Stream]]":
+    """``stream(topic="T", startingOffsets="earliest")``; the same call again is the same query, restarted."""
+    from tests.spark.streams import Stream
+
+    def make(**options: Any) -> Stream:
+        return Stream(spark, tmp_path, {"nameServer": local_cluster.name_server, **options})
+
+    yield make
+    for query in spark.streams.active:
+        query.stop()

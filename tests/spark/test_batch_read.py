@@ -7,8 +7,8 @@ import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
 from spark_connector.batch_reader import RocketMQBatchReader
+from spark_connector.batch_role import batch_options
 from spark_connector.options import parse_options
-from spark_connector.roles import read_options
 from tests.spark.data import messages_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -122,7 +122,7 @@ def test_batches_have_a_thousand_rows_whatever_a_pull_brings(make_topic, write, 
     topic = make_topic(queues=1)
     write([(b"x" * 100,)] * 20_000, "body binary", topic=topic)
     options = {"nameServer": local_cluster.name_server, "topic": topic}
-    reader = RocketMQBatchReader(read_options(parse_options(options)))
+    reader = RocketMQBatchReader(batch_options(parse_options(options)))
 
     sizes = [[batch.num_rows for batch in reader.read(partition)] for partition in reader.partitions()]
 

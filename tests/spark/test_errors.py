@@ -25,24 +25,24 @@ def error_of(action) -> str:
         pytest.param(
             {"topic": "T", "startingOffset": "earliest"}, "did you mean 'startingOffsets'?", id="unknown"
         ),
-        pytest.param({}, "neither option 'topic' nor 'topics'", id="no-topic"),
-        pytest.param({"topic": "T", "topics": "U"}, "both 'topic' and 'topics'", id="two-ways"),
         pytest.param({"topic": "T", "startingOffsets": '{"T":'}, "at line 1 column 6", id="bad-json"),
-        pytest.param({"topic": "T", "startingOffsets": "latest"}, "reads nothing", id="start-latest"),
-        pytest.param({"topic": "T", "minPartitions": "0"}, "option 'minPartitions' = '0'", id="bad-number"),
-        pytest.param(
-            {"topic": "T", "nameServer": "nowhere"}, "option 'nameServer' = 'nowhere'", id="bad-address"
-        ),
         pytest.param(
             {"topic": "T", "secretKey": "hunter2"}, "access_key and secret_key go together", id="half-secret"
         ),
     ],
 )
 def test_load_refuses_what_cannot_be_read(read, options, says):
+    """All that can be wrong is in tests/unit/spark_connector/test_option_errors.py."""
     text = error_of(lambda: read(**options))
 
     assert says in text
     assert "hunter2" not in text
+
+
+def test_what_only_a_batch_refuses_shows_at_the_first_action(read):
+    frame = read(topic="T", startingOffsets="latest")
+
+    assert "option 'startingOffsets' = 'latest': such a batch reads nothing" in error_of(frame.count)
 
 
 def test_load_without_a_name_server_asks_for_one(spark):
@@ -56,7 +56,7 @@ def test_load_without_a_name_server_asks_for_one(spark):
     [
         pytest.param("body string", {"topik": "T"}, "did you mean 'topic'?", id="unknown-option"),
         pytest.param(
-            "body string", {"topic": "T", "endingOffsets": "latest"}, "for reads only", id="read-option"
+            "body string", {"topic": "T", "startingOffsets": "latest"}, "for reads only", id="read-option"
         ),
         pytest.param("body string", {}, "set option 'topic' or add a column 'topic'", id="no-topic"),
         pytest.param("tags string", {"topic": "T"}, "no column 'body'", id="no-body"),
@@ -137,9 +137,7 @@ def test_a_start_after_the_end_is_named(read, write, make_topic):
     [
         pytest.param((None, None), "row 2: body is null", id="null-body"),
         pytest.param((b"", None), "row 2: body is empty", id="empty-body"),
-        pytest.param(
-            (b"x" * 5_000_000, None), "row 2, the largest body: body has 5000000 bytes", id="too-large"
-        ),
+        pytest.param((b"x" * 5_000_000, None), "row 2: body has 5000000 bytes", id="too-large"),
         pytest.param(
             (b"x", {"UNIQ_KEY": "1"}), "row 2: property 'UNIQ_KEY' is reserved", id="reserved-property"
         ),

@@ -8,7 +8,7 @@ import pytest
 from rmqtools.arrow import SendReport
 from spark_connector import writer
 from spark_connector.options import parse_options
-from spark_connector.roles import write_options
+from spark_connector.write_role import write_options
 from spark_connector.writer import RocketMQBatchWriter, TaskReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

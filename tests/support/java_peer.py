@@ -18,7 +18,7 @@ from typing import Any
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.jars import ensure_jars
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[2]
 _SOURCES = Path(__file__).with_name("java")
 _JVM_OPTIONS = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
@@ -59,13 +59,18 @@ class PeerMessage:
 class JavaPeer:
     """Runs Peer.java's commands, each in a process of its own."""
 
-    def __init__(self, java: Path, class_path: Sequence[Path]) -> None:
+    def __init__(
+        self, java: Path, class_path: Sequence[Path], *, jvm_options: Sequence[str] = _JVM_OPTIONS
+    ) -> None:
         self._java = java
         self._class_path = os.pathsep.join(map(str, class_path))
+        self._jvm_options = jvm_options
 
     @classmethod
-    def compiled(cls) -> "JavaPeer":
+    def compiled(cls, sources: Path = _SOURCES, *, jvm_options: Sequence[str] = _JVM_OPTIONS) -> "JavaPeer":
         """Compile what has changed since it was compiled last, and return the peer.
+
+        ``sources``: a directory of other programs, started with other ``jvm_options``.
 
         Raises:
             JavaPeerError: no JDK and no right to install one, no jars, or the sources do not compile.
@@ -75,7 +80,7 @@ class JavaPeer:
             jars = ensure_jars()
         except ClusterError as error:
             raise JavaPeerError(f"no jars for the Java peer: {error}") from error
-        return cls(jdk / "bin" / "java", (_compile(jdk, jars), *jars))
+        return cls(jdk / "bin" / "java", (_compile(jdk, jars, sources), *jars), jvm_options=jvm_options)
 
     def fill(self, name_server: str, messages: Iterable[PeerMessage]) -> list[dict[str, Any]]:
         """Send the messages with DefaultMQProducer; return its send results, in the same order."""
@@ -95,10 +100,13 @@ class JavaPeer:
         """
         text = "".join(json.dumps(line) + "\n" for line in lines)
         with tempfile.TemporaryDirectory() as home:  # the client logs there
-            own = (f"-Duser.home={home}", f"-Drocketmq.log.root={home}/logs")
-            command = [str(self._java), *_JVM_OPTIONS, *own, "-cp", self._class_path, "Peer", *arguments]
-            result = _run(command, text, timeout)
+            result = _run(self.command(home, "Peer", *arguments), text, timeout)
         return [json.loads(line) for line in result.split("\n") if line]  # splitlines also cuts at U+2028
+
+    def command(self, home: str, main_class: str, *arguments: str) -> list[str]:
+        """The command line of a program; the client logs below ``home``."""
+        own = (f"-Duser.home={home}", f"-Drocketmq.log.root={home}/logs")
+        return [str(self._java), *self._jvm_options, *own, "-cp", self._class_path, main_class, *arguments]
 
 
 def _run(command: Sequence[str], text: str, timeout: float) -> str:
@@ -116,7 +124,7 @@ def _run(command: Sequence[str], text: str, timeout: float) -> str:
 
 def _find_jdk() -> Path:
     installed = subprocess.run(
-        [str(_CHECKOUT / ".ci" / "install-java")], capture_output=True, text=True, check=False
+        [str(CHECKOUT / ".ci" / "install-java")], capture_output=True, text=True, check=False
     )
     if installed.returncode:
         raise JavaPeerError(installed.stderr.strip() or "no JDK: .ci/install-java failed")
@@ -128,17 +136,17 @@ def _find_jdk() -> Path:
     return Path(javac).resolve().parents[1]
 
 
-def _compile(jdk: Path, jars: Sequence[Path]) -> Path:
+def _compile(jdk: Path, jars: Sequence[Path], directory: Path) -> Path:
     """Return the directory of the classes. Its name holds the sources' hash: what is there is right."""
-    sources = sorted(_SOURCES.glob("*.java"))
+    sources = sorted(directory.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
     digest.update("".join(jar.name for jar in jars).encode())
-    classes = _CHECKOUT / ".build" / "java" / digest.hexdigest()[:16]
+    classes = CHECKOUT / ".build" / "java" / digest.hexdigest()[:16]
     if classes.is_dir():
         return classes
     classes.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=classes.parent) as directory:
-        work = Path(directory, "classes")
+    with tempfile.TemporaryDirectory(dir=classes.parent) as temporary:
+        work = Path(temporary, "classes")
         options = ["-d", str(work), "-cp", os.pathsep.join(map(str, jars))]
         options += ["-encoding", "UTF-8", "-proc:none", "-nowarn"]
         command = [str(jdk / "bin" / "javac"), *options, *map(str, sources)]

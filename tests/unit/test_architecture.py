@@ -18,20 +18,23 @@ _PUBLIC = {
     "arrow",
     "cluster",
     "config",
+    "group",
     "errors",
     "log",
     "model",
     "clock",
+    "select",
 }
 MAY_IMPORT = {
     "clock": set(),
     "log": set(),
     "model": {"model"},
     "errors": {"model"},
-    "config": {"errors"},
+    "config": {"config", "errors", "model"},
     "policy": {"policy", "errors", "model"},
     "protocol": {"protocol", "errors", "model"},
     "allocate": {"policy", "config", "errors", "model"},
+    "group": {"policy", "model"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
     "aio": {"aio", "engine", "policy", "config", "errors", "model"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
@@ -58,7 +61,8 @@ def module_name(path: Path) -> str:
 
 def layer(module: str) -> str:
     first, *rest = module.split(".")
-    return rest[0] if first == "rmqtools" and rest else first
+    name = rest[0] if first == "rmqtools" and rest else first
+    return "config" if name == "config_consumer" else name
 
 
 def imports(tree: ast.Module, known: set[str]) -> set[str]:

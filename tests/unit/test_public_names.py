@@ -12,17 +12,24 @@ from rmqtools import aio, sync
 
 PUBLIC = {
     "rmqtools": """
-        Admin BrokerData Client ClientConfig ClusterInfo HalfMessage LocalTransactionState Message
-        MessageBlock MessageExt MessageQueue Outcome Perm Producer ProducerConfig QueueData QueueRange
-        ReplyMessage RocketMQError SendAttempt SendResult SendStatus TopicRouteData TransactionListener
+        Admin BrokerData Client ClientConfig ClusterInfo ConsumeConcurrentlyStatus ConsumeContext
+        ConsumeFromWhere ConsumeOrderlyStatus HalfMessage LocalTransactionState Message MessageBlock
+        MessageExt MessageListener MessageModel MessageQueue Outcome Perm Producer ProducerConfig
+        PullConsumer PullConsumerConfig PushConsumer PushConsumerConfig QueueData QueueRange ReplyMessage
+        RocketMQError SendAttempt SendResult SendStatus TopicRouteData TransactionListener
         TransactionProducer TransactionSendResult create_reply errors""",
-    "rmqtools.aio": "Admin Client Producer TransactionListener TransactionProducer create_reply",
+    "rmqtools.aio": """
+        Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
+        TransactionProducer create_reply""",
     "rmqtools.allocate": """
         AllocateAveragely AllocateAveragelyByCircle AllocateByConfig AllocateByConsistentHash
         AllocateByMachineRoom AllocateByPins AllocateMachineRoomNearby AllocateMessageQueueStrategy
         AllocatePinnedByIp MachineRoomResolver NO_PINS Pins RoomByPrefix STRATEGIES client_address newest
         share strategy_of""",
-    "rmqtools.sync": "Admin Client Producer TransactionListener TransactionProducer create_reply",
+    "rmqtools.group": "Finding FindingKind GroupMember GroupView QueueProgress check_group pin_obstacles",
+    "rmqtools.sync": """
+        Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
+        TransactionProducer create_reply""",
 }
 
 ONLY_BLOCKING = {"send_async"}  # a coroutine is asynchronous anyway

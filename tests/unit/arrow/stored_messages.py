@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from rmqtools import MessageBlock, MessageQueue
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.protocol.compression import CompressionType, compress
+from rmqtools.protocol.message_batch import encode_batch_message
 
 V1 = 0xDAA320A7
 V2 = 0xDAA320AB
 COMPRESSED = int(MessageSysFlag.COMPRESSED_FLAG)
 BORN_V6 = int(MessageSysFlag.BORNHOST_V6_FLAG)
 STORE_V6 = int(MessageSysFlag.STOREHOSTADDRESS_V6_FLAG)
+INNER_BATCH = int(MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG)
 QUEUE = MessageQueue("Orders", "broker-a", 3)
 
 
@@ -63,6 +65,20 @@ class Stored:
         )
         rest = b"".join(parts)
         return struct.pack(">i", len(rest) + 4) + rest
+
+
+def inner_batch(bodies: Sequence[bytes], *, queue_offset: int = 7, sys_flag: int = 0) -> Stored:
+    """A batch that the broker keeps as one message."""
+    parts = [
+        encode_batch_message(number, body, properties_of(colour=f"c{number}"))
+        for number, body in enumerate(bodies)
+    ]
+    return Stored(
+        body=b"".join(parts),
+        properties=properties_of(INNER_NUM=str(len(parts)), UNIQ_KEY="7F01"),
+        sys_flag=INNER_BATCH | sys_flag,
+        queue_offset=queue_offset,
+    )
 
 
 def _host(ipv6: int, port: int) -> bytes:

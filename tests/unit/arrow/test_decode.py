@@ -15,11 +15,13 @@ from rmqtools.protocol.messages import decode_message
 from tests.unit.arrow.stored_messages import (
     BORN_V6,
     COMPRESSED,
+    INNER_BATCH,
     QUEUE,
     STORE_V6,
     V2,
     Stored,
     block_of,
+    inner_batch,
     properties_of,
 )
 
@@ -284,3 +286,40 @@ def outcome(decode, block):
         return decode(block)
     except ProtocolError:
         return ProtocolError
+
+
+@pytest.mark.parametrize("sys_flag", [0, COMPRESSED, BORN_V6], ids=["plain", "compressed", "ipv6"])
+def test_a_batch_stored_as_one_message_becomes_a_row_per_message(sys_flag):
+    stored = [
+        Stored(queue_offset=4),
+        inner_batch([b"a", b"", b"c"], queue_offset=5, sys_flag=sys_flag),
+        Stored(queue_offset=8),
+    ]
+
+    rows = decode_block(block_of(stored)).to_pylist()
+
+    assert [row["queueOffset"] for row in rows] == [4, 5, 6, 7, 8]
+    assert [row["body"] for row in rows] == [b"body", b"a", b"", b"c", b"body"]
+    assert [row["flag"] for row in rows] == [0, 0, 1, 2, 0]
+    assert [row["properties"] for row in rows[1:4]] == [[("colour", f"c{number}")] for number in range(3)]
+
+
+def test_a_batch_that_cannot_be_taken_apart_is_named():
+    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=12)
+
+    with pytest.raises(ProtocolError, match=r"queue offset 12 of .*topic=Orders.* cannot be decoded: batch"):
+        decode_block(block_of([Stored(), broken]))
+
+
+@pytest.mark.parametrize("kind", [0x000, 0x100, 0x200, 0x300, 0x700], ids=hex)
+def test_a_body_that_cannot_be_decompressed_is_named_by_queue_and_offset(kind):
+    class Broken(Stored):
+        def encode(self) -> bytes:
+            whole = Stored(body=b"no compressed data", queue_offset=41).encode()
+            return whole[:36] + struct.pack(">i", COMPRESSED | kind) + whole[40:]
+
+    with pytest.raises(ProtocolError) as error:
+        decode_block(block_of([Stored(), Broken()]))
+
+    assert f"message at queue offset 41 of {QUEUE} cannot be decoded" in str(error.value)
+    assert "before and behind it can be read" in str(error.value)

@@ -21,10 +21,25 @@ def test_every_column_reaches_its_place():
         tags=pa.array(["new"]),
         keys=pa.array(["k1 k2"]),
         properties=pa.array([[("colour", "blue")]], PROPERTIES),
+        shardingKey=pa.array(["s"]),
+        queueId=pa.array([1], pa.int32()),
+        brokerName=pa.array(["broker-a"]),
+        delayLevel=pa.array([3], pa.int32()),
+        deliverTimestamp=pa.array([1_000_999], pa.timestamp("us", tz="Europe/Berlin")),
     )
 
     assert set(whole.schema.names) == set(WRITE_COLUMNS)
-    assert batch_to_messages(whole) == [Message("Orders", b"a\x00b", "new", "k1 k2", {"colour": "blue"})]
+    expected = Message(
+        "Orders",
+        b"a\x00b",
+        "new",
+        "k1 k2",
+        {"colour": "blue"},
+        sharding_key="s",
+        delay_level=3,
+        deliver_at_ms=1000,
+    )
+    assert batch_to_messages(whole) == [expected]
 
 
 def test_nulls_and_absent_columns_are_nothing():
@@ -67,6 +82,16 @@ def test_a_sliced_batch_gives_its_own_rows():
         pytest.param({"body": pa.array([b"a"]), "tag": pa.array(["t"])}, "column 'tag'", id="unknown-column"),
         pytest.param(
             {"body": pa.array([1])}, "column 'body' is int64: cast it to binary or string", id="type"
+        ),
+        pytest.param(
+            {"body": pa.array([b"a"]), "deliverTimestamp": pa.array([1], pa.timestamp("us"))},
+            "column 'deliverTimestamp' is timestamp",
+            id="time-without-zone",
+        ),
+        pytest.param(
+            {"body": pa.array([b"a"]), "topic": pa.array(["T"]), "queueId": pa.array([1], pa.int32())},
+            "name a queue together: give both",
+            id="half-a-queue",
         ),
         pytest.param(
             {"tags": pa.array(["t"]), "topic": pa.array(["T"])}, "column 'body'", id="no-body-column"

@@ -3,8 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from rmqtools import MessageBlock, QueueRange
-from rmqtools.arrow import read_range
-from tests.unit.arrow.stored_messages import COMPRESSED, QUEUE, Stored, block_of
+from rmqtools.arrow import message_schema, read_range
+from tests.unit.arrow.stored_messages import (
+    COMPRESSED,
+    QUEUE,
+    Stored,
+    block_of,
+    inner_batch,
+    properties_of,
+)
 
 RANGE = QueueRange(QUEUE, 0, 100)
 
@@ -17,8 +24,8 @@ class Blocks:
         self.asked: dict[str, object] = {}
         self.closed = False
 
-    def read_blocks(self, range_: QueueRange, *, max_messages: int, max_bytes: int) -> Iterator[MessageBlock]:
-        self.asked = {"range": range_, "max_messages": max_messages, "max_bytes": max_bytes}
+    def read_blocks(self, range_: QueueRange, **settings: object) -> Iterator[MessageBlock]:
+        self.asked = {"range": range_, **settings}
         try:
             yield from self.blocks
         finally:
@@ -57,3 +64,46 @@ def test_leaving_early_closes_the_read():
     batches.close()
 
     assert client.closed
+
+
+def test_tags_and_conditions_go_to_the_broker():
+    client = Blocks([])
+
+    assert list(read_range(client, RANGE, tags={"a", "b"}, fail_on_data_loss=False)) == []
+    assert (client.asked["tags"], client.asked["sql"], client.asked["fail_on_data_loss"]) == (
+        {"a", "b"},
+        None,
+        False,
+    )
+
+
+def test_tags_that_only_share_a_hash_code_are_left_out():
+    """Brokers compare Java hash codes; those of "Aa" and "BB" are equal."""
+    stored = [
+        Stored(queue_offset=offset, properties=properties_of(**properties))
+        for offset, properties in enumerate([{"TAGS": "Aa"}, {"TAGS": "BB"}, {}, {"TAGS": "Aa"}])
+    ]
+
+    batches = list(read_range(Blocks([block_of(stored), block_of(stored[1:2])]), RANGE, tags=["Aa"]))
+
+    assert [batch.column("queueOffset").to_pylist() for batch in batches] == [[0, 3]]
+
+
+def test_columns_are_those_of_the_schema_asked_for():
+    schema = message_schema(include_properties=False, offset_msg_id=True)
+    stored = [Stored(), Stored(body=b"z" * 100, sys_flag=COMPRESSED)]
+
+    (batch,) = read_range(Blocks([block_of(stored)]), RANGE, schema=schema)
+
+    assert batch.schema == schema
+    assert "properties" not in batch.schema.names
+    assert batch.column("offsetMsgId").to_pylist() == batch.column("msgId").to_pylist()
+
+
+def test_of_a_stored_batch_only_what_is_in_the_range_is_given():
+    stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8), Stored(queue_offset=11)]
+
+    (batch,) = read_range(Blocks([block_of(stored)]), QueueRange(QUEUE, 9, 11))
+
+    assert batch.column("queueOffset").to_pylist() == [9, 10]
+    assert batch.column("body").to_pylist() == [b"b", b"c"]

@@ -1,111 +1,134 @@
 """Sending batches: portions, counts, errors that name the row."""
 
-from collections.abc import Sequence
+from itertools import chain
 
 import pyarrow as pa
 import pytest
 
-from rmqtools import Message, MessageQueue, Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools import MessageQueue, SendStatus
 from rmqtools.arrow import SendReport, send_batches
-from rmqtools.errors import MessageRejectedError, SendError, SendManyError, UnknownOutcomeError
-from rmqtools.policy.validate import check_message
-
-QUEUE = MessageQueue("T", "broker-a", 0)
-STORED = SendAttempt(QUEUE, "127.0.0.1:10911", 0.1, Outcome.STORED)
-REFUSED = SendAttempt(QUEUE, "127.0.0.1:10911", 0.1, Outcome.REFUSED, "busy")
-UNANSWERED = SendAttempt(QUEUE, "127.0.0.1:10911", 0.1, Outcome.UNKNOWN, "timeout")
-
-
-def result(*attempts: SendAttempt, status: SendStatus = SendStatus.SEND_OK, offset: int = 0) -> SendResult:
-    return SendResult(status, QUEUE, offset, "7F01", "0A01", attempts=attempts or (STORED,))
-
-
-class Recorder:
-    """Takes messages as a producer does, and answers what it was told to."""
-
-    def __init__(self, *answers: Sequence[SendResult | SendError]) -> None:
-        self.answers = list(answers)
-        self.sent: list[list[Message]] = []
-
-    def send_many(self, messages: Sequence[Message]) -> Sequence[SendResult | SendError]:
-        for message in messages:
-            check_message(message, 100)
-        self.sent.append(list(messages))
-        results = self.answers.pop(0) if self.answers else [result() for _ in messages]
-        if any(isinstance(one, SendError) for one in results):
-            raise SendManyError("some failed", results)
-        return results
+from rmqtools.errors import MessageRejectedError, SendError, UnknownOutcomeError
+from tests.unit.arrow.fake_producer import (
+    QUEUES,
+    REFUSED,
+    STORED,
+    UNANSWERED,
+    FakeProducer,
+    bodies_of,
+    messages_of,
+    result,
+)
 
 
 def bodies(*values: bytes) -> pa.RecordBatch:
     return pa.record_batch({"body": pa.array(values, pa.binary())})
 
 
+def one_row_a_parcel(*answers) -> FakeProducer:
+    return FakeProducer(answers, max_batch_bytes=1, compress_over_bytes=10)
+
+
 def test_all_rows_are_sent_in_order_in_bounded_portions():
-    producer = Recorder()
-    batches = [bodies(*(b"%d" % row for row in range(begin, begin + 2500))) for begin in (0, 2500)]
+    producer = FakeProducer()
+    batches = [bodies(*(b"%d" % row for row in range(begin, begin + 12_500))) for begin in (0, 12_500)]
 
     report = send_batches(producer, batches, topic="T")
 
-    sent = [message.body for portion in producer.sent for message in portion]
-    assert sent == [b"%d" % row for row in range(5000)]
-    assert max(map(len, producer.sent)) <= 2000
-    assert report.counts()["acked"] == 5000
+    calls = [[body for parcel in parcels for body in bodies_of(parcel)] for parcels in producer.sent]
+    assert list(chain(*calls)) == [b"%d" % row for row in range(25_000)]
+    assert max(map(len, calls)) <= 10_000
+    assert report.acked == 25_000
+
+
+def test_large_rows_are_not_all_encoded_at_once():
+    producer = FakeProducer()
+    body = bytes(4 * 1024 * 1024)
+
+    send_batches(producer, [bodies(*[body] * 12)], topic="T")
+
+    assert [len(parcels) for parcels in producer.sent] == [3, 3, 3, 3]
+
+
+def test_an_empty_batch_sends_nothing():
+    producer = FakeProducer()
+
+    assert send_batches(producer, [bodies()], topic="T") == SendReport()
+    assert producer.sent == []
 
 
 def test_results_are_counted_by_what_became_of_the_rows():
-    answers = [
+    producer = one_row_a_parcel(
         result(),
         result(REFUSED, STORED),
-        result(UNANSWERED, STORED),
+        result(UNANSWERED, UNANSWERED, STORED),
         result(status=SendStatus.SLAVE_NOT_AVAILABLE),
-    ]
+    )
 
-    report = send_batches(Recorder(answers), [bodies(b"a", b"b", b"c", b"d")], topic="T")
+    report = send_batches(producer, [bodies(b"a", b"b", b"c", b"dd")], topic="T")
 
-    expected = {"acked": 4, "retried": 2, "not_replicated": 1, "unknown": 1, "failed": 0}
-    assert report.counts() == expected
+    expected = {"acked": 4, "retried": 2, "not_replicated": 1, "unknown": 2, "failed": 0, "bytes": 5}
+    assert report.counts() == expected | {"by_broker": {"a": 4}}
 
 
 def test_a_failure_is_raised_and_the_counts_tell_how_far_it_came():
-    answers = [result(), SendError("no", [REFUSED]), UnknownOutcomeError("who knows", [UNANSWERED]), result()]
+    producer = one_row_a_parcel(
+        result(), SendError("no", [REFUSED]), UnknownOutcomeError("who knows", [UNANSWERED]), result()
+    )
     report = SendReport()
 
-    with pytest.raises(SendManyError):
-        send_batches(Recorder(answers), [bodies(b"a", b"b", b"c", b"d")], topic="T", report=report)
+    with pytest.raises(UnknownOutcomeError, match=r"2 of 4 rows could not be placed; the first: no \(a\[0\]"):
+        send_batches(producer, [bodies(b"a", b"b", b"c", b"d")], topic="T", report=report)
 
-    expected = {"acked": 2, "retried": 0, "not_replicated": 0, "unknown": 1, "failed": 1}
-    assert report.counts() == expected
+    assert (report.acked, report.unknown, report.failed) == (2, 1, 2)
+
+
+def test_a_failure_is_told_by_the_request_that_was_tried():
+    untried = SendError("not tried: a request before it failed")
+    producer = one_row_a_parcel(untried, SendError("refused", [REFUSED]))
+
+    with pytest.raises(SendError, match="the first: refused"):
+        send_batches(producer, [bodies(b"a", b"b")], topic="T")
 
 
 @pytest.mark.parametrize(
     ("bad", "text"),
     [
         pytest.param(b"", "row 2503: body is empty", id="empty-body"),
-        pytest.param(b"x" * 101, "row 2503, the largest body: body has 101 bytes", id="body-too-large"),
+        pytest.param(b"x" * 101, "row 2503: body has 101 bytes", id="body-too-large"),
     ],
 )
 def test_a_refused_row_is_named_by_its_number_in_the_task(bad, text):
     batches = [bodies(*[b"a"] * 2501), bodies(b"b", b"c", bad, b"d")]
 
     with pytest.raises(MessageRejectedError, match=text):
-        send_batches(Recorder(), batches, topic="T")
+        send_batches(FakeProducer(max_message_bytes=100), batches, topic="T")
 
 
 def test_a_report_tells_where_the_rows_of_each_queue_end():
-    report = send_batches(
-        Recorder([result(offset=7), result(offset=9), result(offset=8)]),
-        [bodies(b"a", b"b", b"c")],
-        topic="T",
-    )
+    producer = one_row_a_parcel(result(offset=7), result(offset=9), result(offset=8))
 
-    assert report.end_offsets == {QUEUE: 10}
+    report = send_batches(producer, [bodies(b"a", b"b", b"c")], topic="T")
+
+    assert report.end_offsets == {QUEUES[0]: 10}
 
 
 def test_reports_of_tasks_add_up():
-    other = MessageQueue("T", "broker-b", 0)
-    total = SendReport(1, 2, 3, 4, 5, {QUEUE: 5})
+    other = MessageQueue("T", "b", 7)
+    total = SendReport(1, 2, 3, 4, 5, 6, {"a": 1}, {QUEUES[0]: 5})
 
-    total.add(SendReport(10, 20, 30, 40, 50, {QUEUE: 4, other: 1}))
+    total.add(SendReport(10, 20, 30, 40, 50, 60, {"a": 2, "b": 3}, {QUEUES[0]: 4, other: 1}))
 
-    assert total == SendReport(11, 22, 33, 44, 55, {QUEUE: 5, other: 1})
+    assert total == SendReport(11, 22, 33, 44, 55, 66, {"a": 3, "b": 3}, {QUEUES[0]: 5, other: 1})
+
+
+def test_extra_properties_are_made_per_portion_and_the_columns_for_them_are_not_sent():
+    producer = FakeProducer()
+    batch = pa.record_batch({"body": pa.array([b"a", b"b"]), "id": pa.array([7, 8])})
+
+    def extra(part: pa.RecordBatch, first_row: int) -> dict[str, pa.Array]:
+        return {"place": pa.array([f"{first_row}/{id_}" for id_ in part.column("id").to_pylist()])}
+
+    send_batches(producer, [batch, batch], topic="T", extra_properties=extra, unsent=["id"])
+
+    places = [message.properties["place"] for (parcel,) in producer.sent for message in messages_of(parcel)]
+    assert places == ["0/7", "0/8", "2/7", "2/8"]

@@ -46,8 +46,8 @@ def test_the_timer_wheel_brings_its_memory(tmp_path: Path) -> None:
 
     assert conf(with_wheel)["timerWheelEnable"] == "true"
     assert conf(without)["timerWheelEnable"] == "false"
-    assert "-XX:MaxDirectMemorySize=160m" in with_wheel.command("java")
-    assert "-XX:MaxDirectMemorySize=64m" in without.command("java")
+    assert "-XX:MaxDirectMemorySize=256m" in with_wheel.command("java")
+    assert "-XX:MaxDirectMemorySize=192m" in without.command("java")
 
 
 def test_a_directory_of_any_name_survives_javas_properties(tmp_path: Path) -> None:

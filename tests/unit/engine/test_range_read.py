@@ -1,103 +1,18 @@
 """Pulls of a scripted broker whose answers change in size, as a real one's do when memory runs out."""
 
-import json
+from dataclasses import replace
 
 import pytest
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
 from rmqtools.errors import BrokerError, DataLossError, RemotingTimeoutError
-from rmqtools.model.block import MessageBlock
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.message import MessageExt
-from rmqtools.model.queue import MessageQueue, QueueRange
+from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.command import RemotingCommand, response
 from rmqtools.protocol.messages import decode_message, encode_message
 from tests.support.scripted_peer import ScriptedPeer, run
-
-QUEUE = MessageQueue("T", "broker-a", 0)
-
-
-def stored(offset: int) -> bytes:
-    message = MessageExt(
-        topic="T",
-        queue_id=0,
-        queue_offset=offset,
-        commit_log_offset=offset * 100,
-        body=b"%d" % offset,
-        properties={},
-        flag=0,
-        sys_flag=0,
-        born_timestamp_ms=1,
-        born_host="127.0.0.1:1",
-        store_timestamp_ms=2,
-        store_host="127.0.0.1:2",
-    )
-    return encode_message(message)
-
-
-class Broker:
-    """A queue with offsets [low, high); ``count(offset)`` says how many messages a pull there gets."""
-
-    def __init__(self, low: int, high: int, count=lambda offset: 32, holes=frozenset()):
-        self.low, self.high, self.count, self.holes = low, high, count, holes
-        self.pulls: list[int] = []
-        self.addr = ""
-
-    def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
-        if request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
-            return response(0, 0, body=self._route())
-        offset = int(request.ext_fields["queueOffset"] or 0)
-        self.pulls.append(offset)
-        if not self.low <= offset < self.high:
-            code = ResponseCode.PULL_NOT_FOUND if offset == self.high else ResponseCode.PULL_OFFSET_MOVED
-            return response(code, 0, ext_fields=self._fields(min(max(offset, self.low), self.high)))
-        count = min(self.count(offset), int(request.ext_fields["maxMsgNums"] or 0))
-        after = min(offset + count, self.high)
-        found = [stored(o) for o in range(offset, after) if o not in self.holes]
-        code = ResponseCode.SUCCESS if found else ResponseCode.PULL_RETRY_IMMEDIATELY
-        return response(code, 0, ext_fields=self._fields(after), body=b"".join(found))
-
-    def _fields(self, next_begin_offset: int) -> dict[str, str | None]:
-        names = ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
-        return dict(zip(names, map(str, (0, next_begin_offset, self.low, self.high)), strict=True))
-
-    def _route(self) -> bytes:
-        broker = {"brokerAddrs": {"0": self.addr}, "brokerName": "broker-a", "cluster": "C"}
-        queues = {
-            "brokerName": "broker-a",
-            "perm": 6,
-            "readQueueNums": 1,
-            "writeQueueNums": 1,
-            "topicSysFlag": 0,
-        }
-        return json.dumps({"brokerDatas": [broker], "queueDatas": [queues]}).encode()
-
-
-def offset_at(block: MessageBlock, start: int) -> int:
-    return decode_message(block.buffer, start).queue_offset
-
-
-def read(
-    broker: Broker, begin: int, end: int, *, max_messages: int = 100, **settings: float
-) -> list[list[int]]:
-    """The offsets of each block."""
-    blocks: list[list[int]] = []
-
-    async def scenario() -> None:
-        async with ScriptedPeer(broker).serving() as peer:
-            broker.addr = peer.addr
-            config = ClientConfig(name_server=peer.addr, **settings)  # type: ignore[arg-type]
-            async with aio.Client(config) as client:
-                found = client.read_blocks(QueueRange(QUEUE, begin, end), max_messages=max_messages)
-                blocks.extend([[offset_at(block, start) for start in block.starts] async for block in found])
-
-    run(scenario)
-    return blocks
-
-
-def flat(blocks: list[list[int]]) -> list[int]:
-    return [offset for block in blocks for offset in block]
+from tests.support.scripted_queue import QUEUE, Broker, flat, offset_at, read, stored
 
 
 @pytest.mark.parametrize(
@@ -272,3 +187,47 @@ def test_a_lost_answer_is_asked_for_again():
             return None if lost else answer
 
     assert flat(read(Forgetful(0, 500), 0, 500, request_timeout=0.3)) == list(range(500))
+
+
+def test_losses_are_passed_over_on_request_and_logged(caplog):
+    with caplog.at_level("WARNING", "rmqtools.engine.range_read"):
+        offsets = flat(
+            read(Broker(96, 200), 0, 250, reading={"fail_on_data_loss": False}, request_timeout=0.2)
+        )
+
+    assert offsets == [*range(96, 200)]
+    assert "offsets [0, 96) of" in caplog.text
+    assert "offsets [200, 250) of" in caplog.text
+
+
+def test_what_is_being_deleted_is_passed_over_on_request():
+    broker = removing(Broker(0, 128), 0, 64, found_behind=False)
+
+    assert flat(read(broker, 0, 128, reading={"fail_on_data_loss": False})) == [*range(64, 128)]
+
+
+class Batches(Broker):
+    """Every message is a batch of ten; a pull in the middle of one gets it from its beginning."""
+
+    def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+        if request.code != RequestCode.PULL_MESSAGE:
+            return super().__call__(request)
+        first = int(request.ext_fields["queueOffset"] or 0) // 10 * 10
+        body = encode_message(replace(decode_message(stored(first)), sys_flag=0xC0, properties=INNER))
+        return response(0, 0, ext_fields=self._fields(first + 10), body=body)
+
+
+INNER = {"INNER_NUM": "10"}
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "read_from"),
+    [
+        pytest.param(0, 30, [0, 10, 20], id="whole"),
+        pytest.param(15, 30, [10, 20], id="begins-in-the-middle"),
+        pytest.param(0, 11, [0, 10], id="ends-in-the-middle"),
+        pytest.param(13, 15, [10], id="inside"),
+    ],
+)
+def test_a_stored_batch_is_read_where_the_range_meets_any_of_it(begin, end, read_from):
+    assert flat(read(Batches(0, 100), begin, end)) == read_from

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools import MessageQueue
-from spark_connector.offsets import format_offsets, parse_offset_spec, parse_offsets, resolve_offsets
+from spark_connector.offsets import (
+    Times,
+    format_offsets,
+    parse_offset_spec,
+    parse_offsets,
+    parse_times,
+    resolve_offsets,
+)
 
 A0, A1, B0 = (
     MessageQueue("T", "broker-a", 0),
@@ -20,9 +27,9 @@ LATEST = {A0: 20, A1: 0, B0: 9}
 queues = st.builds(MessageQueue, st.text(min_size=1), st.text(min_size=1), st.integers(0, 2**31 - 1))
 
 
-@pytest.mark.parametrize("text", ["earliest", " Earliest ", "EARLIEST"])
+@pytest.mark.parametrize("text", ["group", " Group ", "GROUP"])
 def test_words_are_read_in_any_case(text):
-    assert parse_offset_spec(text) == "earliest"
+    assert parse_offset_spec(text) == "group"
 
 
 def test_json_is_read_per_queue():
@@ -43,7 +50,7 @@ def test_what_is_written_reads_back_equal(offsets):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        pytest.param("latests", "Expecting value at line 1 column 1", id="a-word-nobody-knows"),
+        pytest.param("latests", "neither earliest, latest, group nor JSON", id="a-word-nobody-knows"),
         pytest.param('{"T":{"a":{"0":1}', "at line 1 column 18", id="cut-off"),
         pytest.param('{"T":\n{"a" {"0":1}}}', "at line 2 column 6", id="second-line"),
         pytest.param("[1]", "the whole is [1]: want an object of topics", id="a-list"),
@@ -98,6 +105,16 @@ def test_minus_two_and_minus_one_become_the_queues_own_bounds():
 def test_offsets_that_do_not_fit_the_queues_are_refused(spec, says):
     with pytest.raises(ValueError, match=says):
         resolve_offsets(spec, EARLIEST, LATEST)
+
+
+def test_times_are_for_all_queues_or_for_each():
+    assert Times(5).at(A0) == 5
+    assert parse_times('{"T":{"broker-a":{"1":7}}}').at(A1) == 7
+
+
+def test_times_before_1970_are_refused():
+    with pytest.raises(ValueError, match="time -1 of T/broker-a/1: want a whole number; milliseconds"):
+        parse_times('{"T":{"broker-a":{"1":-1}}}')
 
 
 def test_the_form_is_that_of_the_documentation():

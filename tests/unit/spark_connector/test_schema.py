@@ -5,9 +5,12 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, MapType, StringType, StructField, StructType
 
-from rmqtools.arrow import MESSAGE_SCHEMA, WRITE_COLUMNS
+from rmqtools.arrow import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema
 from rmqtools.errors import ConfigError
-from spark_connector.schema import READ_SCHEMA, WRITE_TYPES, check_read_schema, check_write_schema
+from spark_connector.options import parse_options
+from spark_connector.read_role import read_options
+from spark_connector.schema import READ_SCHEMA, check_read_schema, read_schema
+from spark_connector.write_schema import WRITE_TYPES, check_write_schema
 
 
 def fields(**types):
@@ -18,9 +21,26 @@ def test_spark_expects_exactly_the_batches_that_are_read():
     assert to_arrow_schema(READ_SCHEMA, timezone="UTC").equals(MESSAGE_SCHEMA, check_metadata=True)
 
 
+@pytest.mark.parametrize("include_properties", [True, False])
+@pytest.mark.parametrize("offset_msg_id", [True, False])
+def test_options_shape_sparks_columns_and_the_batches_alike(include_properties, offset_msg_id):
+    given = {
+        "nameserver": "h:1",
+        "topic": "T",
+        "includeproperties": str(include_properties),
+        "offsetmsgid": str(offset_msg_id),
+    }
+    columns = read_schema(read_options(parse_options(given)))
+
+    assert to_arrow_schema(columns, timezone="UTC").equals(
+        message_schema(include_properties=include_properties, offset_msg_id=offset_msg_id),
+        check_metadata=True,
+    )
+
+
 def test_spark_sends_exactly_the_columns_that_are_written():
     as_arrow = {
-        name: tuple(to_arrow_schema(fields(c=kind)).field("c").type for kind in kinds)
+        name: tuple(to_arrow_schema(fields(c=kind), timezone="UTC").field("c").type for kind in kinds)
         for name, kinds in WRITE_TYPES.items()
     }
 
@@ -28,7 +48,7 @@ def test_spark_sends_exactly_the_columns_that_are_written():
 
 
 def test_the_schema_of_the_source_itself_is_accepted():
-    check_read_schema(StructType.fromJson(READ_SCHEMA.jsonValue()))
+    check_read_schema(StructType.fromJson(READ_SCHEMA.jsonValue()), READ_SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +61,7 @@ def test_the_schema_of_the_source_itself_is_accepted():
 )
 def test_any_other_schema_is_refused(schema):
     with pytest.raises(ConfigError, match="has a schema of its own"):
-        check_read_schema(schema)
+        check_read_schema(schema, READ_SCHEMA)
 
 
 def test_all_columns_together_may_be_written():

@@ -3,7 +3,12 @@ import timeit
 import pytest
 from hypothesis import given
 
-from rmqtools.allocate import AllocateAveragely, AllocateByConsistentHash, share
+from rmqtools.allocate import (
+    AllocateAveragely,
+    AllocateAveragelyByCircle,
+    AllocateByConsistentHash,
+    share,
+)
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate import by_consistent_hash
@@ -56,7 +61,11 @@ def test_fewer_than_no_virtual_nodes_are_refused():
         AllocateByConsistentHash(-1)
 
 
-@pytest.mark.parametrize("strategy", [AllocateAveragely(), AllocateByConsistentHash()], ids=["avg", "hash"])
+@pytest.mark.parametrize(
+    "strategy",
+    [AllocateAveragely(), AllocateAveragelyByCircle(), AllocateByConsistentHash()],
+    ids=["avg", "circle", "hash"],
+)
 def test_a_share_of_1024_queues_among_1000_members_takes_milliseconds(strategy):
     seconds = timeit.repeat(
         lambda: share(strategy, "g", MANY_MEMBERS[500], MANY_QUEUES, MANY_MEMBERS), number=1, repeat=3

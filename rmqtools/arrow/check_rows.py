@@ -1,0 +1,125 @@
+"""Rows that cannot be sent, found before anything is.
+
+Whole columns are looked at for what might be wrong; rows under suspicion are then checked one by one, as
+every other message is (``policy.validate``), so the texts of errors are the same.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rmqtools.arrow.encode import Rows
+from rmqtools.arrow.encode_rows import byte_lengths, map_entries, user_properties
+from rmqtools.arrow.spans import Mask
+from rmqtools.errors import MessageRejectedError
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, RESERVED_PROPERTIES
+from rmqtools.policy.validate import MAX_USER_PROPERTIES_BYTES, check_message
+
+_TEXTS: Final = ("tags", "keys", "shardingKey")
+_SEPARATORS: Final = (b"\x01", b"\x02")
+
+
+def check_rows(rows: Rows, max_message_bytes: int) -> pa.Array:
+    """Refuse rows that cannot be stored, or not be read back as they are.
+
+    Returns:
+        Their ``user_properties``, which cannot be made of every row.
+
+    Raises:
+        MessageRejectedError: names the row and, in it, the part, its value and the limit.
+    """
+    _check_each(rows, _suspects(rows, max_message_bytes), max_message_bytes)
+    properties = user_properties(rows)
+    _check_each(rows, byte_lengths(properties) > MAX_USER_PROPERTIES_BYTES, max_message_bytes)
+    return properties
+
+
+def _suspects(rows: Rows, max_message_bytes: int) -> Mask:
+    body = rows.columns.column("body")
+    length = byte_lengths(body)
+    found: Mask = (length == 0) | (length > max_message_bytes)
+    for column in (rows.column(name) for name in _TEXTS):
+        if column is not None:
+            found |= _contain(column, _SEPARATORS)
+    if (tags := rows.column("tags")) is not None:
+        found |= _contain(tags, [b"||"])
+    if (properties := rows.column("properties")) is not None:
+        found |= _odd_maps(properties)
+    for name in ("delayLevel", "deliverTimestamp"):
+        if (column := rows.column(name)) is not None:
+            found |= np.asarray(column.is_valid())
+    return found | _odd_queues(rows) | _odd_topics(rows)
+
+
+def _odd_topics(rows: Rows) -> Mask:
+    """The first row of every topic, and those that have none: names are checked once."""
+    found = np.zeros(len(rows), np.bool_)
+    found[:1] = True
+    if rows.topic is None:
+        topics = rows.columns.column("topic")
+        encoded = topics.dictionary_encode()
+        codes = np.asarray(pc.fill_null(encoded.indices, -1))
+        found[np.unique(codes, return_index=True)[1]] = True
+        found |= codes < 0
+    return found
+
+
+def _odd_queues(rows: Rows) -> Mask:
+    """Half a queue."""
+    found = np.zeros(len(rows), np.bool_)
+    if "queueId" in rows.columns.schema.names:
+        given = [np.asarray(rows.columns.column(name).is_valid()) for name in ("queueId", "brokerName")]
+        found = given[0] != given[1]
+    return found
+
+
+def _odd_maps(column: pa.Array) -> Mask:
+    """Rows with a property that has no name or no value, a separator in one, or a name that is refused."""
+    names, values, bounds = map_entries(column)
+    odd = (byte_lengths(names) == 0) | (byte_lengths(values) == 0)
+    odd |= _contain(names, _SEPARATORS) | _contain(values, _SEPARATORS)
+    distinct = names.dictionary_encode()
+    known = distinct.dictionary.to_pylist()
+    refused = [number for number, name in enumerate(known) if not _is_free(name.decode("utf-8", "replace"))]
+    odd |= np.isin(np.asarray(pc.fill_null(distinct.indices, -1)), refused)
+    found = np.zeros(len(column), np.bool_)
+    found[np.repeat(np.arange(len(column)), np.diff(bounds))[odd]] = True
+    return found
+
+
+def _is_free(name: str) -> bool:
+    """Whether users may call a property so; the sharding key has a column."""
+    return name != PROPERTY_SHARDING_KEY and name not in RESERVED_PROPERTIES
+
+
+def _contain(column: pa.Array, patterns: Iterable[bytes]) -> Mask:
+    found = np.zeros(len(column), np.bool_)
+    raw = column.cast(pa.binary())
+    for pattern in patterns:
+        found |= np.asarray(pc.fill_null(pc.match_substring(raw, pattern.decode()), False))
+    return found
+
+
+def _check_each(rows: Rows, suspects: Mask, max_message_bytes: int) -> None:
+    for row in np.flatnonzero(suspects).tolist():
+        try:
+            _check_queue(rows, row)
+            message = rows.message(row)
+            check_message(message, max_message_bytes)
+            if message.sharding_key and PROPERTY_SHARDING_KEY in message.properties:
+                raise MessageRejectedError(f"property {PROPERTY_SHARDING_KEY!r} and shardingKey: give one")
+        except MessageRejectedError as error:
+            raise MessageRejectedError(f"row {rows.first_row + row}: {error}") from None
+
+
+def _check_queue(rows: Rows, row: int) -> None:
+    if "queueId" not in rows.columns.schema.names:
+        return
+    queue_id, broker_name = (rows.columns.column(name)[row].as_py() for name in ("queueId", "brokerName"))
+    if (queue_id is None) != (broker_name is None):
+        raise MessageRejectedError(
+            f"queueId={queue_id} and brokerName={broker_name!r} name a queue together: fill both or neither"
+        )

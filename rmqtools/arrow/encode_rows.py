@@ -1,0 +1,155 @@
+"""Many rows to the bytes of batch messages, column by column: no Python object per row.
+
+Each part of a message is an array with an element per row, and one Arrow kernel joins them row by row, so
+that the result's own buffer is the body of a batch (``protocol.message_batch`` draws it):
+
+    head: 5 x i32 | body | properties_length: i16 | properties
+
+Properties come in the order of ``engine.encode_send``: the user's, KEYS, TAGS, __SHARDINGKEY, UNIQ_KEY, WAIT.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rmqtools.arrow.encode import Rows
+from rmqtools.arrow.spans import Positions
+from rmqtools.model.message_const import (
+    PROPERTY_KEYS,
+    PROPERTY_SHARDING_KEY,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    PROPERTY_WAIT_STORE_MSG_OK,
+)
+from rmqtools.model.parcel import MsgIds
+from rmqtools.protocol.message_batch import FIXED_BYTES
+from rmqtools.protocol.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, format_properties
+
+_HEAD: Final = np.dtype(
+    [("size", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body_length", ">i4")]
+)
+_NOTHING: Final = pa.scalar(b"", pa.binary())
+_NAME_END: Final = pa.scalar(NAME_VALUE_SEPARATOR.encode(), pa.binary())
+_VALUE_END: Final = pa.scalar(PROPERTY_SEPARATOR.encode(), pa.binary())
+_HEX_DIGITS: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_COUNTER_DIGITS: Final = 4
+_COLUMNS: Final = {"keys": PROPERTY_KEYS, "tags": PROPERTY_TAGS, "shardingKey": PROPERTY_SHARDING_KEY}
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """Messages back to back; message ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    data: memoryview
+    offsets: npt.NDArray[np.int32]
+
+    def slice(self, begin: int, end: int) -> memoryview:
+        """The bytes of messages ``[begin, end)``."""
+        return self.data[self.offsets[begin] : self.offsets[end]]
+
+
+def user_properties(rows: Rows) -> pa.Array:
+    """What users put on messages, of every row, as properties are written: all but UNIQ_KEY and WAIT."""
+    parts = [] if (column := rows.column("properties")) is None else [map_text(column)]
+    parts += [_pair(name, column) for name, column in rows.extra.items()]
+    for name, written in _COLUMNS.items():
+        if (column := rows.column(name)) is not None:
+            parts.append(_pair(written, _nothing_as_null(column)))
+    if not parts:
+        return _constant(b"", len(rows))
+    return _join(*parts)
+
+
+def encode_rows(rows: Rows, properties: pa.Array, msg_ids: MsgIds) -> EncodedRows:
+    """Encode rows that ``check_rows`` has passed.
+
+    Args:
+        rows: what to encode; delays and explicit queues are not part of it.
+        properties: their :func:`user_properties`.
+        msg_ids: the unique ids, one per row.
+    """
+    body = rows.columns.column("body")
+    whole = _join(properties, _own_properties(msg_ids))
+    head = np.zeros(len(rows), _HEAD)
+    properties_length = np.diff(_offsets(whole))
+    head["body_length"] = np.diff(_offsets(body))
+    head["size"] = FIXED_BYTES + head["body_length"] + properties_length
+    messages = _join(fixed_bytes(head), body, fixed_bytes(properties_length.astype(">i2")), whole)
+    return EncodedRows(memoryview(messages.buffers()[2] or b""), _offsets(messages))
+
+
+def byte_lengths(column: pa.Array) -> Positions:
+    """How many bytes every element has; 0 for null."""
+    return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
+
+
+def _join(*parts: pa.Array) -> pa.Array:
+    """The parts of every row behind one another; null is nothing."""
+    return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
+
+
+def _pair(name: str, values: pa.Array) -> pa.Array:
+    """``name 0x01 value 0x02``, null for null."""
+    start = pa.scalar(f"{name}{NAME_VALUE_SEPARATOR}".encode(), pa.binary())
+    return pc.binary_join_element_wise(start, values.cast(pa.binary()), _VALUE_END, _NOTHING)
+
+
+def _nothing_as_null(column: pa.Array) -> pa.Array:
+    """An empty tag or key is none."""
+    empty = pc.equal(pc.binary_length(column), 0)
+    return pc.if_else(empty, pa.scalar(None, column.type), column) if pc.any(empty).as_py() else column
+
+
+def map_entries(column: pa.Array) -> tuple[pa.Array, pa.Array, npt.NDArray[np.int32]]:
+    """Names and values of all entries of all maps, and where each map's begin, with the end of the last."""
+    if column.null_count:
+        column = column.take(pa.array(np.arange(len(column))))  # so that a null row has no entries
+    bounds = np.asarray(column.offsets)
+    entries = slice(int(bounds[0]), int(bounds[-1]))
+    names, values = column.keys[entries], column.items[entries]
+    return names.cast(pa.binary()), values.cast(pa.binary()), bounds - bounds[0]
+
+
+def map_text(column: pa.Array) -> pa.Array:
+    """The entries of every row's map, written one behind the other; they already lie so in the children."""
+    names, values, bounds = map_entries(column)
+    written = pc.binary_join_element_wise(names, _NAME_END, values, _VALUE_END, _NOTHING)
+    return _binary(np.ascontiguousarray(_offsets(written)[bounds]), written.buffers()[2])
+
+
+def _own_properties(msg_ids: MsgIds) -> pa.Array:
+    """UNIQ_KEY and WAIT of every row: alike but for the last digits of the id."""
+    zeros = msg_ids.prefix + "0" * _COUNTER_DIGITS
+    text = format_properties(
+        {PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: zeros, PROPERTY_WAIT_STORE_MSG_OK: "true"}
+    ).encode()
+    end = len(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) + len(NAME_VALUE_SEPARATOR) + len(zeros)
+    rows = np.tile(np.frombuffer(text, np.uint8), (len(msg_ids), 1))
+    counter = msg_ids.first + np.arange(len(msg_ids))
+    for digit in range(_COUNTER_DIGITS):
+        rows[:, end - 1 - digit] = _HEX_DIGITS[counter >> 4 * digit & 15]
+    return fixed_bytes(rows)
+
+
+def fixed_bytes(rows: npt.NDArray[Any]) -> pa.Array:
+    """The bytes of every row of an array as a binary; there is one row at least."""
+    width = rows.nbytes // len(rows)
+    return _binary(np.arange(len(rows) + 1, dtype=np.int32) * np.int32(width), pa.py_buffer(rows))
+
+
+def _constant(value: bytes, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.binary()), count)
+
+
+def _binary(offsets: npt.NDArray[np.int32], data: pa.Buffer | None) -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data])
+
+
+def _offsets(column: pa.Array) -> npt.NDArray[np.int32]:
+    """Where the elements begin and end in the array's buffer; there are no nulls."""
+    _, offsets, _ = column.buffers()
+    return np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]

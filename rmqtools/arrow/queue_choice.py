@@ -1,0 +1,134 @@
+"""Which queue each row goes to: its own, the one its key falls on, the selector's, or any."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rmqtools.arrow.encode import Rows
+from rmqtools.errors import MessageRejectedError
+from rmqtools.model.message import Message
+from rmqtools.model.queue import MessageQueue
+from rmqtools.select import (
+    MessageQueueSelector,
+    SelectMessageQueueByHash,
+    SelectMessageQueueByMachineRoom,
+    SelectMessageQueueByRandom,
+)
+
+ANY: Final = -1
+Codes = npt.NDArray[np.int64]
+FetchQueues = Callable[[str], Sequence[MessageQueue]]
+_BY_KEY: Final = (SelectMessageQueueByHash, SelectMessageQueueByMachineRoom)
+_NO_ROW: Final = Message("", b"")  # what a selector that asks for the key only gets
+
+
+@dataclass(slots=True)
+class QueueChoice:
+    """Chooses queues for the rows of one topic.
+
+    Explicit queues come first, then the sharding key (Java's hash), then ``selector``: one of
+    ``rmqtools.select`` is asked once per key (``shardingKey``, else ``keys``) or, where a row has none, once
+    per request; any other once per row, with the row's message and its key.
+    """
+
+    selector: MessageQueueSelector | None = None
+    _turn: int = field(default=0, init=False)
+
+    def of_rows(self, rows: Rows, queues: Sequence[MessageQueue]) -> Codes:
+        """The place in ``queues`` of every row's queue, ``ANY`` where any will do.
+
+        Raises:
+            MessageRejectedError: a row names a queue that is not there, or its selector gives one.
+        """
+        codes = np.full(len(rows), ANY, np.int64)
+        by_key: MessageQueueSelector = SelectMessageQueueByHash()
+        if isinstance(self.selector, _BY_KEY):
+            by_key = self.selector
+            _fill(codes, self._by_key(rows, "keys", queues, by_key))
+        elif self.selector is not None and not self.is_for_requests:
+            _fill(codes, self._by_row(rows, queues, self.selector))
+        if self.selector is None or isinstance(self.selector, _BY_KEY):
+            _fill(codes, self._by_key(rows, "shardingKey", queues, by_key))
+        _fill(codes, _explicit(rows, queues))
+        return codes
+
+    @property
+    def is_for_requests(self) -> bool:
+        """Whether the selector looks at no row."""
+        return isinstance(self.selector, SelectMessageQueueByRandom)
+
+    def of_request(self, queues: Sequence[MessageQueue]) -> tuple[MessageQueue | None, bool]:
+        """The queue of a request of rows that may go anywhere, and whether a failure may move it."""
+        self._turn += 1
+        if self.selector is not None and self.is_for_requests:
+            return self.selector(queues, _NO_ROW, self._turn), True
+        if isinstance(self.selector, SelectMessageQueueByMachineRoom):
+            return self.selector(queues, _NO_ROW, self._turn), False
+        return None, True
+
+    def needs_queues(self, rows: Rows) -> bool:
+        """Whether any queue has to be known before the rows are sent."""
+        named = ("shardingKey", "brokerName")
+        return self.selector is not None or any(rows.column(name) is not None for name in named)
+
+    def _by_key(
+        self, rows: Rows, column: str, queues: Sequence[MessageQueue], selector: MessageQueueSelector
+    ) -> Codes:
+        if (keys := rows.column(column)) is None:
+            return np.full(len(rows), ANY, np.int64)
+        encoded = keys.dictionary_encode()
+        distinct = encoded.dictionary.to_pylist()
+        by_key = [queues.index(selector(queues, _NO_ROW, key)) if key else ANY for key in distinct]
+        places = np.asarray(pc.fill_null(encoded.indices, len(distinct)))
+        codes: Codes = np.array([*by_key, ANY], np.int64)[places]
+        return codes
+
+    def _by_row(self, rows: Rows, queues: Sequence[MessageQueue], selector: MessageQueueSelector) -> Codes:
+        codes = np.full(len(rows), ANY, np.int64)
+        for row in range(len(rows)):
+            message = rows.message(row)
+            chosen = selector(queues, message, message.sharding_key or message.keys_text)
+            codes[row] = _place_of(chosen, queues, rows.first_row + row)
+        return codes
+
+
+def _explicit(rows: Rows, queues: Sequence[MessageQueue]) -> Codes:
+    """Queues named by ``brokerName`` and ``queueId``; every distinct pair is looked up once."""
+    codes = np.full(len(rows), ANY, np.int64)
+    if (names := rows.column("brokerName")) is None:
+        return codes
+    ids = np.asarray(pc.fill_null(rows.columns.column("queueId"), 0))
+    named = np.asarray(names.is_valid())
+    encoded = names.dictionary_encode()
+    brokers = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
+    pairs = brokers << 32 | ids.astype(np.int64) & 0xFFFF_FFFF
+    distinct, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    topic = queues[0].topic
+    found = np.full(len(distinct), ANY, np.int64)
+    for number in np.unique(inverse[named]).tolist():
+        row = int(first[number])
+        queue = MessageQueue(topic, encoded.dictionary[int(brokers[row])].as_py(), int(ids[row]))
+        found[number] = _place_of(queue, queues, rows.first_row + row)
+    codes[named] = found[inverse[named]]
+    return codes
+
+
+def _place_of(queue: MessageQueue, queues: Sequence[MessageQueue], row: int) -> int:
+    if queue not in queues:
+        raise MessageRejectedError(f"row {row}: {queue} is not among the {len(queues)} queues to send to")
+    return queues.index(queue)
+
+
+def _fill(codes: Codes, more: Codes) -> None:
+    codes[more != ANY] = more[more != ANY]
+
+
+def column_codes(column: pa.Array) -> tuple[Codes, list[str]]:
+    """The place of every value among the distinct ones, and those."""
+    encoded = column.dictionary_encode()
+    return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()

@@ -1,0 +1,96 @@
+"""What a broker's answer to a send says, and the error of a send that got none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rmqtools.engine.encode_send import Outgoing
+from rmqtools.errors import ProtocolError, SendError, UnknownOutcomeError
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.parcel import ParcelResult
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools.protocol.command import RemotingCommand
+from rmqtools.protocol.headers import SendMessageResponseHeader, decode_header
+
+STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
+    ResponseCode.SUCCESS: SendStatus.SEND_OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A request that a broker has stored: one message, or all messages of a batch side by side."""
+
+    status: SendStatus
+    queue: MessageQueue
+    header: SendMessageResponseHeader
+    msg_ids: Sequence[str]
+    region_id: str | None
+    is_trace_on: bool
+
+    def results(self, attempts: Sequence[SendAttempt]) -> list[SendResult]:
+        """One result per message; a broker answers a batch with the first offset and all offset ids."""
+        tries = tuple(attempts)
+        offset_msg_ids = self.header.msg_id.split(",")
+        return [
+            SendResult(
+                status=self.status,
+                queue=self.queue,
+                queue_offset=self.header.queue_offset + number,
+                msg_id=msg_id,
+                offset_msg_id=offset_msg_id,
+                transaction_id=self.header.transaction_id,
+                region_id=self.region_id,
+                recall_handle=self.header.recall_handle,
+                is_trace_on=self.is_trace_on,
+                attempts=tries,
+            )
+            for number, (msg_id, offset_msg_id) in enumerate(zip(self.msg_ids, offset_msg_ids, strict=True))
+        ]
+
+    def parcel_result(self, attempts: Sequence[SendAttempt]) -> ParcelResult:
+        """One result for all of them."""
+        return ParcelResult(
+            status=self.status,
+            queue=self.queue,
+            queue_offset=self.header.queue_offset,
+            count=len(self.msg_ids),
+            attempts=tuple(attempts),
+        )
+
+
+def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> Placed:
+    """Read the answer of a broker that has stored what was sent.
+
+    Raises:
+        UnknownOutcomeError: stored, says the broker, but not where.
+    """
+    try:
+        header = decode_header(SendMessageResponseHeader, answer.ext_fields)
+        stored = header.msg_id.count(",") + 1
+        if stored != len(outgoing.msg_ids):
+            raise ProtocolError(f"{stored} ids for {len(outgoing.msg_ids)} messages")
+    except ProtocolError as error:
+        raise UnknownOutcomeError(
+            f"a broker of {queue} answered a send with what cannot be: {error}"
+        ) from error
+    return Placed(
+        status=STATUS_BY_CODE[answer.code],
+        queue=MessageQueue(queue.topic, queue.broker_name, header.queue_id),
+        header=header,
+        msg_ids=outgoing.msg_ids,
+        region_id=answer.ext_fields.get("MSG_REGION"),
+        is_trace_on=answer.ext_fields.get("TRACE_ON") != "false",
+    )
+
+
+def send_error(outgoing: Outgoing, attempts: Sequence[SendAttempt]) -> SendError:
+    """The error of a send that ended without a broker having stored it."""
+    what = f"{len(outgoing.msg_ids)} message(s) for topic {outgoing.topic!r}"
+    if any(attempt.outcome is Outcome.UNKNOWN for attempt in attempts):
+        return UnknownOutcomeError(f"{what} may or may not be stored", attempts)
+    return SendError(f"{what} could not be stored", attempts)

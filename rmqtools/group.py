@@ -1,0 +1,21 @@
+"""Consumer groups as operators see them: what :meth:`rmqtools.Admin.fetch_group` gives, and what is wrong.
+
+    view = admin.fetch_group("orders")
+    for finding in check_group(view, admin.fetch_pins("orders").at(datetime.now(UTC))):
+        print(finding.kind, finding.text)
+
+The command ``rmqtools group`` prints the same.
+"""
+
+from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView, QueueProgress
+from rmqtools.policy.group_check import check_group, pin_obstacles
+
+__all__ = [
+    "Finding",
+    "FindingKind",
+    "GroupMember",
+    "GroupView",
+    "QueueProgress",
+    "check_group",
+    "pin_obstacles",
+]

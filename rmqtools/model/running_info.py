@@ -1,0 +1,110 @@
+"""What a consumer tells of itself when a broker asks on behalf of an administrator.
+
+Source of the names: ConsumerRunningInfo, ProcessQueueInfo, PopProcessQueueInfo, ConsumeStatus, CMResult,
+ConsumeMessageDirectlyResult, GetConsumerStatusBody (Java client 5.5.0).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rmqtools.model.group import SubscriptionData
+from rmqtools.model.queue import MessageQueue
+
+PROP_NAMESERVER_ADDR = "PROP_NAMESERVER_ADDR"
+PROP_THREADPOOL_CORE_SIZE = "PROP_THREADPOOL_CORE_SIZE"
+PROP_CONSUME_ORDERLY = "PROP_CONSUMEORDERLY"
+PROP_CONSUME_TYPE = "PROP_CONSUME_TYPE"
+PROP_CLIENT_VERSION = "PROP_CLIENT_VERSION"
+PROP_CONSUMER_START_TIMESTAMP = "PROP_CONSUMER_START_TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessQueueInfo:
+    """A pulled queue: what of it is in memory. Times are milliseconds since 1970."""
+
+    commit_offset: int = 0
+    cached_msg_min_offset: int = 0
+    cached_msg_max_offset: int = 0
+    cached_msg_count: int = 0
+    cached_msg_size_in_mib: int = 0
+    transaction_msg_min_offset: int = 0
+    transaction_msg_max_offset: int = 0
+    transaction_msg_count: int = 0
+    locked: bool = False
+    try_unlock_times: int = 0
+    last_lock_timestamp: int = 0
+    dropped: bool = False
+    last_pull_timestamp: int = 0
+    last_consume_timestamp: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopProcessQueueInfo:
+    """A popped queue: how many messages are not acknowledged yet."""
+
+    wait_ack_count: int = 0
+    dropped: bool = False
+    last_pop_timestamp: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeStatus:
+    """How fast a topic is pulled and consumed: ``rt`` are milliseconds, ``tps`` messages per second.
+
+    ``consume_failed_msgs`` counts the last hour.
+    """
+
+    pull_rt: float = 0.0
+    pull_tps: float = 0.0
+    consume_rt: float = 0.0
+    consume_ok_tps: float = 0.0
+    consume_failed_tps: float = 0.0
+    consume_failed_msgs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerRunningInfo:
+    """All of a consumer. Java writes its tables in the order of their keys.
+
+    ``properties`` holds the consumer's settings and the PROP_ names of this module; ``jstack`` what its
+    threads do, where that was asked for.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    subscription_set: tuple[SubscriptionData, ...] = ()
+    mq_table: Mapping[MessageQueue, ProcessQueueInfo] = field(default_factory=dict)
+    mq_pop_table: Mapping[MessageQueue, PopProcessQueueInfo] = field(default_factory=dict)
+    status_table: Mapping[str, ConsumeStatus] = field(default_factory=dict)
+    user_consumer_info: Mapping[str, str] = field(default_factory=dict)
+    jstack: str | None = None
+
+
+class CMResult(StrEnum):
+    """How a listener took a message it was given directly."""
+
+    CR_SUCCESS = "CR_SUCCESS"
+    CR_LATER = "CR_LATER"
+    CR_ROLLBACK = "CR_ROLLBACK"
+    CR_COMMIT = "CR_COMMIT"
+    CR_THROW_EXCEPTION = "CR_THROW_EXCEPTION"
+    CR_RETURN_NULL = "CR_RETURN_NULL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeMessageDirectlyResult:
+    """The same with the listener's kind, what it raised, and how many milliseconds it took."""
+
+    order: bool = False
+    auto_commit: bool = True
+    consume_result: str | None = None
+    remark: str | None = None
+    spent_time_mills: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerStatusBody:
+    """Consumer offsets in memory: a client answers with its own, a broker with those of every client id."""
+
+    message_queue_table: Mapping[MessageQueue, int] = field(default_factory=dict)
+    consumer_table: Mapping[str, Mapping[MessageQueue, int]] = field(default_factory=dict)

@@ -1,0 +1,78 @@
+"""A member of a consumer group, read from what it says of itself (its running info). Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rmqtools.model.group import Connection
+from rmqtools.model.group_view import GroupMember
+from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, without_this_namespace
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.running_info import PROP_CLIENT_VERSION, PROP_CONSUME_ORDERLY, ConsumerRunningInfo
+
+PROP_RMQTOOLS_STRATEGY = "PROP_RMQTOOLS_STRATEGY"
+PROP_RMQTOOLS_PIN_VERSION = "PROP_RMQTOOLS_PIN_VERSION"
+
+_JAVA_STRATEGY_PROPERTY = "allocateMessageQueueStrategy"  # Java dumps its consumer's fields as text
+_JAVA_CLASS = re.compile(r"(?:[\w$]+\.)*([\w$]+)@[0-9a-f]+")
+_JAVA_STRATEGIES: Mapping[str, str] = {
+    "AllocateMessageQueueAveragely": "AVG",
+    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
+    "AllocateMessageQueueByConfig": "CONFIG",
+    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
+    "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
+    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
+}
+
+
+def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str | None = None) -> GroupMember:
+    """Put together what brokers know of a member and what it says; topics without ``namespace``.
+
+    Source of the rule: DefaultMQPushConsumerImpl.consumerRunningInfo (Java client).
+    """
+    orderly = info.properties.get(PROP_CONSUME_ORDERLY)
+    pops = [_bare_queue(queue, namespace) for queue, state in info.mq_pop_table.items() if not state.dropped]
+    pulls = [_bare_queue(queue, namespace) for queue, state in info.mq_table.items() if not state.dropped]
+    return GroupMember(
+        client_id=connection.client_id,
+        addr=connection.client_addr,
+        language=connection.language,
+        version=info.properties.get(PROP_CLIENT_VERSION) or str(connection.version),
+        queues=tuple(sorted({*pulls, *pops})),
+        pops=tuple(sorted(pops)),
+        strategy=strategy_name(info.properties),
+        pin_version=_whole_number(info.properties.get(PROP_RMQTOOLS_PIN_VERSION)),
+        subscriptions=frozenset(
+            (without_this_namespace(data.topic, namespace), data.sub_string, data.expression_type)
+            for data in info.subscription_set
+            if not data.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        ),
+        orderly=None if orderly is None else orderly.lower() == "true",
+    )
+
+
+def silent_member(connection: Connection, error: str) -> GroupMember:
+    """A member that brokers know and that did not say anything."""
+    return GroupMember(
+        client_id=connection.client_id,
+        addr=connection.client_addr,
+        language=connection.language,
+        version=str(connection.version),
+        error=error,
+    )
+
+
+def strategy_name(properties: Mapping[str, str]) -> str | None:
+    """How a member shares: by our name for Java's classes, the class for a user's own; None: not said."""
+    if (ours := properties.get(PROP_RMQTOOLS_STRATEGY)) is not None:
+        return ours
+    found = _JAVA_CLASS.fullmatch(properties.get(_JAVA_STRATEGY_PROPERTY, ""))
+    return None if found is None else _JAVA_STRATEGIES.get(found[1], found[1])
+
+
+def _whole_number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _bare_queue(queue: MessageQueue, namespace: str | None) -> MessageQueue:
+    return replace(queue, topic=without_this_namespace(queue.topic, namespace))

@@ -1,0 +1,31 @@
+"""When a popped message comes again whose consumption failed.
+
+Source of the rules: ConsumeMessagePopConcurrentlyService.changePopInvisibleTime, checkNeedAckOrDelay,
+DefaultMQPushConsumerImpl.getPopDelayLevel and popMessage (Java client).
+"""
+
+_DELAYS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)  # seconds
+_MIN_INVISIBLE_TIME, _MAX_INVISIBLE_TIME, _DEFAULT_INVISIBLE_TIME = 5.0, 300.0, 60.0
+
+
+def pop_delay(reconsume_times: int, delay_level: int = 0) -> float:
+    """Seconds until a failed message comes again; level 0: longer with every try."""
+    level = delay_level or reconsume_times
+    return float(_DELAYS[min(level, len(_DELAYS) - 1)])
+
+
+def exhausted_delay(age: float) -> float | None:
+    """The same for one tried too often, ``age`` seconds after it was made; None: acknowledge it for good.
+
+    It goes on being tried, less and less often, until it is twice as old as the longest delay.
+    """
+    if age > _DELAYS[-1] * 2:
+        return None
+    passed = sum(age >= delay for delay in _DELAYS)
+    return pop_delay(0, passed) if passed else float(_DELAYS[0])
+
+
+def invisible_time(configured: float) -> float:
+    """Seconds for which popped messages are hidden: between 5 s and 5 minutes, else a minute."""
+    allowed = _MIN_INVISIBLE_TIME <= configured <= _MAX_INVISIBLE_TIME
+    return configured if allowed else _DEFAULT_INVISIBLE_TIME

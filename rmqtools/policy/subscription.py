@@ -1,0 +1,67 @@
+"""What a group subscribes to, made of text, and the filter of clients.
+
+Brokers filter tags by hash code, so other tags may come through; the client looks again, by text.
+Source of the rules: FilterAPI.build, PullAPIWrapper.processPullResult (Java client).
+"""
+
+from rmqtools.errors import ConfigError
+from rmqtools.model.group import SUB_ALL, SubscriptionData
+from rmqtools.policy.selectors import java_hash_code
+
+TAG = "TAG"
+SQL92 = "SQL92"
+_SEPARATOR = "||"
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))  # what Java's trim() takes off
+
+
+def build_subscription(
+    topic: str, expression: str | None = SUB_ALL, *, expression_type: str | None = TAG, version_ms: int = 0
+) -> SubscriptionData:
+    """Make the subscription of a topic.
+
+    Args:
+        topic: as the broker knows it.
+        expression: for tags ``a || b``; None, "" and ``*`` want everything. For SQL92 a condition.
+        expression_type: ``TAG`` (also None) or ``SQL92``; others are for the broker to judge.
+        version_ms: when it was made, in ms since 1970: brokers keep the newest of a group.
+
+    Raises:
+        ConfigError: separators without a tag, or an empty condition.
+    """
+    if expression_type is not None and expression_type != TAG:
+        return _condition(topic, expression, expression_type, version_ms)
+    if not expression or expression == SUB_ALL:
+        return SubscriptionData(topic=topic, sub_version=version_ms)
+    tags = _tags_of(topic, expression)
+    return SubscriptionData(
+        topic=topic,
+        sub_string=expression,
+        tags_set=tags,
+        code_set=tuple(dict.fromkeys(map(java_hash_code, tags))),
+        sub_version=version_ms,
+    )
+
+
+def matches_tags(subscription: SubscriptionData, tags: str | None) -> bool:
+    """Whether a message with these tags, which the broker let through, is really wanted."""
+    if not subscription.tags_set or subscription.class_filter_mode:
+        return True
+    return tags in subscription.tags_set
+
+
+def _condition(topic: str, expression: str | None, expression_type: str, version_ms: int) -> SubscriptionData:
+    if not expression:
+        raise ConfigError(
+            f"subscription of {topic!r}: a {expression_type} expression is empty: give a condition, or '*'"
+        )
+    return SubscriptionData(
+        topic=topic, sub_string=expression, expression_type=expression_type, sub_version=version_ms
+    )
+
+
+def _tags_of(topic: str, expression: str) -> tuple[str, ...]:
+    parts = expression.split(_SEPARATOR)
+    if not any(parts):
+        raise ConfigError(f"subscription of {topic!r}: {expression!r} has no tag: want e.g. 'a || b', or '*'")
+    trimmed = (part.strip(_JAVA_BLANKS) for part in parts)
+    return tuple(dict.fromkeys(tag for tag in trimmed if tag))

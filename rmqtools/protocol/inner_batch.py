@@ -1,0 +1,63 @@
+"""A batch that the broker keeps as one message: topics whose queues are of the type BatchCQ (5.x).
+
+The message's queue offset is its first message's; its body is what the request's was (``message_batch``).
+Source of the rule: SendMessageProcessor.sendBatchMessage (broker), MessageDecoder.decodeMessage(MessageExt,
+List) (Java client).
+"""
+
+import struct
+from dataclasses import replace
+from typing import Final
+
+from rmqtools.errors import ProtocolError
+from rmqtools.model.message import MessageExt
+from rmqtools.model.message_const import PROPERTY_INNER_NUM
+from rmqtools.model.sys_flag import MessageSysFlag
+from rmqtools.protocol.message_batch import decode_batch
+from rmqtools.protocol.messages import SYSFLAG_POSITION, decode_message
+
+_INNER_BATCH: Final = int(MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG)
+_INT: Final = struct.Struct(">i")
+
+
+def is_inner_batch(sys_flag: int) -> bool:
+    """Whether a message holds others."""
+    return sys_flag & _INNER_BATCH == _INNER_BATCH
+
+
+def message_count(data: bytes, start: int) -> int:
+    """How many queue offsets the stored message that begins at ``start`` takes.
+
+    Raises:
+        ProtocolError: a batch that does not say how many.
+    """
+    if not is_inner_batch(_INT.unpack_from(data, start + SYSFLAG_POSITION)[0]):
+        return 1
+    message = decode_message(data, start, decompress_body=False)
+    text = message.properties.get(PROPERTY_INNER_NUM, "")
+    if not text.isdecimal():
+        raise ProtocolError(
+            f"batch at queue offset {message.queue_offset} of topic {message.topic!r}: "
+            f"{PROPERTY_INNER_NUM} is {text!r}"
+        )
+    return int(text)
+
+
+def unwrap(message: MessageExt) -> list[MessageExt]:
+    """The messages in a message: itself; of a batch those in it, each with its own flag, properties and body.
+
+    Raises:
+        ProtocolError: a batch whose body is none.
+    """
+    if not is_inner_batch(message.sys_flag):
+        return [message]
+    return [
+        replace(
+            message,
+            queue_offset=message.queue_offset + number,
+            flag=inner.flag,
+            body=inner.body,
+            properties=inner.properties,
+        )
+        for number, inner in enumerate(decode_batch(message.body))
+    ]

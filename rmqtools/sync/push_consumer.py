@@ -1,0 +1,86 @@
+"""Blocking face of :mod:`rmqtools.aio.push_consumer`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from rmqtools import aio
+from rmqtools.config_consumer import PushConsumerConfig
+from rmqtools.engine.listener_threads import ListenerThreads
+from rmqtools.engine.listeners import MessageQueueListener, off_the_loop
+from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.sync.lifecycle import Blocking
+
+Answer = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus | None
+MessageListener = Callable[[Sequence[MessageExt], ConsumeContext], Answer]
+
+
+class PushConsumer(Blocking):
+    """Blocking face of :class:`rmqtools.aio.PushConsumer`. Listeners run on ``consume_threads`` threads."""
+
+    def __init__(
+        self,
+        config: PushConsumerConfig,
+        *,
+        strategy: AllocateMessageQueueStrategy | None = None,
+        message_queue_listener: MessageQueueListener | None = None,
+    ) -> None:
+        """See :class:`rmqtools.aio.PushConsumer`.
+
+        ``message_queue_listener`` runs on a thread and may block.
+        """
+        self._listening = ListenerThreads(config.consume_threads)
+        self._noticing = ThreadPoolExecutor(1, "rmqtools-queue-listener")
+        self._consumer = aio.PushConsumer(
+            config,
+            strategy=strategy,
+            message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
+        )
+        super().__init__(self._consumer)
+
+    @property
+    def client_id(self) -> str:
+        """See :attr:`rmqtools.aio.PushConsumer.client_id`."""
+        return self._consumer.client_id
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """See :attr:`rmqtools.aio.PushConsumer.queues`."""
+        return self._consumer.queues
+
+    def subscribe(
+        self, topic: str, listener: MessageListener, *, tags: str = "*", sql: str | None = None
+    ) -> None:
+        """See :meth:`rmqtools.aio.PushConsumer.subscribe`; ``listener`` is a plain function and may block."""
+
+        def listen(messages: Sequence[MessageExt], context: ConsumeContext) -> Awaitable[Answer]:
+            return self._listening.call(listener, messages, context)
+
+        self._bridge.run(self._subscribe(topic, listen, tags, sql))
+
+    def unsubscribe(self, topic: str) -> None:
+        """See :meth:`rmqtools.aio.PushConsumer.unsubscribe`."""
+        self._bridge.run(_called(lambda: self._consumer.unsubscribe(topic)))
+
+    def close(self) -> None:
+        """See :meth:`rmqtools.aio.PushConsumer.close`."""
+        super().close()
+        self._listening.close()
+        self._noticing.shutdown(wait=False, cancel_futures=True)
+
+    def suspend(self) -> None:
+        """See :meth:`rmqtools.aio.PushConsumer.suspend`."""
+        self._bridge.run(_called(self._consumer.suspend))
+
+    def resume(self) -> None:
+        """See :meth:`rmqtools.aio.PushConsumer.resume`."""
+        self._bridge.run(_called(self._consumer.resume))
+
+    async def _subscribe(self, topic: str, listen: aio.MessageListener, tags: str, sql: str | None) -> None:
+        self._consumer.subscribe(topic, listen, tags=tags, sql=sql)
+
+
+async def _called(function: Callable[[], None]) -> None:
+    function()

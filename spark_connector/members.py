@@ -1,0 +1,49 @@
+"""The queues of one member of a live consumer group: looked at from outside, nothing joined or committed."""
+
+from collections.abc import Collection, Sequence
+
+from rmqtools import Admin, MessageQueue
+from rmqtools.allocate import client_address
+from rmqtools.errors import ConfigError
+from rmqtools.log import get_logger
+from spark_connector.allocation import queues_of_member
+from spark_connector.queue_json import places
+from spark_connector.read_role import ReadOptions
+
+log = get_logger(__name__)
+
+
+def fetch_queues_of_member(
+    admin: Admin, options: ReadOptions, queues: Collection[MessageQueue]
+) -> list[MessageQueue]:
+    """Those of ``queues`` that the member ``asMember`` owns, or by ``allocator`` would own; sorted.
+
+    Raises:
+        ConfigError: the group has no such member, or several at its address.
+    """
+    allocation, group = options.allocation, options.group
+    assert allocation is not None
+    assert allocation.as_member is not None
+    assert group is not None  # the role has checked it
+    client_ids = admin.fetch_consumer_ids(group)
+    member = _member(allocation.as_member, group, client_ids)
+    if allocation.allocator is None:
+        owned = set(admin.fetch_running_info(group, member).mq_table)
+        mine = sorted(queue for queue in queues if queue in owned)
+    else:
+        mine = sorted(queues_of_member(allocation, group, member, queues, client_ids))
+    unread = set(queues) - set(mine)
+    log.warning("reading_as_member", member=member, group=group, left_unread=places(unread))
+    return mine
+
+
+def _member(wanted: str, group: str, client_ids: Sequence[str]) -> str:
+    """A member by client id, or by address where one only has it."""
+    if wanted in client_ids:
+        return wanted
+    at_address = [one for one in client_ids if str(client_address(one)) == wanted]
+    if len(at_address) == 1:
+        return at_address[0]
+    known = ", ".join(client_ids) or "none"
+    problem = "several members have that address" if at_address else "no such member"
+    raise ConfigError(f"option 'asMember' = {wanted!r}: {problem} in group {group!r}; its members: {known}")

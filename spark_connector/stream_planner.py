@@ -1,0 +1,182 @@
+"""What a streaming query knows between its micro-batches, and where the next one ends.
+
+Lives in the query's own Python process on the driver, one per run of the query. Spark asks some 85 times a
+second while a query is idle; brokers are asked when a batch is over, and else once per ``pollInterval``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from rmqtools import MessageQueue
+from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.errors import RemotingError
+from rmqtools.log import get_logger
+from spark_connector.admission import Limits, admit, is_due
+from spark_connector.data_loss import Loss, find_losses, refuse_losses
+from spark_connector.lookup import Stored
+from spark_connector.stream_offsets import StreamOffsets
+
+log = get_logger(__name__)
+
+PATIENCE: Final = 60.0  # seconds that brokers may be silent; as long as Kafka's client asks, by default
+
+Offsets = Mapping[MessageQueue, int]
+
+
+class StreamBrokers(Protocol):
+    """What the planner asks brokers. Every call goes over the network."""
+
+    def fetch_stored(self, *, must_exist: bool) -> Stored:
+        """What the queues there are now hold.
+
+        Args:
+            must_exist: raise where a topic or queue that was named is not there; else it is left out.
+        """
+
+    def resolve_start(self, stored: Stored) -> Offsets:
+        """Where a new query starts, by its options."""
+
+    def mean_bytes(self, queue: MessageQueue, begin: int, end: int) -> int:
+        """About how large a stored message of a queue's range is; 1 or more."""
+
+
+@dataclass(slots=True)
+class StreamPlanner:
+    """Plans the ends of micro-batches. Not thread-safe."""
+
+    brokers: StreamBrokers
+    limits: Limits
+    poll_interval: float
+    fail_on_data_loss: bool
+    clock: Clock = SYSTEM_CLOCK
+    _initial: StreamOffsets | None = None
+    _stored: Stored | None = None
+    _stored_at: float = 0.0
+    _reported: dict[str, Any] | None = None
+    _silent_since: float | None = None
+    _asked_for: Any = None  # the start that brokers were last asked for
+    _batch_at: float | None = None
+    _frozen: bool = False
+    _told: set[str] = field(default_factory=set)
+
+    def initial_offset(self) -> StreamOffsets:
+        """Where a new query starts; the same however often it is asked.
+
+        It goes into the first batch's end as well: Spark keeps that and not this.
+        """
+        if self._initial is None:
+            stored = self._stored if self._frozen and self._stored else self._fetch(must_exist=True)
+            found = self.brokers.resolve_start(stored)
+            offsets = {queue: min(at, stored.latest[queue]) for queue, at in found.items()}
+            self._initial = StreamOffsets(next=offsets, begin=offsets)
+        return self._initial
+
+    def freeze(self) -> None:
+        """Take what is stored now for all there is (Trigger.AvailableNow)."""
+        self._fetch()
+        self._frozen = True
+
+    def reported_latest(self) -> dict[str, Any] | None:
+        """What was stored when brokers were last asked, as JSON; None: they were not."""
+        if self._reported is None and self._stored is not None:
+            self._reported = StreamOffsets(self._stored.latest).to_json()
+        return self._reported
+
+    def plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
+        """Where the batch that begins at ``start_json`` ends; None: there is no batch to be run.
+
+        Raises:
+            DataLossError: offsets to be read are gone, and ``failOnDataLoss`` is set.
+            RemotingError: brokers do not answer.
+        """
+        stored = self._look(start_json)
+        if stored is None:
+            return None
+        start = StreamOffsets.from_json(start_json)
+        begin = self._begin(start, stored)
+        backlog = {queue: stored.latest[queue] - at for queue, at in begin.items()}
+        moved = any(start.next.get(queue, at) != at for queue, at in begin.items())
+        is_due = not limited or self._is_due(backlog)
+        if not is_due or not (moved or any(backlog.values())):
+            return None
+        self._batch_at = self.clock.monotonic()
+        return _end(start, begin, self._admit(begin, backlog) if limited else backlog)
+
+    def _look(self, start: Mapping[str, Any]) -> Stored | None:
+        """What to plan with: news if a batch is over or some time has passed; None: wait."""
+        waiting = self._asked_for == start
+        if self._frozen:
+            return self._stored
+        if waiting and self.clock.monotonic() - self._stored_at < self.poll_interval:
+            return None
+        self._asked_for = dict(start)
+        return self._fetch_patiently()
+
+    def _fetch_patiently(self) -> Stored | None:
+        """Ask; where nobody answers, a running query waits for a while. None: wait."""
+        now = self.clock.monotonic()
+        try:
+            stored = self._fetch()
+        except RemotingError as error:
+            since = now if self._silent_since is None else self._silent_since
+            if self._stored is None or self.clock.monotonic() - since >= PATIENCE:
+                raise
+            if self._silent_since is None:
+                log.warning("brokers_not_answering", reason=str(error), patience=PATIENCE)
+            self._silent_since, self._stored_at = since, self.clock.monotonic()
+            return None
+        self._silent_since = None
+        return stored
+
+    def _fetch(self, *, must_exist: bool = False) -> Stored:
+        self._stored = self.brokers.fetch_stored(must_exist=must_exist)
+        self._stored_at, self._reported = self.clock.monotonic(), None
+        return self._stored
+
+    def _begin(self, start: StreamOffsets, stored: Stored) -> dict[MessageQueue, int]:
+        """Where every queue there is goes on; a new one from its first offset."""
+        known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
+        losses = find_losses(start.next, stored.earliest, stored.latest)
+        if self.fail_on_data_loss:
+            refuse_losses(losses)
+        self._tell(losses)
+        moved = {loss.queue: loss.go_on_at for loss in losses if loss.go_on_at is not None}
+        return {**stored.earliest, **known, **moved}
+
+    def _tell(self, losses: list[Loss]) -> None:
+        """Log every loss once."""
+        for loss in losses:
+            if loss.text not in self._told:
+                log.warning("data_lost", loss=loss.text)
+        self._told = {loss.text for loss in losses}
+
+    def _is_due(self, backlog: Offsets) -> bool:
+        """Whether enough waits. The first batch of a run of the query always is."""
+        if self._frozen:
+            return True
+        if self._batch_at is None:
+            self._batch_at = self.clock.monotonic()
+            return True
+        return is_due(sum(backlog.values()), self.clock.monotonic() - self._batch_at, self.limits)
+
+    def _admit(self, begin: Offsets, backlog: Offsets) -> dict[MessageQueue, int]:
+        sizes = {}
+        if self.limits.max_bytes is not None:
+            sizes = {
+                queue: self.brokers.mean_bytes(queue, begin[queue], begin[queue] + count)
+                for queue, count in backlog.items()
+                if count
+            }
+        return admit(backlog, self.limits, sizes)
+
+
+def _end(start: StreamOffsets, begin: Offsets, counts: Offsets) -> StreamOffsets:
+    """The offsets of the end, with the begins that those of the start do not tell or did not.
+
+    A queue that is gone keeps its offset: its broker may come back.
+    """
+    untold = {queue: at for queue, at in begin.items() if start.next.get(queue) != at}
+    kept = {queue: at for queue, at in start.begin.items() if start.next.get(queue) == at}
+    ends = {queue: at + counts[queue] for queue, at in begin.items()}
+    return StreamOffsets(next={**start.next, **ends}, begin={**kept, **untold})

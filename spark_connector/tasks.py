@@ -1,0 +1,95 @@
+"""What one Spark task reads: planned on the driver, carried whole to the task, read there."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtools import Client, MessageQueue, QueueRange
+from rmqtools.allocate import client_address
+from rmqtools.arrow import message_schema, read_range
+from rmqtools.log import get_logger
+from spark_connector.allocation import Allocation, share_queues
+from spark_connector.clients import client_of, lent_client
+from spark_connector.planning import plan_ranges
+from spark_connector.read_role import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """The ranges that one task reads, one after the other; ``reader_id`` where readers share queues."""
+
+    ranges: tuple[QueueRange, ...]
+    reader_id: str | None = None
+
+
+def plan_tasks(
+    options: ReadOptions, begin: Mapping[MessageQueue, int], end: Mapping[MessageQueue, int]
+) -> list[ReadTask]:
+    """Cut ``[begin, end)`` of every queue into tasks.
+
+    With readers each gets a task, if there is anything to read for it; else each range is one.
+
+    Raises:
+        ValueError: a queue would end before it begins.
+        ConfigError: the allocation does not give every queue to exactly one reader.
+    """
+    allocation = options.allocation
+    if allocation is None or not allocation.readers:
+        return [
+            ReadTask((range_,))
+            for range_ in plan_ranges(
+                begin,
+                end,
+                min_partitions=options.min_partitions,
+                max_records=options.max_records_per_partition,
+            )
+        ]
+    address = _address(client_of(options.client))
+    return _shared_tasks(allocation, address, plan_ranges(begin, end), begin)
+
+
+def read_task(options: ReadOptions, task: ReadTask) -> Iterator["pa.RecordBatch"]:
+    """Yield the messages of a task. Runs in the executor."""
+    schema = message_schema(
+        include_properties=options.include_properties, offset_msg_id=options.offset_msg_id
+    )
+    with lent_client(options.client) as client:
+        if task.reader_id and options.allocation and options.allocation.verify_host:
+            _verify_host(task.reader_id, client)
+        for range_ in task.ranges:
+            yield from read_range(
+                client,
+                range_,
+                schema=schema,
+                tags=options.tags,
+                sql=options.sql,
+                fail_on_data_loss=options.fail_on_data_loss,
+            )
+
+
+def _shared_tasks(
+    allocation: Allocation, address: str, ranges: Iterable[QueueRange], queues: Iterable[MessageQueue]
+) -> list[ReadTask]:
+    by_queue = {range_.queue: range_ for range_ in ranges}
+    shares = share_queues(allocation, list(queues), allocation.ids_at(address))
+    tasks = [
+        ReadTask(tuple(by_queue[queue] for queue in share if queue in by_queue), client_id)
+        for client_id, share in shares.items()
+    ]
+    return [task for task in tasks if task.ranges]
+
+
+def _verify_host(reader_id: str, client: Client) -> None:
+    wanted, address = str(client_address(reader_id)), _address(client)
+    if wanted != address:
+        log.warning("reader_on_another_host", reader=reader_id, wanted=wanted, address=address)
+
+
+def _address(client: Client) -> str:
+    """The address this machine has towards the cluster, as the client's id says."""
+    return client.client_id.rpartition("@")[0]

@@ -1,0 +1,1 @@
+"""Speed against the official Java client, on one machine and one broker: ``make bench``."""

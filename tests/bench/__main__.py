@@ -1,0 +1,167 @@
+"""``python -m tests.bench``: our side and the Java client in turn, one table; see docs/performance.md."""
+
+import argparse
+import itertools
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.areas import SIZES, Area, Side, all_areas, backlog, sink
+from tests.bench.broker import Broker, running_broker
+from tests.bench.program import Program, Round, log_path
+from tests.bench.report import Line, line_of, print_table, write_json
+from tests.bench.scaling import print_scaling
+from tests.support.java_peer import JavaPeer
+
+_JVM_OPTIONS = ("-Xms512m", "-Xmx1g", "-XX:+UseG1GC", "-Drocketmq.client.logLevel=WARN")
+_RISING = 1.05  # a rate that is higher than all before by this factor has not stopped rising
+_serials = itertools.count(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How long a bench takes."""
+
+    rounds: int
+    seconds: float
+    total: int
+    warm_up: int  # rounds at most
+    quick: bool
+
+
+class Bench:
+    """The programs of a bench, and the broker they use."""
+
+    def __init__(self, broker: Broker, plan: Plan, stack: ExitStack) -> None:
+        self._broker = broker
+        self._plan = plan
+        self._stack = stack
+        self._programs: dict[str, Program] = {}
+        self._best: dict[str, float] = {}  # rate of a warm side, by what it does
+
+    def run(self, area: Area) -> Line:
+        """Warm up, then take turns."""
+        if area.broker:
+            self._broker.set(**area.broker)
+        sides = (area.ours, *area.theirs)
+        for side in sides:
+            self._warm(side)
+        rounds: list[list[Round]] = [[] for _ in sides]
+        for _ in range(self._plan.rounds):
+            for number, side in enumerate(sides):
+                rounds[number].append(self._round(side))
+        if area.broker:
+            self._broker.set(**dict.fromkeys(area.broker, "32"))
+        return line_of(area, rounds)
+
+    def _warm(self, side: Side) -> None:
+        """Until the rate rises no more; our own, which nothing compiles, once."""
+        key = f"{side.program} {side.work} {side.settings}"
+        if key in self._best:
+            return
+        rates = [self._round(side).rate]
+        while side.program != "ours" and len(rates) < self._plan.warm_up:
+            rates.append(self._round(side).rate)
+            if len(rates) >= 3 and max(rates[-2:]) < max(rates[:-2]) * _RISING:
+                break
+        self._best[key] = max(rates)
+
+    def _round(self, side: Side) -> Round:
+        settings = {name: _fresh(value) for name, value in side.settings.items()}
+        if side.work == "send":
+            settings["seconds"] = self._plan.seconds
+        before = self._broker.stored(side.sends_to) if side.sends_to else 0
+        done = self._program(side.program).ask(side.work, **settings)
+        if side.sends_to:
+            stored = self._broker.await_stored(side.sends_to, before + done.count) - before
+            if stored < done.count:
+                raise RuntimeError(f"{side}: {done.count} acknowledged, {stored} stored")
+            done.more["stored"] = stored
+        elif side.work in ("pull", "arrow", "objects", "count", "push") and done.count != self._plan.total:
+            raise RuntimeError(f"{side}: {done.count} of {self._plan.total} messages read")
+        return done
+
+    def _program(self, name: str) -> Program:
+        if name not in self._programs:
+            command = _COMMANDS[name](self._broker.name_server, self._stack)
+            program = Program(command, broker_pid=self._broker.pid, log=log_path(name))
+            self._stack.callback(log_path(name).unlink, missing_ok=True)
+            self._programs[name] = self._stack.enter_context(program)
+        return self._programs[name]
+
+
+def _fresh(value: object) -> object:
+    """A group of its own for every round."""
+    return value.replace("@", f"{time.time_ns()}-{next(_serials)}") if isinstance(value, str) else value
+
+
+def _java(name_server: str, stack: ExitStack) -> list[str]:
+    peer = JavaPeer.compiled(Path(__file__).with_name("java"), jvm_options=_JVM_OPTIONS)
+    home = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    return peer.command(home, "Bench", name_server)
+
+
+_COMMANDS: Mapping[str, Callable[[str, ExitStack], list[str]]] = {
+    "ours": lambda name_server, _: [sys.executable, "-m", "tests.bench.ours", name_server],
+    "spark": lambda name_server, _: [sys.executable, "-m", "tests.bench.ours_spark", name_server],
+    "java": _java,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for; 0 if every bar is met."""
+    asked = _parse(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # leave no broker and no files behind
+    plan = Plan(
+        rounds=asked.rounds,
+        seconds=asked.seconds,
+        total=asked.messages,
+        warm_up=asked.warm_up,
+        quick=asked.quick,
+    )
+    areas = [area for area in all_areas(plan.total) if _is_asked(area, asked)]
+    lines: list[Line] = []
+    with running_broker() as broker, ExitStack() as stack:
+        for size in SIZES:
+            broker.fill(backlog(size), size=size, count=plan.total)
+            broker.make_topic(sink(size))
+        broker.make_topic("bench-latency")
+        bench = Bench(broker, plan, stack)
+        try:
+            for area in areas:
+                lines.append(bench.run(area))
+                print_table(lines[-1:], with_head=len(lines) == 1)
+        finally:
+            write_json(asked.json, plan, lines)
+    if asked.scaling:
+        print_scaling(largest_backlog=asked.largest_backlog)
+    return 0 if all(line.is_met is not False for line in lines) else 1
+
+
+def _is_asked(area: Area, asked: argparse.Namespace) -> bool:
+    if asked.groups:
+        return area.group in asked.groups
+    return area.quick or not asked.quick
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("groups", nargs="*", help="read objects push disk latency send batch spark stream")
+    parser.add_argument("--quick", action="store_true", help="the main areas only")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of a round of sends")
+    parser.add_argument("--messages", type=int, default=300_000, help="of a backlog")
+    parser.add_argument("--warm-up", type=int, default=10, help="rounds of the Java client at most")
+    parser.add_argument("--scaling", action="store_true", help="then the scaling runs")
+    parser.add_argument("--largest-backlog", type=int, default=1_000_000, help="of the scaling runs")
+    parser.add_argument("--json", type=Path, default=Path(".build/bench"), help="directory of the results")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+"""What is compared, and how much of the Java client's speed is demanded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+SIZES: Final = (100, 1024)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One kind of round: which program does which work."""
+
+    program: str
+    work: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sends_to: str | None = None  # the topic whose offsets must grow by what was counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Area:
+    """A line of the table.
+
+    Attributes:
+        name: as the table says it.
+        ours: our way.
+        theirs: what it is compared with; of several the best counts.
+        bar: the demanded ratio; of rates at least, of times (``value``) at most.
+        cpu_bar: the client's CPU per message over theirs, at most; None: one over ``bar``.
+        value: a number of the round to compare instead of the rate; less is better.
+        group: for choosing areas on the command line.
+        quick: whether ``bench-quick`` has it.
+        broker: broker settings while it runs.
+    """
+
+    name: str
+    ours: Side
+    theirs: tuple[Side, ...] = ()
+    bar: float | None = None
+    cpu_bar: float | None = None
+    value: str | None = None
+    group: str = ""
+    quick: bool = False
+    broker: Mapping[str, str] = field(default_factory=dict)
+
+
+def backlog(size: int) -> str:
+    """The topic with messages to read."""
+    return f"bench-backlog-{size}"
+
+
+def sink(size: int) -> str:
+    """The topic that is sent to."""
+    return f"bench-sink-{size}"
+
+
+def all_areas(total: int) -> list[Area]:
+    """Every line, reads first: what was sent meanwhile must not make their backlog old."""
+    return [*_reads(total), *_latencies(), *_sends(), *_spark(total)]
+
+
+def _pull(size: int) -> Side:
+    return Side(program="java", work="pull", settings={"topic": backlog(size), "threads": 8})
+
+
+def _arrow(size: int, processes: int) -> Side:
+    settings = {"topic": backlog(size), "processes": processes, "threads": 1}
+    return Side(program="ours", work="arrow", settings=settings)
+
+
+def _reads(total: int) -> list[Area]:
+    areas = [
+        Area(
+            name=f"count only, {size} B (ceiling)",
+            ours=Side(program="ours", work="count", settings={"topic": backlog(size)}),
+            group="read",
+            quick=size == 1024,
+        )
+        for size in SIZES
+    ]
+    bars = {100: 1.25, 1024: 1.1}
+    areas += [
+        Area(
+            name=f"read -> Arrow, {size} B, 1 process",
+            ours=_arrow(size, 1),
+            theirs=(_pull(size),),
+            bar=bars[size],
+            cpu_bar=0.85,
+            group="read",
+            quick=True,
+        )
+        for size in SIZES
+    ]
+    areas.append(
+        Area(
+            name="read -> Arrow, 1024 B, 2 processes",
+            ours=_arrow(1024, 2),
+            theirs=(_pull(1024),),
+            bar=1.6,
+            group="read",
+        )
+    )
+    areas += [
+        Area(
+            name=f"read -> message objects, {kind}, {size} B",
+            ours=Side(
+                program="ours", work="objects", settings={"topic": backlog(size), "kind": kind, "threads": 1}
+            ),
+            theirs=(_pull(size),),
+            bar=bar,
+            group="objects",
+            quick=kind == "lazy" and size == 1024,
+        )
+        for kind, bar in (("lazy", 1.0), ("eager", 0.6))
+        for size in SIZES
+    ]
+    areas += [
+        Area(
+            name=f"push consumer, no-op listener, {size} B",
+            ours=_push("ours", size, total),
+            theirs=(_push("java", size, total),),
+            bar=0.8,
+            group="push",
+            quick=size == 1024,
+        )
+        for size in SIZES
+    ]
+    areas += [
+        Area(
+            name=f"8 messages a pull, {size} B",
+            ours=_arrow(size, 1),
+            theirs=(_pull(size),),
+            bar=1.0,
+            group="disk",
+            broker={"maxTransferCountOnMessageInMemory": "8"},
+        )
+        for size in SIZES
+    ]
+    return areas
+
+
+def _push(program: str, size: int, total: int) -> Side:
+    settings = {
+        "topic": backlog(size),
+        "threads": 20,
+        "batch": 32,
+        "total": total,
+        "group": f"push-{program}-@",
+    }
+    return Side(program=program, work="push", settings=settings)
+
+
+def _latencies() -> list[Area]:
+    def side(program: str) -> Side:
+        settings = {"topic": "bench-latency", "threads": 20, "batch": 1, "rate": 100, "total": 300}
+        settings["group"] = f"latency-{program}-@"
+        return Side(program=program, work="latency", settings=settings)
+
+    return [
+        Area(
+            name=f"latency send -> listener, {value[:3]}",
+            ours=side("ours"),
+            theirs=(side("java"),),
+            bar=1.5,
+            value=value,
+            group="latency",
+        )
+        for value in ("p50_ms", "p99_ms")
+    ]
+
+
+def _send(program: str, mode: str, size: int, flight: int) -> Side:
+    settings = {"mode": mode, "topic": sink(size), "size": size, "flight": flight}
+    return Side(program=program, work="send", settings=settings, sends_to=sink(size))
+
+
+def _sends() -> list[Area]:
+    sync = (_send("java", "sync", 100, 1),)
+    areas = [
+        Area(
+            name="sync send, aio, 100 B",
+            ours=_send("ours", "aio-sync", 100, 1),
+            theirs=sync,
+            bar=1.2,
+            group="send",
+            quick=True,
+        ),
+        Area(
+            name="sync send, blocking face, 100 B",
+            ours=_send("ours", "sync", 100, 1),
+            theirs=sync,
+            bar=0.8,
+            group="send",
+        ),
+    ]
+    areas += [
+        Area(
+            name=f"async send, 256 in flight, {size} B",
+            ours=_send("ours", "aio-async", size, 256),
+            theirs=(_send("java", "async", size, 256), _send("java", "async", size, 2048)),
+            bar=1.1,
+            group="send",
+            quick=size == 100,
+        )
+        for size in SIZES
+    ]
+    areas += [
+        Area(
+            name=f"{name}, {size} B",
+            ours=_send("ours", mode, size, count),
+            theirs=(_send("java", "batch", size, count),),
+            bar=1.2,
+            group="batch",
+            quick=count == 32 and size == 1024,
+        )
+        for name, mode, count in (
+            ("batch 32", "aio-batch", 32),
+            ("batch 128", "aio-batch", 128),
+            ("send_many over batch 128", "many", 128),
+        )
+        for size in SIZES
+    ]
+    return areas
+
+
+def _spark(total: int) -> list[Area]:
+    stream = {"rows": 1000, "batches": 12}
+    return [
+        Area(
+            name="Spark read -> noop, 1024 B",
+            ours=Side(program="spark", work="read", settings={"topic": backlog(1024), "total": total}),
+            theirs=(_pull(1024),),
+            bar=0.5,
+            group="spark",
+        ),
+        Area(
+            name="Spark write, 1024 B",
+            ours=Side(
+                program="spark",
+                work="write",
+                settings={"topic": sink(1024), "total": total, "size": 1024},
+                sends_to=sink(1024),
+            ),
+            theirs=(_send("java", "batch", 1024, 32),),
+            bar=0.45,
+            group="spark",
+        ),
+        Area(
+            name="Spark stream, 1000 rows a batch, over rate source",
+            ours=Side(program="spark", work="stream", settings={"topic": backlog(1024), **stream}),
+            theirs=(Side(program="spark", work="rate", settings=stream),),
+            bar=1.3,
+            value="batch_ms",
+            group="stream",
+        ),
+    ]

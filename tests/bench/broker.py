@@ -1,0 +1,108 @@
+"""The broker of a bench: a local cluster with a server's memory and compiler, and backlogs to read."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rmqtools import Admin, ClientConfig, Producer, ProducerConfig
+from rmqtools.arrow import send_batches
+from rmqtools.cluster import LocalCluster
+from rmqtools.cluster.state import load_state
+
+QUEUES = 8
+_BATCH_ROWS, _BATCH_BYTES = 10_000, 16 * 1024 * 1024
+# A local cluster is made small and quick to start; here it is to be what a server is. These win over its own.
+_SERVER_JVM = (
+    "-Xmx1g -XX:MaxDirectMemorySize=1g -XX:TieredStopAtLevel=4 -XX:CICompilerCount=2 "
+    "-XX:ReservedCodeCacheSize=240m -XX:-UseSerialGC -XX:+UseG1GC"
+)
+_SETTINGS = {
+    "mappedFileSizeCommitLog": str(256 * 1024 * 1024),
+    "mappedFileSizeConsumeQueue": "6000000",
+    "waitTimeMillsInSendQueue": "10000",  # upstream 200: a busy machine is no reason to refuse
+}
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A running cluster, and what the bench asks of it."""
+
+    cluster: LocalCluster
+    admin: Admin
+    pid: int  # of the first broker
+
+    @property
+    def name_server(self) -> str:
+        """``host:port``."""
+        return self.cluster.name_server
+
+    def stored(self, topic: str) -> int:
+        """The sum of a topic's largest offsets."""
+        return sum(self.admin.max_offset(queue) for queue in self.admin.fetch_subscribe_queues(topic))
+
+    def await_stored(self, topic: str, count: int, *, timeout: float = 10.0) -> int:
+        """Wait until a topic shows ``count`` messages, or time is up; how many it shows."""
+        deadline = time.monotonic() + timeout
+        while (stored := self.stored(topic)) < count and time.monotonic() < deadline:
+            time.sleep(0.05)  # brokers show what they acknowledged a moment later
+        return stored
+
+    def set(self, **settings: str) -> None:
+        """Change the settings of all brokers."""
+        for addr in self.cluster.broker_addrs.values():
+            self.admin.update_broker_config(addr, settings)
+
+    def make_topic(self, topic: str, *, queues: int = QUEUES) -> str:
+        """Make a topic with so many queues on each broker."""
+        self.admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues)
+        return topic
+
+    def fill(self, topic: str, *, size: int, count: int, queues: int = QUEUES) -> float:
+        """Make a topic with a backlog as the programs send it: a tag, a key, one property; rows a second."""
+        self.make_topic(topic, queues=queues)
+        config = ProducerConfig(name_server=self.name_server, group="bench_fill", send_timeout=20.0)
+        with Producer(config) as producer:
+            rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // size))
+            batch = _batch(rows, size)
+            began = time.perf_counter()
+            for begin in range(0, count, rows):
+                send_batches(producer, [batch.slice(0, min(rows, count - begin))], topic=topic)
+            seconds = time.perf_counter() - began
+        if (stored := self.await_stored(topic, count)) != count:
+            raise RuntimeError(f"{stored} of {count} messages stored in {topic}")
+        return count / seconds
+
+
+@contextmanager
+def running_broker(*, brokers: int = 1) -> Iterator[Broker]:
+    """A cluster for the time of the block."""
+    before = os.environ.get("_JAVA_OPTIONS")
+    os.environ["_JAVA_OPTIONS"] = _SERVER_JVM
+    try:
+        cluster = LocalCluster(brokers=brokers, broker_settings=_SETTINGS).start()
+    finally:
+        del os.environ["_JAVA_OPTIONS"]
+        if before is not None:
+            os.environ["_JAVA_OPTIONS"] = before
+    try:
+        state = load_state(cluster.directory)
+        assert state is not None
+        pid = next(server.pid for server in state.servers if server.name == "broker-a")
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            yield Broker(cluster, admin, pid)
+    finally:
+        cluster.stop()
+
+
+def _batch(count: int, size: int) -> pa.RecordBatch:
+    columns = {
+        "body": pa.array([b"x" * size] * count, pa.binary()),
+        "tags": pa.array(["TagA"] * count),
+        "keys": pa.array([f"k{number}" for number in range(count)]),
+        "properties": pa.array([[("src", "bench")]] * count, pa.map_(pa.string(), pa.string())),
+    }
+    return pa.record_batch(columns)

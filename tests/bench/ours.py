@@ -1,0 +1,43 @@
+"""Our side of the bench: ``python -m tests.bench.ours NAME_SERVER``; works come as in program.py."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tests.bench.ours_push import latency, push
+from tests.bench.ours_read import Readers
+from tests.bench.ours_send import Sends
+
+Work = dict[str, str]
+Result = dict[str, Any]
+
+
+def main(name_server: str) -> None:
+    """Do works until the input ends."""
+    sends, readers = Sends(name_server), Readers(name_server)
+    works: dict[str, Callable[[Work], Result]] = {
+        "send": sends.run,
+        "arrow": readers.arrow,
+        "objects": readers.objects,
+        "count": readers.count,
+        "push": lambda work: push(name_server, work),
+        "latency": lambda work: latency(name_server, work),
+    }
+    try:
+        serve(works)
+    finally:
+        sends.close()
+        readers.close()
+
+
+def serve(works: dict[str, Callable[[Work], Result]]) -> None:
+    """Answer each line of the input."""
+    for line in sys.stdin:
+        name, *settings = line.split()
+        result = works[name](dict(setting.split("=", 1) for setting in settings))
+        print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

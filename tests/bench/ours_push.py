@@ -1,0 +1,99 @@
+"""A push consumer: how fast it goes through a backlog, and how long a message takes to reach its listener."""
+
+import struct
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from rmqtools import (
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+
+_PATIENCE = 60.0
+_SENT_AT = struct.Struct(">q")
+_WARM = 200  # messages before those that count
+
+
+def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
+    """From the first message that a listener gets to the last; a group of its own each time."""
+    total, count, times, done = int(work["total"]), 0, [0.0, 0.0], threading.Event()
+    lock = threading.Lock()
+
+    def listen(messages: Sequence[MessageExt], _: object) -> None:
+        nonlocal count
+        now = time.perf_counter()
+        with lock:
+            times[0] = times[0] or now
+            times[1] = now
+            count += len(messages)
+            if count >= total:
+                done.set()
+
+    consumer = _consumer(name_server, work, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+    consumer.subscribe(work["topic"], listen)
+    with consumer:
+        done.wait(_PATIENCE)
+    return {"count": count, "seconds": times[1] - times[0]}
+
+
+def latency(name_server: str, work: dict[str, str]) -> dict[str, Any]:
+    """Milliseconds from the call of send to the listener, at a steady rate."""
+    total, interval = int(work["total"]), 1 / float(work["rate"])
+    times: dict[str | None, list[int]] = defaultdict(
+        list
+    )  # by tag: a new group also gets earlier rounds' messages
+    taken, warm = times[work["group"]], times[work["group"] + "-warm"]
+
+    def listen(messages: Sequence[MessageExt], _: object) -> None:
+        now = time.perf_counter_ns()
+        for message in messages:
+            times[message.tags].append(now - _SENT_AT.unpack_from(message.body)[0])
+
+    consumer = _consumer(name_server, work, ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET)
+    producer = Producer(ProducerConfig(name_server=name_server, group="bench_ours_latency"))
+    consumer.subscribe(work["topic"], listen)
+    with consumer, producer:
+        sent = 0
+        while sent < _WARM or sent - len(warm) > 2:  # until the queues are shared out and all of them flow
+            producer.send(Message(work["topic"], _body(), work["group"] + "-warm"))
+            sent += 1
+            time.sleep(0.005)
+        began = time.perf_counter()
+        for number in range(total):
+            time.sleep(max(0.0, began + number * interval - time.perf_counter()))
+            producer.send(Message(work["topic"], _body(), work["group"]))
+        deadline = time.perf_counter() + _PATIENCE
+        while len(taken) < total and time.perf_counter() < deadline:
+            time.sleep(0.01)
+        seconds = time.perf_counter() - began
+    taken.sort()
+    return {
+        "count": len(taken),
+        "seconds": seconds,
+        "p50_ms": taken[len(taken) // 2] / 1e6,
+        "p99_ms": taken[len(taken) * 99 // 100] / 1e6,
+    }
+
+
+def _body() -> bytes:
+    return _SENT_AT.pack(time.perf_counter_ns()).ljust(100, b"x")
+
+
+def _consumer(name_server: str, work: dict[str, str], consume_from: ConsumeFromWhere) -> PushConsumer:
+    config = PushConsumerConfig(
+        name_server=name_server,
+        group=work["group"],
+        instance_name=work["group"],
+        consume_from=consume_from,
+        consume_threads=int(work["threads"]),
+        consume_message_batch_max_size=int(work["batch"]),
+    )
+    return PushConsumer(config)

@@ -1,0 +1,112 @@
+"""Reading a whole topic: as Arrow batches, as messages, or only counted."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+from rmqtools import Admin, Client, ClientConfig, QueueRange
+from rmqtools.arrow import read_range
+from rmqtools.protocol.messages import decode_messages
+from tests.bench.count_only import count_messages
+
+_clients: dict[str, Client] = {}  # of this process, by name server
+
+
+class Readers:
+    """Readers on this process's client, and on those of other processes."""
+
+    def __init__(self, name_server: str) -> None:
+        self._name_server = name_server
+        self._admin: Admin | None = None
+        self._pool: ProcessPoolExecutor | None = None
+
+    def arrow(self, work: dict[str, str]) -> dict[str, Any]:
+        """Nine columns, by ``threads`` in each of ``processes``."""
+        shares = _shares(self._ranges(work["topic"]), int(work["processes"]))
+        threads = int(work["threads"])
+        if len(shares) == 1:
+            return _timed(lambda: _read(self._name_server, shares[0], threads, "arrow"))
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(len(shares), get_context("spawn"))
+        submit = self._pool.submit
+        futures = (submit(_read, self._name_server, share, threads, "arrow") for share in shares)
+        return _timed(lambda: sum(future.result() for future in list(futures)))
+
+    def objects(self, work: dict[str, str]) -> dict[str, Any]:
+        """MessageExt objects: ``kind`` lazy looks at bodies only, eager at everything."""
+        ranges, threads = self._ranges(work["topic"]), int(work["threads"])
+        return _timed(lambda: _read(self._name_server, ranges, threads, work["kind"]))
+
+    def count(self, work: dict[str, str]) -> dict[str, Any]:
+        """Pulls without looking at the messages: what the broker can give."""
+        ranges = self._ranges(work["topic"])
+        assert self._admin is not None
+        addr = self._admin.fetch_route(work["topic"]).broker_datas[0].broker_addrs[0]
+        return _timed(lambda: count_messages(addr, ranges))
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        if self._admin is not None:
+            self._admin.close()
+        for client in _clients.values():
+            client.close()
+
+    def _ranges(self, topic: str) -> list[QueueRange]:
+        if self._admin is None:
+            self._admin = Admin(ClientConfig(name_server=self._name_server))
+            self._admin.start()
+        queues = self._admin.fetch_subscribe_queues(topic)
+        return [QueueRange(queue, 0, self._admin.max_offset(queue)) for queue in queues]
+
+
+def _read(name_server: str, ranges: Sequence[QueueRange], threads: int, kind: str) -> int:
+    client = _clients.get(name_server)
+    if client is None:
+        client = _clients[name_server] = Client(ClientConfig(name_server=name_server))
+        client.start()
+    read = _KINDS[kind]
+    if threads == 1:
+        return sum(read(client, range_) for range_ in ranges)
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(lambda range_: read(client, range_), ranges))
+
+
+def _read_arrow(client: Client, range_: QueueRange) -> int:
+    return sum(batch.num_rows for batch in read_range(client, range_))
+
+
+def _read_lazy(client: Client, range_: QueueRange) -> int:
+    return sum(
+        len(message.body) > 0
+        for block in client.read_blocks(range_)
+        for message in decode_messages(block.buffer, broker_name=block.queue.broker_name)
+    )
+
+
+def _read_eager(client: Client, range_: QueueRange) -> int:
+    return sum(
+        bool(message.body and message.properties and message.born_host and message.offset_msg_id)
+        for block in client.read_blocks(range_)
+        for message in decode_messages(block.buffer, broker_name=block.queue.broker_name)
+    )
+
+
+_KINDS: dict[str, Callable[[Client, QueueRange], int]] = {
+    "arrow": _read_arrow,
+    "lazy": _read_lazy,
+    "eager": _read_eager,
+}
+
+
+def _shares(ranges: Sequence[QueueRange], count: int) -> list[list[QueueRange]]:
+    return [list(ranges[number::count]) for number in range(count)]
+
+
+def _timed(read: Callable[[], int]) -> dict[str, Any]:
+    began = time.perf_counter()
+    count = read()
+    return {"count": count, "seconds": time.perf_counter() - began}

@@ -1,0 +1,163 @@
+"""Adapter of the vectors about rounds of a rebalance: a scripted consumer, the real rounds."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from rmqtools.allocate import AllocateAveragely, AllocateMessageQueueStrategy
+from rmqtools.engine.process_queue import ProcessQueue
+from rmqtools.engine.rebalance import Rebalance
+from rmqtools.model.group import ConsumeType
+from rmqtools.model.queue import MessageQueue
+from tests.contract.vector_spec import Case, Spec
+from tests.support.clock import ManualClock
+
+_TOPIC = "T"
+_LONG_AGO = 3600.0
+
+
+class _Throwing:
+    name = "throws"
+
+    def allocate(self, *_: object) -> list[MessageQueue]:
+        raise RuntimeError("as the vector says")
+
+
+_STRATEGIES: dict[str, AllocateMessageQueueStrategy] = {"AVG": AllocateAveragely(), "throws": _Throwing()}
+
+
+class _ScriptedHolder:
+    """Answers as a case says, and notes what it was asked.
+
+    A strategy that throws does so here for listed members only: ours are not asked about others. Queues of
+    topics no longer subscribed are released here like others; Java forgets them without a word.
+    """
+
+    def __init__(self, case: Case, clock: ManualClock) -> None:
+        self.consume_type = ConsumeType(case["consumeType"])
+        self.is_broadcasting = case["messageModel"] == "BROADCASTING"
+        self.is_orderly = case["isOrder"]
+        self._members = case["cidAll"]
+        if self._members and case["strategy"] == "throws":
+            self._members = [*self._members, case["clientId"]]
+        self._clock = clock
+        entries = case["subscribed"]
+        self._queues = None if entries is None else [_queue(entry["queue"]) for entry in entries]
+        self._starts = {_queue(entry["queue"]): entry["startOffset"] for entry in entries or ()}
+        self._refused = {_queue(entry["queue"]) for entry in entries or () if entry["lockRefused"]}
+        self._kept = {_queue(entry["queue"]) for entry in case["tableBefore"] if entry["removeRefused"]}
+        self.released: list[MessageQueue] = []
+        self.forgotten: list[MessageQueue] = []
+        self.started: list[tuple[MessageQueue, int]] = []
+        self.changes: list[Case] = []
+        self.later: list[int] = []
+
+    def answers(self) -> Case:
+        """What it was asked, as the vectors write it."""
+        return {
+            "removeAsked": _show(self.released),
+            "dirtyOffsetRemoved": _show(self.forgotten),
+            "pullRequests": [
+                {"queue": _parts(queue), "nextOffset": offset} for queue, offset in sorted(self.started)
+            ],
+            "messageQueueChanged": self.changes,
+            "rebalanceLater": self.later,
+        }
+
+    def subscribed_topics(self) -> Iterable[str]:
+        return [_TOPIC]
+
+    async def find_queues(self, topic: str) -> Collection[MessageQueue] | None:
+        return self._queues
+
+    async def find_members(self, topic: str) -> Collection[str] | None:
+        return self._members
+
+    async def release(self, held: ProcessQueue) -> bool:
+        if held.queue.topic != _TOPIC:
+            return True
+        self.released.append(held.queue)
+        return held.queue not in self._kept
+
+    async def lock(self, queues: Collection[MessageQueue]) -> Collection[MessageQueue]:
+        return [queue for queue in queues if queue not in self._refused]
+
+    def forget_offset(self, queue: MessageQueue) -> None:
+        self.forgotten.append(queue)
+
+    async def start_offset(self, queue: MessageQueue) -> int:
+        return self._starts[queue]
+
+    def begin(self, queue: MessageQueue, offset: int) -> ProcessQueue:
+        self.started.append((queue, offset))
+        return ProcessQueue(queue, self._clock, offset)
+
+    def work_on(self, held: ProcessQueue) -> None: ...
+
+    def queues_changed(
+        self, topic: str, all_queues: Collection[MessageQueue], mine: Collection[MessageQueue]
+    ) -> None:
+        self.changes.append({"topic": topic, "mqAll": _show(all_queues), "mqDivided": _show(mine)})
+
+    def rebalance_later(self, delay: float) -> None:
+        self.later.append(round(delay * 1000))
+
+
+def rebalance(case: Case) -> Case:
+    """One round of the case."""
+    clock = ManualClock()
+    holder = _ScriptedHolder(case, clock)
+    table = {held.queue: held for held in _table(case["tableBefore"], clock)}
+    rounds = Rebalance(holder, group="g", client_id=case["clientId"], table=table)
+    balanced = asyncio.run(rounds.run(_STRATEGIES[case["strategy"]]))
+    after = {_name(q): "dropped" if held.is_dropped else "working" for q, held in table.items()}
+    return {"balanced": balanced, "tableAfter": after} | holder.answers()
+
+
+def _table(entries: Sequence[Case], clock: ManualClock) -> Iterable[ProcessQueue]:
+    """The queues held before; those whose pull has expired are made first, the others an hour later."""
+    ordered = sorted(entries, key=lambda entry: not entry["pullExpired"])
+    for number, entry in enumerate(ordered):
+        if not entry["pullExpired"] and (number == 0 or ordered[number - 1]["pullExpired"]):
+            clock.advance(_LONG_AGO)
+        held = ProcessQueue(_queue(entry["queue"]), clock)
+        if entry["dropped"]:
+            held.drop()
+        yield held
+    if ordered and ordered[-1]["pullExpired"]:
+        clock.advance(_LONG_AGO)
+
+
+def _queue(parts: Sequence[Any]) -> MessageQueue:
+    return MessageQueue(*parts)
+
+
+def _parts(queue: MessageQueue) -> list[Any]:
+    return [queue.topic, queue.broker_name, queue.queue_id]
+
+
+def _name(queue: MessageQueue) -> str:
+    return "/".join(map(str, _parts(queue)))
+
+
+def _show(queues: Collection[MessageQueue]) -> list[list[Any]]:
+    return [_parts(queue) for queue in sorted(queues)]
+
+
+SPECS = {
+    "rebalance_diff": (
+        Spec(
+            inputs=(
+                "messageModel",
+                "consumeType",
+                "isOrder",
+                "clientId",
+                "strategy",
+                "cidAll",
+                "subscribed",
+                "tableBefore",
+            ),
+            adapter=rebalance,
+        ),
+    ),
+}

@@ -1,0 +1,52 @@
+"""Fixtures of the tests of consumers: started consumers, sent messages, listeners that wait."""
+
+import threading
+
+import pytest
+
+from rmqtools import ConsumeFromWhere, Message, PushConsumerConfig
+from tests.support.listening import FACES, new_group
+from tests.support.reading import await_readable
+
+
+@pytest.fixture
+def consume(local_cluster):
+    """``consume(topic, listener, ...)``: a started consumer of its own group, from the first offset on."""
+    consumers = []
+
+    def consume(topic, listener, *, face="blocking", tags="*", sql=None, **settings):
+        settings = {
+            "group": new_group(),
+            "consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        } | settings
+        consumer = FACES[face](PushConsumerConfig(name_server=local_cluster.name_server, **settings))
+        consumer.subscribe(topic, listener, tags=tags, sql=sql)
+        consumer.start()
+        consumers.append(consumer)
+        return consumer
+
+    yield consume
+    for consumer in consumers:
+        consumer.close()
+
+
+@pytest.fixture
+def gate(consume):
+    """Keeps listeners waiting until a test opens it, or ends."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+@pytest.fixture
+def send(producer, admin):
+    """``send(topic, bodies, ...)``: store messages in many queues and wait until they are readable."""
+
+    def send(topic, bodies, **settings):
+        messages = [Message(topic, body, **settings) for body in bodies]
+        parts = [messages[start::8] for start in range(min(8, len(messages)))]
+        results = [result for part in parts for result in producer.send_many(part)]
+        await_readable(admin, results)
+        return results
+
+    return send

@@ -1,0 +1,38 @@
+"""A reader holds what its caller has not asked for yet only up to a bound."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rmqtools import Message, Producer, ProducerConfig
+
+pytestmark = pytest.mark.broker
+
+MIB = 1024 * 1024
+READER = """
+import resource, sys
+from rmqtools import Client, ClientConfig, MessageQueue, QueueRange
+from rmqtools.arrow import read_range
+
+name_server, topic, broker_name, count = sys.argv[1:]
+with Client(ClientConfig(name_server=name_server)) as client:
+    queue = MessageQueue(topic, broker_name, 0)
+    rows = sum(batch.num_rows for batch in read_range(client, QueueRange(queue, 0, int(count))))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def test_a_reader_of_bodies_of_one_megabyte_stays_below_200_megabytes(local_cluster, admin, make_topic):
+    topic, count = make_topic(queues=1, broker_names=["broker-a"]), 200
+    settings = ProducerConfig(name_server=local_cluster.name_server, group="tests", compression="none")
+    with Producer(settings) as producer:
+        results = [producer.send(Message(topic, bytes(MIB))) for _ in range(count)]
+    admin.await_readable({results[0].queue: count}, timeout=30)
+
+    arguments = [sys.executable, "-c", READER, local_cluster.name_server, topic, "broker-a", str(count)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)
+
+    rows, resident_bytes = map(int, done.stdout.split())
+    assert rows == count
+    assert resident_bytes < 200 * MIB

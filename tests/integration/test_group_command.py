@@ -1,0 +1,212 @@
+"""``rmqtools group`` and ``rmqtools allocate`` on live groups of Java's members and ours."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from rmqtools import MessageQueue, PushConsumer, PushConsumerConfig
+from rmqtools.allocate import AllocateByPins
+from rmqtools.group import check_group
+from tests.support.cluster_scene import wait_until
+from tests.support.command_line import rmqtools
+from tests.support.java_consumer import JavaConsumer
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def variables(local_cluster) -> dict[str, str]:
+    return {"NAMESRV_ADDR": local_cluster.name_server}
+
+
+@pytest.fixture
+def join(local_cluster, group) -> Iterator[object]:
+    """Call it for a member of the group, on a machine of this address."""
+    with ExitStack() as stack:
+
+        def join(topic: str, client_ip: str, **settings: object) -> PushConsumer:
+            strategy = settings.pop("strategy", None)
+            config = PushConsumerConfig(
+                name_server=local_cluster.name_server,
+                group=group,
+                client_ip=client_ip,
+                pin_poll_interval=0.2,
+                **settings,
+            )
+            member = PushConsumer(config, strategy=strategy)
+            member.subscribe(topic, lambda messages, context: None)
+            return stack.enter_context(member)
+
+        yield join
+
+
+def owned(member: PushConsumer, topic: str) -> list[MessageQueue]:
+    """What a member of ours owns; the retry topic's queues left out."""
+    return [queue for queue in member.queues if queue.topic == topic]
+
+
+def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
+    java_peer, local_cluster, make_topic, admin, group, join, variables
+):
+    topic = make_topic(queues=2)
+    with JavaConsumer(java_peer, local_cluster.name_server, group, topic) as java:
+        ours = join(topic, "127.0.0.6")
+        java.await_assigned(2)
+        wait_until(lambda: len(owned(ours, topic)) == 2)
+        wait_until(lambda: check_group(admin.fetch_group(group)) == [], seconds=30)
+        shown = rmqtools("group", "show", group, "--json", **variables)
+        table = rmqtools("group", "show", group, **variables).stdout
+        checked = rmqtools("group", "check", group, **variables)
+        ours_own = {(queue.broker_name, queue.queue_id) for queue in owned(ours, topic)}
+
+    view = json.loads(shown.stdout)
+    owners = {
+        (queue["broker_name"], queue["queue_id"]): queue["owners"]
+        for queue in view["queues"]
+        if queue["topic"] == topic
+    }
+    assert {place for place, names in owners.items() if names == [ours.client_id]} == ours_own
+    assert sorted(names[0] for names in owners.values()) == sorted([java.client_id, ours.client_id] * 2)
+    told = {member["client_id"]: (member["language"], member["strategy"]) for member in view["members"]}
+    assert told == {java.client_id: ("JAVA", "AVG"), ours.client_id: ("PYTHON", "AVG")}
+    assert all(
+        word in table for word in (java.client_id, ours.client_id, "V5_5_0", "2 members", "clustering")
+    )
+    assert (checked.returncode, checked.stdout) == (0, f"group {group}: nothing found\n")
+
+
+def test_members_that_disagree_and_one_too_many_are_found_with_exit_code_1(
+    java_peer, local_cluster, make_topic, group, variables
+):
+    topic = make_topic(queues=1)
+    name_server = local_cluster.name_server
+    with (
+        JavaConsumer(java_peer, name_server, group, topic, "--instance", "a") as first,
+        JavaConsumer(
+            java_peer, name_server, group, topic, "--instance", "b", "--strategy", "CIRCLE"
+        ) as second,
+        JavaConsumer(java_peer, name_server, group, topic, "--instance", "c") as third,
+    ):
+        for member, count in ((first, 1), (second, 1), (third, 0)):
+            member.await_assigned(count)
+        checked = rmqtools("group", "check", group, "--json", **variables)
+
+    found = {finding["kind"]: finding["text"] for finding in json.loads(checked.stdout)}
+    assert checked.returncode == 1
+    assert third.client_id in found["member_idle"]
+    assert f"AVG_BY_CIRCLE: {second.client_id}" in found["strategies_differ"]
+
+
+def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_2(
+    java_peer, local_cluster, make_topic, group, variables
+):
+    topic = make_topic(queues=1)
+    with JavaConsumer(java_peer, local_cluster.name_server, group, topic) as member:
+        member.await_assigned(2)
+        with member.paused():
+            checked = rmqtools("group", "check", group, "--set", "request_timeout=1", **variables)
+
+    assert checked.returncode == 2
+    assert "member_silent" in checked.stdout
+    assert member.client_id in checked.stdout
+
+
+def test_a_group_without_members_is_a_finding_and_an_unreachable_cluster_cannot_be_told(group, variables):
+    empty = rmqtools("group", "check", group, **variables)
+    nowhere = rmqtools("group", "check", group, "-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
+
+    assert (empty.returncode, nowhere.returncode) == (1, 2)
+    assert "no_members" in empty.stdout
+    assert nowhere.stderr.startswith("error: cannot connect to 127.0.0.1:1")
+
+
+def test_allocate_shows_what_would_move(make_topic, group, join, variables):
+    topic = make_topic(queues=2)
+    first, second = join(topic, "127.0.0.6"), join(topic, "127.0.0.7")
+    wait_until(lambda: len(owned(first, topic)) == len(owned(second, topic)) == 2)
+
+    options = ("-o", "ips=127.0.0.6", "-o", "when_absent=nobody")
+    shown = rmqtools("allocate", "-t", topic, "-g", group, "-s", "PINNED_BY_IP", *options, **variables)
+    same = rmqtools("allocate", "-t", topic, "-g", group, "-s", "AVG", **variables)
+
+    assert shown.returncode == 0, shown.stderr
+    assert "2 queues would move" in shown.stdout
+    assert f"{first.client_id}: 4 of 4 queues" in shown.stdout
+    assert "0 queues would move" in same.stdout
+
+
+def test_a_pin_moves_all_queues_and_clearing_it_moves_them_back(make_topic, admin, group, join, variables):
+    topic = make_topic(queues=2)
+    strategy = AllocateByPins(when_absent="nobody")
+    first, second = (join(topic, f"127.0.0.{number}", strategy=strategy) for number in (6, 7))
+    wait_until(lambda: len(owned(first, topic)) == len(owned(second, topic)) == 2)
+    pin = ("pin", "set", "-g", group, "--ip", "127.0.0.7", "--when-absent", "nobody", "--for", "30m")
+
+    refused = rmqtools(*pin, **variables)
+    pinned = rmqtools(*pin, "--allowed-groups", "group-*", **variables)
+    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (0, 4), seconds=15)
+    checked = rmqtools("group", "check", group, "--within", "10", **variables)
+    would = rmqtools(
+        "allocate", "-t", topic, "-g", group, "-s", "PINS", "-o", "when_absent=nobody", **variables
+    )
+    cleared = rmqtools("pin", "clear", "-g", group, **variables)
+    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (2, 2), seconds=15)
+
+    assert (refused.returncode, pinned.returncode, cleared.returncode) == (1, 0, 0), pinned.stderr
+    assert "it is not among the allowed groups (none)" in refused.stderr
+    assert "(version 1)" in pinned.stdout
+    assert checked.stdout == f"group {group}: nothing found\n"
+    assert "0 queues would move" in would.stdout
+    assert admin.fetch_pins(group).version == 2
+
+
+def test_a_group_of_java_members_is_not_pinned_unless_forced(
+    java_peer, local_cluster, make_topic, admin, group, variables
+):
+    topic = make_topic(queues=1)
+    allowed = variables | {"RMQTOOLS_ALLOWED_GROUPS": "other,group-*"}
+    with JavaConsumer(java_peer, local_cluster.name_server, group, topic, "--ip", "127.0.0.9") as member:
+        member.await_assigned(2)
+        pin = ("pin", "set", "-g", group, "--when-absent", "nobody")
+        of_java = rmqtools(*pin, "--ip", "127.0.0.9", **allowed)
+        elsewhere = rmqtools(*pin, "--ip", "10.9.9.9", **allowed)
+        forced = rmqtools(*pin, "--ip", "127.0.0.9", "--force", **variables)
+
+    assert (of_java.returncode, elsewhere.returncode, forced.returncode) == (1, 1, 0)
+    assert f"member {member.client_id}, JAVA does not share by PINS: its strategy is AVG" in of_java.stderr
+    assert "allowed groups" not in of_java.stderr
+    assert f"no live member has ip 10.9.9.9; members: {member.client_id}" in elsewhere.stderr
+    assert forced.stderr.startswith("warning: pinned in spite of:")
+    assert admin.fetch_pins(group).ips == ("127.0.0.9",)
+    admin.clear_pins(group)
+
+
+def test_a_broadcasting_group_is_not_pinned(make_topic, group, java_peer, local_cluster, variables):
+    topic = make_topic(queues=1)
+    with JavaConsumer(java_peer, local_cluster.name_server, group, topic, "--broadcasting") as member:
+        member.await_assigned(2)
+        ip = member.client_id.split("@")[0]
+        refused = rmqtools(
+            "pin",
+            "set",
+            "-g",
+            group,
+            "--ip",
+            ip,
+            "--when-absent",
+            "nobody",
+            "--allowed-groups",
+            "*",
+            **variables,
+        )
+
+    assert refused.returncode == 1
+    assert "the group is broadcasting" in refused.stderr

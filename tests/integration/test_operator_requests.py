@@ -1,0 +1,285 @@
+"""What operators see of our consumers and can do to them: by the official mqadmin, and by our Admin."""
+
+import re
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    ClientConfig,
+    ConsumeContext,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    ProducerConfig,
+    PullConsumer,
+    PullConsumerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.allocate import strategy_of
+from rmqtools.cluster import LocalCluster
+from rmqtools.errors import BrokerError
+from rmqtools.protocol.bodies import parse_consumer_status
+from rmqtools.protocol.command import request
+from rmqtools.protocol.headers import GetConsumerStatusRequestHeader
+from tests.support.cluster_scene import wait_until
+from tests.support.mqadmin import Mqadmin
+from tests.support.reading import await_readable
+
+pytestmark = pytest.mark.broker
+
+COUNT = 20
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def mqadmin(java_peer, local_cluster) -> Mqadmin:
+    return Mqadmin(java_peer, local_cluster.name_server)
+
+
+@pytest.fixture
+def filled(make_topic, producer, admin) -> str:
+    return fill(make_topic(queues=1), producer, admin)
+
+
+def fill(topic: str, producer: Producer, admin: Admin) -> str:
+    results = [producer.send(Message(topic, b"%d" % number)) for number in range(COUNT)]
+    await_readable(admin, results)
+    return topic
+
+
+class Heard:
+    """A listener that counts bodies, when it gets them and when it is through; some must wait at a gate."""
+
+    def __init__(self) -> None:
+        self.bodies: Counter[bytes] = Counter()
+        self.done: Counter[bytes] = Counter()
+        self.gates: dict[bytes, threading.Event] = {}
+
+    def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
+        for message in messages:
+            self.bodies[message.body] += 1
+            if (gate := self.gates.get(message.body)) is not None:
+                assert gate.wait(30)
+            self.done[message.body] += 1
+
+    def all(self, times: int) -> Callable[[], bool]:
+        return lambda: all(self.bodies[b"%d" % number] >= times for number in range(COUNT))
+
+
+@contextmanager
+def member(
+    name_server: str, group: str, topic: str, listener: Callable[..., object], **settings: object
+) -> Iterator[PushConsumer]:
+    config = PushConsumerConfig(
+        name_server=name_server,
+        group=group,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        persist_consumer_offset_interval=0.2,
+        long_poll_timeout=1.0,
+        **settings,  # type: ignore[arg-type]
+    )
+    consumer = PushConsumer(config, strategy=strategy_of("AVG_BY_CIRCLE"))
+    consumer.subscribe(topic, listener)  # type: ignore[arg-type]
+    with consumer:
+        yield consumer
+
+
+def committed(admin: Admin, group: str, topic: str) -> int:
+    return sum(offset or 0 for offset in admin.fetch_consumer_offsets(group, topic).values())
+
+
+def test_mqadmin_shows_that_a_group_has_consumed_everything(mqadmin, local_cluster, group, filled, admin):
+    heard = Heard()
+    with member(local_cluster.name_server, group, filled, heard):
+        wait_until(lambda: committed(admin, group, filled) == COUNT)
+        shown = mqadmin.run("consumerProgress", "-g", group)
+
+    assert re.search(rf"^{filled} +broker-a +0 +10 +10 ", shown, re.MULTILINE), shown
+    assert "Consume Diff Total: 0" in shown
+
+
+def test_mqadmin_shows_what_a_member_says_of_itself(mqadmin, local_cluster, group, filled):
+    heard = Heard()
+    with member(local_cluster.name_server, group, filled, heard) as consumer:
+        wait_until(heard.all(1))
+        shown = mqadmin.run("consumerStatus", "-g", group, "-i", consumer.client_id, "-s")
+
+    for expected in (
+        r"PROP_CONSUME_TYPE +: CONSUME_PASSIVELY",
+        r"PROP_CLIENT_VERSION +: V5_5_0",
+        r"PROP_CONSUMEORDERLY +: false",
+        r"PROP_RMQTOOLS_STRATEGY +: AVG_BY_CIRCLE",
+        rf"Topic: {filled} +ClassFilter: false +SubExpression: \*",
+        rf"{filled} +broker-b +0 +10 ",
+        r"MainThread +TID:",
+    ):
+        assert re.search(expected, shown), f"{expected} not in {shown}"
+
+
+def test_mqadmin_finds_two_members_of_a_group_in_order(mqadmin, local_cluster, group, filled):
+    heard = Heard()
+    with (
+        member(local_cluster.name_server, group, filled, heard, instance_name="one") as first,
+        member(local_cluster.name_server, group, filled, heard, instance_name="two") as second,
+    ):
+        wait_until(lambda: [len(topic_queues(each, filled)) for each in (first, second)] == [1, 1])
+        shown = mqadmin.run("consumerStatus", "-g", group)
+
+    assert first.client_id in shown
+    assert second.client_id in shown
+    assert "Same subscription in the same group of consumer" in shown
+    assert "Rebalance OK" in shown
+
+
+def topic_queues(consumer: PushConsumer, topic: str) -> list[MessageQueue]:
+    return [queue for queue in consumer.queues if queue.topic == topic]
+
+
+def test_mqadmin_resets_a_live_group_and_everything_comes_again(mqadmin, local_cluster, group, filled, admin):
+    heard = Heard()
+    with member(local_cluster.name_server, group, filled, heard):
+        wait_until(lambda: committed(admin, group, filled) == COUNT)
+        shown = mqadmin.run("resetOffsetByTime", "-g", group, "-t", filled, "-s", "0")
+        wait_until(heard.all(2))
+        wait_until(lambda: committed(admin, group, filled) == COUNT)
+
+    assert "#offset" in shown
+    assert set(heard.bodies.values()) == {2}
+
+
+def test_mqadmin_lets_a_member_consume_one_message_once_more(mqadmin, local_cluster, group, filled, producer):
+    heard = Heard()
+    with member(local_cluster.name_server, group, filled, heard) as consumer:
+        wait_until(heard.all(1))
+        sent = producer.send(Message(filled, b"again"))
+        wait_until(lambda: heard.bodies[b"again"] == 1)
+        shown = mqadmin.run(
+            "queryMsgById", "-i", sent.offset_msg_id, "-g", group, "-d", consumer.client_id, "-t", filled
+        )
+
+    assert heard.bodies[b"again"] == 2
+    assert "consumeResult=CR_SUCCESS" in shown
+
+
+def test_a_message_in_work_does_not_move_a_reset_offset(local_cluster, group, filled, admin, producer):
+    heard = Heard()
+    with member(local_cluster.name_server, group, filled, heard, consume_threads=4) as consumer:
+        wait_until(lambda: committed(admin, group, filled) == COUNT)
+        heard.gates = {body: threading.Event() for body in (b"late", b"0", b"1")}  # 0 and 1 begin the queues
+        producer.send(Message(filled, b"late"))
+        wait_until(lambda: heard.bodies[b"late"] == 1)
+        admin.reset_offsets(group, filled, 0)
+        wait_until(lambda: heard.bodies[b"0"] == heard.bodies[b"1"] == 2)
+        heard.gates[b"late"].set()
+        wait_until(lambda: heard.done[b"late"] == 2)  # what was in work, and its replay
+        noted = noted_offsets(admin, group, consumer, filled)
+        stored = committed(admin, group, filled)
+        for gate in heard.gates.values():
+            gate.set()
+        wait_until(lambda: committed(admin, group, filled) == COUNT + 1)
+
+    assert (noted, stored) == ([0, 0], 0)
+    assert set(heard.bodies.values()) == {2}
+
+
+def noted_offsets(admin: Admin, group: str, consumer: PushConsumer, topic: str) -> list[int]:
+    info = admin.fetch_running_info(group, consumer.client_id)
+    return [held.commit_offset for queue, held in info.mq_table.items() if queue.topic == topic]
+
+
+def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(group):
+    settings = {"useServerSideResetOffset": "false"}
+    heard = Heard()
+    with LocalCluster(broker_settings=settings) as cluster, Admin(plain(cluster)) as admin:
+        admin.create_topic("old", read_queue_nums=2, write_queue_nums=2)
+        with Producer(ProducerConfig(name_server=cluster.name_server, group="p")) as producer:
+            fill("old", producer, admin)
+        with member(cluster.name_server, group, "old", heard):
+            wait_until(lambda: committed(admin, group, "old") == COUNT)
+            admin.reset_offsets(group, "old", 0)
+            wait_until(heard.all(2), seconds=5)
+            wait_until(lambda: committed(admin, group, "old") == COUNT)
+
+    assert set(heard.bodies.values()) == {2}
+
+
+def plain(cluster: LocalCluster) -> ClientConfig:
+    return ClientConfig(name_server=cluster.name_server)
+
+
+def test_our_admin_sees_a_member_with_queues_strategy_and_rates(local_cluster, group, filled, admin):
+    heard = Heard()
+    with member(local_cluster.name_server, group, filled, heard) as consumer:
+        wait_until(heard.all(1))
+        info = admin.fetch_running_info(group, consumer.client_id)
+        (seen,) = admin.fetch_group(group).members
+
+    status = info.status_table[filled]
+    assert (seen.client_id, seen.strategy, seen.error) == (consumer.client_id, "AVG_BY_CIRCLE", None)
+    assert len([queue for queue in seen.queues if queue.topic == filled]) == 2
+    assert status.pull_tps > 0
+    assert status.consume_ok_tps == pytest.approx(status.pull_tps)
+    assert status.consume_failed_msgs == 0
+
+
+def test_a_member_of_another_group_says_so(local_cluster, group, filled, admin):
+    with member(local_cluster.name_server, group, filled, Heard()) as consumer, pytest.raises(BrokerError):
+        admin.fetch_running_info(f"{group}-other", consumer.client_id)
+
+
+def test_a_member_tells_the_offsets_it_has_in_memory(local_cluster, group, filled, admin):
+    heard = Heard()
+    header = GetConsumerStatusRequestHeader(topic=filled, group=group)
+    core = admin._admin.core
+
+    async def ask(addr: str) -> dict[MessageQueue, int]:
+        answer = await core.remoting.invoke_ok(addr, request(header))
+        return dict(parse_consumer_status(answer.body).consumer_table[consumer.client_id])
+
+    with member(local_cluster.name_server, group, filled, heard) as consumer:
+        wait_until(lambda: committed(admin, group, filled) == COUNT)
+        told = admin._bridge.run(ask(local_cluster.broker_addrs["broker-a"]))
+
+    assert told == dict.fromkeys((MessageQueue(filled, name, 0) for name in ("broker-a", "broker-b")), 10)
+
+
+def test_a_pull_consumer_tells_its_state_and_follows_a_reset(local_cluster, group, filled, admin):
+    config = PullConsumerConfig(
+        name_server=local_cluster.name_server,
+        group=group,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        long_poll_timeout=1.0,
+        auto_commit_interval=0.1,
+    )
+    bodies: Counter[bytes] = Counter()
+    with PullConsumer(config) as consumer:
+        consumer.subscribe(filled)
+        poll_until(consumer, bodies, 1)
+        info = admin.fetch_running_info(group, consumer.client_id)
+        admin.reset_offsets(group, filled, 0)
+        poll_until(consumer, bodies, 2)
+
+    assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_ACTIVELY"
+    assert len(info.mq_table) == 2
+    assert set(bodies.values()) == {2}
+
+
+def poll_until(consumer: PullConsumer, bodies: Counter[bytes], times: int) -> None:
+    deadline = time.monotonic() + 20
+    while len(bodies) < COUNT or min(bodies.values()) < times:
+        assert time.monotonic() < deadline, bodies
+        bodies.update(message.body for message in consumer.poll(0.5))

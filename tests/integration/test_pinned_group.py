@@ -1,0 +1,203 @@
+"""One machine gets all messages of a group: pins set and cleared while members on four addresses consume."""
+
+import json
+import subprocess
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    ClientConfig,
+    ConsumeContext,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    MessageQueue,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.allocate import AllocateByPins
+from tests.support.cluster_scene import wait_until
+from tests.support.command_line import rmqtools
+from tests.support.java_consumer import JavaConsumer
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+
+IPS = [f"127.0.0.{number}" for number in (11, 12, 13, 14)]
+FOLLOWED_WITHIN = 10.0  # seconds until all members follow a changed pin
+
+
+class PinnedGroup:
+    """Four members on four addresses of this machine, and who consumed what."""
+
+    def __init__(self, name_server: str, topic: str, when_absent: str) -> None:
+        self.name = f"staging-{uuid.uuid4().hex[:12]}"
+        self.topic = topic
+        self.name_server = name_server
+        self.consumed: Counter[str] = Counter()
+        self.members = {ip: self._member(ip, when_absent) for ip in IPS}
+        self._lock = threading.Lock()
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """How many queues of the topic each member holds."""
+        return {
+            ip: sum(queue.topic == self.topic for queue in member.queues)
+            for ip, member in self.members.items()
+        }
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``rmqtools`` against the cluster."""
+        return rmqtools(*arguments, "--name-server", self.name_server)
+
+    def pin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``rmqtools pin set`` for the group."""
+        allowed = ("--allowed-groups", "staging-*")
+        return self.command("pin", "set", "--group", self.name, *allowed, *arguments)
+
+    def client_ids(self) -> list[str]:
+        """All members as the brokers know them."""
+        with Admin(ClientConfig(name_server=self.name_server)) as admin:
+            return admin.fetch_consumer_ids(self.name)
+
+    def await_shares(self, *counts: int) -> None:
+        """Wait until the members, by address, hold so many queues."""
+        wait_until(lambda: list(self.shares.values()) == list(counts), seconds=FOLLOWED_WITHIN)
+
+    def __enter__(self) -> "PinnedGroup":
+        for member in self.members.values():
+            member.start()
+        self.await_shares(2, 2, 2, 2)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in self.members.values():
+            member.close()
+
+    def _member(self, ip: str, when_absent: str) -> PushConsumer:
+        settings = PushConsumerConfig(
+            name_server=self.name_server,
+            group=self.name,
+            client_ip=ip,
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        member = PushConsumer(settings, strategy=AllocateByPins(when_absent=when_absent))
+
+        def listen(messages: Sequence[MessageExt], _: ConsumeContext) -> None:
+            with self._lock:
+                self.consumed[ip] += len(messages)
+
+        member.subscribe(self.topic, listen)
+        return member
+
+
+@pytest.fixture
+def make_group(local_cluster, make_topic) -> Callable[[str], PinnedGroup]:
+    def make(when_absent: str) -> PinnedGroup:
+        return PinnedGroup(local_cluster.name_server, make_topic(queues=4), when_absent)
+
+    return make
+
+
+def test_only_the_pinned_machine_consumes_until_the_pin_is_cleared(make_group, producer):
+    with make_group("nobody") as group:
+        began = time.monotonic()
+        done = group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")
+        assert done.returncode == 0, done.stderr
+        group.await_shares(0, 8, 0, 0)
+        print(f"the group followed the pin {time.monotonic() - began:.1f} s after the command was called")
+
+        producer.send_many([Message(group.topic, b"%d" % number) for number in range(200)])
+        wait_until(lambda: group.consumed["127.0.0.12"] == 200)
+        assert group.consumed == {"127.0.0.12": 200}
+
+        assert group.command("pin", "clear", "--group", group.name).returncode == 0
+        group.await_shares(2, 2, 2, 2)
+
+
+def test_while_the_pinned_machine_is_away_nobody_gets_its_messages_and_the_check_says_so(
+    make_group, producer
+):
+    with make_group("nobody") as group:
+        group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")
+        group.await_shares(0, 8, 0, 0)
+        group.members["127.0.0.12"].close()
+        producer.send_many([Message(group.topic, b"%d" % number) for number in range(100)])
+        group.await_shares(0, 0, 0, 0)
+
+        checked = group.command("group", "check", group.name)
+
+        assert checked.returncode == 1, checked.stdout + checked.stderr
+        assert "127.0.0.12" in checked.stdout
+        assert group.consumed.total() == 0
+
+
+def test_while_the_pinned_machine_is_away_everybody_shares_if_the_pin_says_so(make_group, producer):
+    with make_group("nobody") as group:
+        group.pin("--ip", "127.0.0.12", "--when-absent", "everybody")
+        group.await_shares(0, 8, 0, 0)
+        group.members["127.0.0.12"].close()
+        wait_until(lambda: sorted(group.shares.values()) == [0, 2, 3, 3], seconds=FOLLOWED_WITHIN)
+        producer.send_many([Message(group.topic, b"%d" % number) for number in range(100)])
+
+        wait_until(lambda: group.consumed.total() == 100)
+        assert group.consumed["127.0.0.12"] == 0
+
+
+def test_a_pin_ends_by_itself(make_group):
+    with make_group("nobody") as group:
+        group.pin("--ip", "127.0.0.12", "--when-absent", "nobody", "--for", "6s")
+        group.await_shares(0, 8, 0, 0)
+
+        wait_until(lambda: list(group.shares.values()) == [2, 2, 2, 2], seconds=6 + FOLLOWED_WITHIN)
+
+
+def test_addresses_that_no_member_has_and_groups_that_are_not_allowed_are_refused(make_group):
+    with make_group("nobody") as group:
+        unknown = group.pin("--ip", "127.0.0.99", "--when-absent", "nobody")
+        other = group.command(
+            "pin", "set", "--group", group.name, "--ip", "127.0.0.12", "--when-absent", "nobody"
+        )
+
+        assert (unknown.returncode, other.returncode) == (1, 1)
+        assert "127.0.0.99" in unknown.stderr
+        assert all(member.client_id in unknown.stderr for member in group.members.values())
+        assert "allowed" in other.stderr
+        group.await_shares(2, 2, 2, 2)
+
+
+def test_a_java_member_forbids_a_pin_and_a_forced_one_is_reported(make_group, java_peer):
+    with make_group("nobody") as group, JavaConsumer(java_peer, group.name_server, group.name, group.topic):
+        refused = group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")
+        assert refused.returncode == 1
+        assert "JAVA" in refused.stderr.upper()
+
+        assert group.pin("--ip", "127.0.0.12", "--when-absent", "nobody", "--force").returncode == 0
+        wait_until(lambda: group.shares["127.0.0.12"] == 8, seconds=FOLLOWED_WITHIN)
+        checked = group.command("group", "check", group.name, "--json")
+
+        assert checked.returncode == 1
+        found = {finding["kind"] for finding in json.loads(checked.stdout)}
+        assert {"queue_owned_twice", "strategies_differ"} <= found
+
+
+def test_a_newcomer_knows_the_pin_before_it_takes_a_queue(make_group):
+    taken: list[Sequence[MessageQueue]] = []
+    with make_group("nobody") as group:
+        group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")
+        group.await_shares(0, 8, 0, 0)
+        late = PushConsumer(
+            PushConsumerConfig(name_server=group.name_server, group=group.name, client_ip="127.0.0.15"),
+            strategy=AllocateByPins(when_absent="everybody"),
+            message_queue_listener=lambda topic, all_queues, mine: taken.append(mine),
+        )
+        late.subscribe(group.topic, lambda messages, context: None)
+        with late:
+            wait_until(lambda: late.client_id in group.client_ids())
+            assert [queue for queue in late.queues if queue.topic == group.topic] == []
+        assert taken == []

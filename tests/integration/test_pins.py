@@ -1,0 +1,127 @@
+"""Pins on two real name servers, which do not tell each other anything."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rmqtools import Admin, ClientConfig
+from rmqtools.allocate import NO_PINS, Pins
+from rmqtools.errors import RemotingError, RocketMQError
+from tests.support.command_line import rmqtools
+from tests.support.name_servers import NameServers
+
+pytestmark = pytest.mark.broker
+FIRST, SECOND = ["10.0.0.1"], ["10.0.0.2"]
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[NameServers]:
+    with NameServers(tmp_path, 2) as servers:
+        yield servers
+
+
+@pytest.fixture
+def admin(servers: NameServers) -> Iterator[Admin]:
+    with Admin(ClientConfig(name_server=servers.name_server)) as admin:
+        yield admin
+
+
+def test_a_pin_that_was_set_while_one_name_server_was_down_counts_when_it_is_back_with_the_old_pin(
+    servers: NameServers, admin: Admin
+) -> None:
+    admin.set_pins("g", Pins(0, FIRST))
+    servers.kill(1)
+    with pytest.raises(RocketMQError, match=rf"1 of 2 name servers: {servers.addrs[1]}: cannot connect"):
+        admin.set_pins("g", Pins(0, SECOND))
+    servers.start(1)
+
+    copies = admin.fetch_pin_copies("g")
+    assert copies == {servers.addrs[0]: Pins(2, SECOND), servers.addrs[1]: Pins(1, FIRST)}
+    assert admin.fetch_pins("g") == Pins(2, SECOND)
+    assert admin.set_pins("g", Pins(0, SECOND)) == Pins(3, SECOND)
+
+
+def test_members_that_know_different_name_servers_find_the_same_pins(servers: NameServers) -> None:
+    """Once set everywhere: one that hears of an older version elsewhere believes the newer."""
+    first, second = servers.addrs
+    lists = [first, second, f"{first};{second}", f"{second};{first}"]
+    admins = [Admin(ClientConfig(name_server=text)) for text in lists]
+    with admins[0], admins[1], admins[2], admins[3]:
+        admins[2].set_pins("g", Pins(0, FIRST))
+        assert [admin.fetch_pins("g") for admin in admins] == [Pins(1, FIRST)] * 4
+        admins[0].set_pins("g", Pins(0, SECOND))  # knows one server only
+
+        assert [admin.fetch_pins("g").version for admin in admins] == [2, 1, 2, 2]
+        assert admins[3].set_pins("g", Pins(0, SECOND)).version == 3
+        assert [admin.fetch_pins("g") for admin in admins] == [Pins(3, SECOND)] * 4
+
+
+def test_pins_outlive_the_loss_of_one_name_servers_file(servers: NameServers, admin: Admin) -> None:
+    admin.set_pins("g", Pins(0, FIRST, when_absent="nobody", set_by="ops"))
+    servers.kill(0)
+    servers.lose_kv_file(0)
+    servers.start(0)
+
+    assert admin.fetch_pin_copies("g")[servers.addrs[0]] == NO_PINS
+    assert admin.fetch_pins("g") == Pins(1, FIRST, when_absent="nobody", set_by="ops")
+    assert admin.clear_pins("g").version == 2
+
+
+def test_a_cleared_pin_is_not_revived_by_a_copy_that_was_away(servers: NameServers, admin: Admin) -> None:
+    admin.set_pins("g", Pins(0, FIRST))
+    servers.kill(0)
+    with pytest.raises(RocketMQError, match="version 2, are not on 1 of 2"):
+        admin.clear_pins("g")
+    servers.start(0)
+
+    assert admin.fetch_pins("g") == Pins.cleared(2)
+
+
+def test_without_any_name_server_pins_are_unknown_which_is_not_none(
+    servers: NameServers, admin: Admin
+) -> None:
+    for number in (0, 1):
+        servers.kill(number)
+
+    with pytest.raises(RemotingError):
+        admin.fetch_pins("g")
+
+
+def test_a_pin_ends_at_its_time_by_the_clock_of_each_reader(servers: NameServers, admin: Admin) -> None:
+    end = datetime(2030, 1, 1, tzinfo=UTC)
+    pins = admin.set_pins("g", Pins(0, FIRST, expires_at=end))
+    read = admin.fetch_pins("g")
+
+    slow, fast = end - timedelta(seconds=5), end + timedelta(seconds=5)
+    assert read == pins
+    assert (tuple(read.at(slow).ips), tuple(read.at(fast).ips)) == (tuple(FIRST), ())
+    assert read.at(fast).version == read.at(slow).version
+
+
+def test_groups_with_pins_are_listed_tombstones_too(servers: NameServers, admin: Admin) -> None:
+    assert admin.fetch_pin_groups() == []
+    admin.set_pins("b", Pins(0, FIRST))
+    admin.clear_pins("a")
+
+    assert admin.fetch_pin_groups() == ["a", "b"]
+
+
+def test_pin_commands_name_the_name_servers_that_failed_and_show_what_each_has(servers: NameServers) -> None:
+    addresses = {"NAMESRV_ADDR": servers.name_server}
+    with Admin(ClientConfig(name_server=servers.name_server)) as admin:
+        admin.set_pins("g", Pins(0, FIRST))
+    servers.kill(1)
+    cleared = rmqtools("pin", "clear", "-g", "g", **addresses)
+    partly = rmqtools("pin", "show", **addresses)
+    servers.start(1)
+    shown = rmqtools("pin", "show", "-g", "g", **addresses)
+    again = rmqtools("pin", "clear", "-g", "g", **addresses)
+
+    assert cleared.returncode == 1
+    assert f"are not on 1 of 2 name servers: {servers.addrs[1]}: cannot connect" in cleared.stderr
+    assert (partly.returncode, shown.returncode, again.returncode) == (1, 0, 0)
+    assert f"cannot be read: cannot connect to {servers.addrs[1]}" in partly.stdout
+    assert "outdated" in next(line for line in shown.stdout.splitlines() if servers.addrs[1] in line)
+    assert "not pinned" in next(line for line in shown.stdout.splitlines() if servers.addrs[0] in line)

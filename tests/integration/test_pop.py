@@ -1,0 +1,206 @@
+"""Groups that pop, on a real broker of their own: 5.5.0 forbids popping where the timer wheel is off."""
+
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    ClientConfig,
+    ConsumeContext,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.cluster import LocalCluster
+from rmqtools.model.group import MessageRequestMode
+from tests.support.cluster_scene import wait_until
+
+pytestmark = pytest.mark.broker
+
+INVISIBLE = 8.0  # seconds
+REVIVED = 60.0  # seconds in which a broker gives out again what nobody acknowledged
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(timer_wheel=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def admin(cluster) -> Iterator[Admin]:
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        yield admin
+
+
+@pytest.fixture(scope="module")
+def producer(cluster) -> Iterator[Producer]:
+    with Producer(ProducerConfig(name_server=cluster.name_server, group="p")) as producer:
+        yield producer
+
+
+@pytest.fixture
+def topic(admin, group) -> str:
+    """A topic of four queues that the group pops."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    admin.create_topic(name, read_queue_nums=4, write_queue_nums=4)
+    admin.create_group(group)
+    admin.set_message_request_mode(name, group, MessageRequestMode.POP)
+    return name
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+class Heard:
+    """A listener that counts bodies and fails the first try of some."""
+
+    def __init__(self, *fails: bytes) -> None:
+        self.bodies: Counter[bytes] = Counter()
+        self.tries: dict[bytes, list[int]] = {}
+        self._fails = fails
+        self._lock = threading.Lock()
+
+    def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
+        with self._lock:
+            for message in messages:
+                self.bodies[message.body] += 1
+                self.tries.setdefault(message.body, []).append(message.reconsume_times)
+        if messages[0].body in self._fails and messages[0].reconsume_times == 0:
+            raise ValueError("told to fail")
+
+    def seen(self) -> Counter[bytes]:
+        """How often each body has come so far."""
+        with self._lock:
+            return Counter(self.bodies)
+
+
+def member(cluster: LocalCluster, group: str, topic: str, heard: Heard, name: str) -> PushConsumer:
+    config = PushConsumerConfig(
+        name_server=cluster.name_server,
+        group=group,
+        instance_name=name,
+        client_rebalance=False,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        pop_invisible_time=INVISIBLE,
+        request_timeout=10.0,
+        rebalance_interval=1.0,
+    )
+    consumer = PushConsumer(config)
+    consumer.subscribe(topic, heard)
+    return consumer
+
+
+def send(producer: Producer, topic: str, count: int, prefix: str = "m") -> set[bytes]:
+    bodies = [f"{prefix}-{number}".encode() for number in range(count)]
+    for start in range(0, count, 100):
+        producer.send_many([Message(topic, body) for body in bodies[start : start + 100]])
+    return set(bodies)
+
+
+def lag(admin: Admin, group: str, topic: str) -> int:
+    stats = admin.fetch_consume_stats(group, topic).offset_table.values()
+    return sum(queue.broker_offset - queue.consumer_offset for queue in stats)
+
+
+def popped_queues(consumer: PushConsumer, topic: str) -> list[int]:
+    return [queue.queue_id for queue in consumer.queues if queue.topic == topic]
+
+
+def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admin, producer, group, topic):
+    heard = [Heard(b"m-7"), Heard(b"m-7")]
+    bodies = send(producer, topic, 2000)
+    with (
+        member(cluster, group, topic, heard[0], "one") as first,
+        member(cluster, group, topic, heard[1], "two"),
+    ):
+        wait_until(lambda: len(all_bodies(heard)) == 2000)
+        wait_until(lambda: lag(admin, group, topic) == 0)
+        info = admin.fetch_running_info(group, first.client_id)
+        wait_until(
+            lambda: all_bodies(heard)[b"m-7"] == 2, seconds=REVIVED
+        )  # later than what was not acknowledged
+        again = sorted(times for each in heard for times in each.tries.get(b"m-7", ()))
+        seen = all_bodies(heard)
+
+    assert set(seen) == bodies
+    assert {body for body, count in seen.items() if count > 1} == {b"m-7"}
+    assert again == [0, 1]
+    assert all(each.bodies for each in heard)
+    assert {queue.queue_id for queue in info.mq_pop_table} == {-1}
+    assert info.status_table[topic].pull_tps > 0
+
+
+def all_bodies(heard: Sequence[Heard]) -> Counter[bytes]:
+    return sum((each.seen() for each in heard), Counter())
+
+
+_KILLED = """
+import sys, time
+from rmqtools import ConsumeFromWhere, PushConsumer, PushConsumerConfig
+
+def listen(messages, context):
+    print("got", flush=True)
+    time.sleep(60)
+
+config = PushConsumerConfig(
+    name_server=sys.argv[1], group=sys.argv[2], client_rebalance=False, pop_invisible_time=5.0,
+    consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+)
+consumer = PushConsumer(config)
+consumer.subscribe(sys.argv[3], listen)
+consumer.start()
+time.sleep(60)
+"""
+
+
+def test_what_a_killed_member_had_comes_to_another_one(cluster, admin, producer, group, topic):
+    bodies = send(producer, topic, 20)
+    command = [sys.executable, "-c", _KILLED, cluster.name_server, group, topic]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().startswith("got")
+        finally:
+            process.send_signal(signal.SIGKILL)
+    heard = Heard()
+    with member(cluster, group, topic, heard, "heir"):
+        wait_until(lambda: set(heard.bodies) == bodies, seconds=REVIVED)
+        wait_until(lambda: lag(admin, group, topic) == 0)
+
+    assert any(times == [1] for times in heard.tries.values())
+
+
+def test_a_group_goes_from_pop_to_pull_and_back_and_loses_nothing(cluster, admin, producer, group, topic):
+    """Right after the change to PULL messages may come twice: a pop that the broker holds takes them too."""
+    heard = Heard(b"popped-0")
+    with member(cluster, group, topic, heard, "one") as consumer:
+        wait_until(lambda: popped_queues(consumer, topic) == [-1])
+        wanted = send(producer, topic, 50, "popped")
+        wait_until(lambda: set(heard.bodies) >= wanted)
+        admin.set_message_request_mode(topic, group, MessageRequestMode.PULL)
+        wait_until(lambda: popped_queues(consumer, topic) == [0, 1, 2, 3])
+        wanted |= send(producer, topic, 50, "pulled")
+        wait_until(lambda: set(heard.bodies) >= wanted)
+        wait_until(lambda: heard.tries[b"popped-0"] == [0, 1], seconds=REVIVED)  # by pulling the retry topic
+        admin.set_message_request_mode(topic, group, MessageRequestMode.POP)
+        wait_until(lambda: popped_queues(consumer, topic) == [-1])
+        wanted |= send(producer, topic, 50, "again")
+        wait_until(lambda: set(heard.bodies) >= wanted)
+        wait_until(lambda: lag(admin, group, topic) == 0)
+
+    twice = {body for body, count in heard.bodies.items() if count > 1}
+    assert {body for body in twice if not body.startswith(b"pulled")} == {b"popped-0"}  # see the docstring

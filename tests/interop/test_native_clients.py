@@ -1,0 +1,178 @@
+"""The native Python clients and ours: one sends, the other consumes; members of both kinds in one group."""
+
+import itertools
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    ClientConfig,
+    ConsumeContext,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.allocate import AllocateAveragely, share
+from tests.support.cluster_scene import wait_until
+from tests.support.native_client import NativeClient, NativeMember
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+COUNT = 40
+
+
+@pytest.fixture(scope="module", params=["rocketmq-client-python", "rocketmq"])
+def native(request: pytest.FixtureRequest) -> NativeClient:
+    return NativeClient.installed(request.param)
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"  # not n...: a native consumer of such a group corrupts its heap
+
+
+class Consumed:
+    """Our consumer, and what it has consumed."""
+
+    def __init__(self, name_server: str, group: str, topic: str) -> None:
+        self._lock = threading.Lock()
+        self._messages: list[MessageExt] = []
+        config = PushConsumerConfig(
+            name_server=name_server, group=group, consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        )
+        self.consumer = PushConsumer(config)
+        self.consumer.subscribe(topic, self._listen)
+
+    @property
+    def messages(self) -> list[MessageExt]:
+        with self._lock:
+            return list(self._messages)
+
+    def _listen(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
+        with self._lock:
+            self._messages.extend(messages)
+
+
+@pytest.fixture
+def ours(local_cluster, group, make_topic) -> Iterator[tuple[Consumed, str]]:
+    topic = make_topic(queues=8, broker_names=["broker-a"])  # a native client does not say which broker
+    consumed = Consumed(local_cluster.name_server, group, topic)
+    with consumed.consumer:
+        yield consumed, topic
+
+
+def check_consumed(consumed: Consumed, sent: list[dict[str, Any]]) -> None:
+    """Wait for all that was sent, and see that it came once and whole."""
+    wait_until(lambda: len(consumed.messages) >= COUNT)
+    assert [row["status"] for row in sent] == [0] * COUNT
+    seen = sorted((int(m.properties["number"]), m.body, m.keys, m.tags) for m in consumed.messages)
+    assert seen == [(n, b"native-%d" % n, f"key-{n}", "native") for n in range(COUNT)]
+
+
+def test_our_consumer_reads_what_a_native_producer_sends(native, local_cluster, ours):
+    consumed, topic = ours
+
+    check_consumed(consumed, native.send(local_cluster.name_server, "producer-sync", topic, "sync", COUNT))
+
+
+def test_our_consumer_reads_what_a_native_producer_sends_in_order(native, local_cluster, ours):
+    consumed, topic = ours
+
+    check_consumed(
+        consumed, native.send(local_cluster.name_server, "producer-orderly", topic, "orderly", COUNT)
+    )
+
+    by_queue: dict[int, list[int]] = defaultdict(list)
+    for message in sorted(consumed.messages, key=lambda message: message.queue_offset):
+        by_queue[message.queue_id].append(int(message.properties["number"]))
+    keys = [{number % 4 for number in numbers} for numbers in by_queue.values()]
+    assert sum(map(len, keys)) == 4, "a key is in two queues"
+    assert all(numbers == sorted(numbers) for numbers in by_queue.values())
+
+
+def test_our_consumer_reads_what_a_native_producer_commits(local_cluster, ours):
+    """Of rocketmq-client-python only: rocketmq 0.4.4 has no transactions."""
+    consumed, topic = ours
+    native = NativeClient.installed("rocketmq-client-python")
+
+    sent = native.send(local_cluster.name_server, "producer-transaction", topic, "transaction", COUNT)
+    check_consumed(consumed, sent)
+
+
+def test_a_native_consumer_reads_what_our_producer_sends(native, local_cluster, group, make_topic):
+    topic = make_topic(queues=4)
+    config = ProducerConfig(name_server=local_cluster.name_server, group="ours")
+    with (
+        NativeMember(native, local_cluster.name_server, group, topic) as member,
+        Producer(config) as producer,
+    ):
+        producer.send(
+            Message(topic, b"x" * 6000, tags="large", keys=["compressed"], properties={"number": "-1"})
+        )
+        producer.send_many(
+            [
+                Message(topic, b"ours-%d" % n, tags="t", keys=[f"k{n}"], properties={"number": str(n)})
+                for n in range(COUNT)
+            ]
+        )
+        rows = member.await_messages(COUNT + 1)
+
+    seen = {(bytes.fromhex(row["body"]), row["keys"], row["tags"], row["number"]) for row in rows}
+    assert seen == {(b"x" * 6000, "compressed", "large", "-1")} | {
+        (b"ours-%d" % n, f"k{n}", "t", str(n)) for n in range(COUNT)
+    }
+
+
+def test_a_group_of_both_kinds_owns_each_queue_once(native, local_cluster, ours, group, producer):
+    consumed, topic = ours
+    with (
+        NativeMember(native, local_cluster.name_server, group, topic) as member,
+        Admin(ClientConfig(name_server=local_cluster.name_server)) as admin,
+    ):
+        wait_until(lambda: len(admin.fetch_consumer_ids(group)) == 2, seconds=90)
+        queues = admin.fetch_subscribe_queues(topic)
+        client_ids = admin.fetch_consumer_ids(group)
+        mine = share(AllocateAveragely(), group, consumed.consumer.client_id, queues, client_ids)
+
+        def held() -> list[MessageQueue]:
+            return [queue for queue in consumed.consumer.queues if queue.topic == topic]
+
+        wait_until(lambda: held() == sorted(mine))
+        numbers = itertools.count()
+
+        def shared_for_good() -> bool:
+            """A native member rebalances in its own time: send until it has all its queues."""
+            for queue in queues:
+                producer.send(Message(topic, b"%d" % next(numbers)), queue=queue)
+            its_queues = {row["queueId"] for row in member.messages}
+            return held() == sorted(mine) and len(its_queues) >= len(queues) - len(mine)
+
+        wait_until(shared_for_good, seconds=90)
+        first = next(numbers)
+        for queue in queues * 10:
+            producer.send(Message(topic, b"%d" % next(numbers)), queue=queue)
+        last = next(numbers)
+
+        def bodies(rows: Iterable[bytes]) -> list[int]:
+            return [number for number in map(int, rows) if first < number < last]
+
+        def by_it() -> list[int]:
+            return bodies(bytes.fromhex(row["body"]) for row in member.messages)
+
+        def by_us() -> list[int]:
+            return bodies(message.body for message in consumed.messages)
+
+        wait_until(lambda: len(by_it()) + len(by_us()) >= last - first - 1)
+
+        assert sorted(by_it() + by_us()) == list(range(first + 1, last))
+        assert {queues[(number - first - 1) % len(queues)] for number in by_us()} == set(mine)

@@ -1,0 +1,133 @@
+"""Streaming queries as tests run them: into Parquet, by micro-batches that can be looked at."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from rmqtools import Admin, Message, MessageQueue, Producer
+from rmqtools.clock import SYSTEM_CLOCK
+
+PLACE = ("topic", "brokerName", "queueId", "queueOffset")
+_WORKER_TOO_LATE = "failed to connect back"  # Spark waits 10 s for its own Python worker, and no longer
+
+Place = tuple[str, str, int, int]
+
+
+class Stream:
+    """One query with its checkpoint and its Parquet files; ``start`` again is a restart."""
+
+    def __init__(self, spark: SparkSession, folder: Path, options: dict[str, Any]) -> None:
+        self.folder = folder
+        self.options = options
+        self._spark = spark
+
+    def load(self) -> DataFrame:
+        return self._spark.readStream.format("rocketmq").options(**self.options).load()
+
+    def start(self, **trigger: Any) -> StreamingQuery:
+        """Let it run; returns after its first micro-batch."""
+
+        def first_batch(query: StreamingQuery) -> None:
+            await_true(lambda: query.lastProgress or not query.isActive, "the first micro-batch")
+            if not query.isActive:
+                query.awaitTermination(0)
+
+        return self._retried(first_batch, trigger or {"processingTime": "0 seconds"})
+
+    def run(self, **trigger: Any) -> StreamingQuery:
+        """Run to the end: everything that is there now, by ``availableNow`` unless told otherwise."""
+
+        def end(query: StreamingQuery) -> None:
+            assert query.awaitTermination(120)
+
+        return self._retried(end, trigger or {"availableNow": True})
+
+    def _retried(self, wait: Callable[[StreamingQuery], None], trigger: dict[str, Any]) -> StreamingQuery:
+        """Start it, again only where Spark had no patience with its own worker on a busy machine."""
+        for tries_left in (2, 1, 0):
+            writer = self.load().writeStream.format("parquet").option("path", str(self.folder / "rows"))
+            query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger).start()
+            try:
+                wait(query)
+            except StreamingQueryException as error:
+                if not tries_left or _WORKER_TOO_LATE not in str(error):
+                    raise
+                continue
+            return query
+        raise AssertionError
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    def is_written(self) -> bool:
+        """Whether a first micro-batch has ended."""
+        return (self.folder / "rows" / "_spark_metadata" / "0").exists()
+
+    def rows(self) -> list[Row]:
+        return self._spark.read.parquet(str(self.folder / "rows")).collect()
+
+    def places(self) -> Counter[Place]:
+        """How often every stored message arrived."""
+        frame = self._spark.read.parquet(str(self.folder / "rows")).select(*PLACE)
+        return Counter(map(tuple, frame.collect()))
+
+    def planned(self) -> list[dict[str, Any]]:
+        """The offsets of every micro-batch, from the checkpoint."""
+        files = [file for file in (self.checkpoint / "offsets").iterdir() if file.name.isdigit()]
+        return [
+            json.loads(file.read_text().splitlines()[2])
+            for file in sorted(files, key=lambda file: int(file.name))
+        ]
+
+
+def counts(query: StreamingQuery) -> list[int]:
+    """The rows of every micro-batch that had any."""
+    return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
+
+
+def stored_places(admin: Admin, *topics: str) -> Counter[Place]:
+    """Every message that brokers hold, once."""
+    return Counter(
+        (topic, queue.broker_name, queue.queue_id, offset)
+        for topic in topics
+        for queue in admin.fetch_subscribe_queues(topic)
+        for offset in range(admin.min_offset(queue), admin.max_offset(queue))
+    )
+
+
+def fill(
+    producer: Producer, admin: Admin, counts: dict[MessageQueue, int], *, body: bytes = b"x" * 100
+) -> None:
+    """Send so many messages to each queue, and wait until they can be read."""
+    ends = {queue: admin.max_offset(queue) + count for queue, count in counts.items()}
+    for queue, count in counts.items():
+        for _ in range(count):
+            producer.send(Message(queue.topic, body), queue=queue)
+    admin.await_readable(ends)
+
+
+def await_true(condition: Callable[[], Any], what: str, *, timeout: float = 60.0) -> None:
+    deadline = SYSTEM_CLOCK.monotonic() + timeout
+    while not condition():
+        assert SYSTEM_CLOCK.monotonic() < deadline, f"not in {timeout:.0f} s: {what}"
+
+
+def error_of(query_end: Callable[[], Any]) -> str:
+    """What a query died of."""
+    try:
+        query_end()
+    except StreamingQueryException as error:
+        return str(error)
+    raise AssertionError("it did not die")
+
+
+def next_offsets(planned: dict[str, Any], queues: Iterable[MessageQueue]) -> list[int]:
+    """The next offsets in JSON, of these queues."""
+    return [planned["offsets"][q.topic][q.broker_name][str(q.queue_id)] for q in queues]

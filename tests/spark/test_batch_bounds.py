@@ -1,0 +1,208 @@
+"""Where a batch starts and ends: by time, by the offsets of a group, and what wins over what."""
+
+import json
+import logging
+from uuid import uuid4
+
+import pytest
+
+from rmqtools import Message, MessageQueue, QueueRange
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import ConfigError
+from spark_connector.batch_role import batch_options
+from spark_connector.options import parse_options
+from spark_connector.read_role import read_options
+from spark_connector.tasks import ReadTask, read_task
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def timed(admin, local_cluster):
+    """A topic of two queues, 60 messages each, a few milliseconds apart; and its rows."""
+    from rmqtools import Producer, ProducerConfig
+
+    topic = f"timed-{uuid4().hex}"
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
+    queues = admin.fetch_publish_queues(topic)
+    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
+        for number in range(COUNT):
+            for queue in queues:
+                producer.send(Message(topic, b"%d" % number), queue=queue)
+    admin.await_readable(dict.fromkeys(queues, COUNT))
+    return topic
+
+
+@pytest.fixture
+def rows(timed, read_rows):
+    return sorted(read_rows(topic=timed), key=lambda row: (row.brokerName, row.queueOffset))
+
+
+@pytest.fixture
+def group():
+    return f"group-{uuid4().hex[:8]}"
+
+
+def refusal(action):
+    with pytest.raises(ConfigError) as error:
+        action()
+    return str(error.value)
+
+
+def stored_ms(row):
+    return round(row.storeTimestamp.timestamp() * 1000)
+
+
+def places(rows):
+    return sorted((row.brokerName, row.queueOffset) for row in rows)
+
+
+def test_a_starting_time_takes_what_was_stored_then_or_later(timed, read_rows, rows):
+    time = stored_ms(rows[COUNT // 2])
+    later = [row for row in rows if stored_ms(row) >= time]
+
+    assert 0 < len(later) < len(rows)
+    assert places(read_rows(topic=timed, startingTimestamp=time)) == places(later)
+
+
+def test_an_ending_time_leaves_out_what_was_stored_then_or_later(timed, read_rows, rows):
+    time = stored_ms(rows[COUNT // 2])
+
+    assert places(read_rows(topic=timed, endingTimestamp=time)) == places(
+        row for row in rows if stored_ms(row) < time
+    )
+
+
+def test_times_before_and_after_everything_take_everything(timed, read_rows):
+    frame = read_rows(topic=timed, startingTimestamp=1, endingTimestamp=SYSTEM_CLOCK.now_ms() + 3_600_000)
+
+    assert len(frame) == 2 * COUNT
+
+
+def test_a_time_per_queue_counts_for_that_queue(timed, read_rows, rows):
+    of_a, of_b = stored_ms(rows[10]), stored_ms(rows[COUNT + 40])
+    times = json.dumps({timed: {"broker-a": {"0": of_a}, "broker-b": {"0": of_b}}})
+
+    found = len(read_rows(topic=timed, startingOffsetsByTimestamp=times, endingOffsetsByTimestamp=times))
+    later = read_rows(topic=timed, startingOffsetsByTimestamp=times)
+
+    assert found == 0
+    assert places(later) == places(
+        row for row in rows if stored_ms(row) >= {"broker-a": of_a, "broker-b": of_b}[row.brokerName]
+    )
+
+
+def test_times_per_queue_must_name_every_queue(timed, read_rows):
+    times = json.dumps({timed: {"broker-a": {"0": 5}}})
+
+    text = refusal(lambda: read_rows(topic=timed, startingOffsetsByTimestamp=times))
+
+    assert "option 'startingOffsetsByTimestamp'" in text
+    assert "broker-b/0 is left out" in text
+
+
+def test_a_start_after_the_last_message_is_an_error_unless_told_otherwise(timed, read_rows, rows):
+    after = max(map(stored_ms, rows)) + 1
+
+    text = refusal(lambda: read_rows(topic=timed, startingTimestamp=after))
+    latest = read_rows(topic=timed, startingTimestamp=after, startingOffsetsByTimestampStrategy="latest")
+
+    assert f"option 'startingTimestamp': {timed}/broker-a/0, {timed}/broker-b/0 has no message stored" in text
+    assert latest == []
+
+
+def test_of_several_bounds_the_time_for_all_wins(timed, read_rows, rows):
+    time = stored_ms(rows[COUNT // 2])
+    options = {
+        "startingOffsets": "earliest",
+        "startingOffsetsByTimestamp": json.dumps({timed: {"broker-a": {"0": 1}, "broker-b": {"0": 1}}}),
+    }
+
+    assert len(read_rows(topic=timed, startingTimestamp=time, **options)) < len(
+        read_rows(topic=timed, **options)
+    )
+
+
+def test_a_start_after_the_end_names_queue_and_options(timed, read_rows, rows):
+    options = {"startingTimestamp": stored_ms(rows[40]), "endingTimestamp": stored_ms(rows[10])}
+
+    text = refusal(lambda: read_rows(topic=timed, **options))
+
+    assert f"{timed}/broker-a/0 would be read from" in text
+    assert "set startingTimestamp at or before endingTimestamp" in text
+
+
+@pytest.mark.parametrize(
+    ("fallback", "count"), [("earliest", COUNT + 20), ("latest", 20)], ids=["earliest", "latest"]
+)
+def test_a_group_says_where_to_start_and_a_fallback_for_the_other_queues(
+    timed, read_rows, admin, group, fallback, count
+):
+    admin.update_consumer_offset(group, MessageQueue(timed, "broker-a", 0), COUNT - 20)
+
+    frame = read_rows(topic=timed, startingOffsets="group", group=group, groupOffsetFallback=fallback)
+
+    assert len(frame) == count
+
+
+def test_without_a_fallback_queues_without_offset_are_named(timed, read_rows, admin, group):
+    admin.update_consumer_offset(group, MessageQueue(timed, "broker-a", 0), 1)
+    options = {"startingOffsets": "group", "group": group, "groupOffsetFallback": "error"}
+
+    text = refusal(lambda: read_rows(topic=timed, **options))
+
+    assert f"group '{group}' has no offset for {timed}/broker-b/0: set groupOffsetFallback" in text
+
+
+def test_what_a_group_has_consumed_is_the_other_end(timed, read_rows, admin, group):
+    for broker, offset in (("broker-a", 20), ("broker-b", 5)):
+        admin.update_consumer_offset(group, MessageQueue(timed, broker, 0), offset)
+
+    consumed = len(read_rows(topic=timed, endingOffsets="group", group=group))
+    to_come = len(read_rows(topic=timed, startingOffsets="group", group=group))
+
+    assert (consumed, to_come) == (25, 2 * COUNT - 25)
+
+
+def test_reading_leaves_no_trace_in_the_group(timed, read_rows, admin, group):
+    len(read_rows(topic=timed, startingOffsets="group", group=group))
+
+    assert set(admin.fetch_consumer_offsets(group, timed).values()) == {None}
+    assert admin.fetch_consumer_ids(group) == []
+
+
+def test_an_offset_of_a_group_that_is_not_stored_is_a_loss(timed, read_rows, admin, group):
+    for broker in ("broker-a", "broker-b"):
+        admin.update_consumer_offset(group, MessageQueue(timed, broker, 0), COUNT + 1000)
+    options = {"startingOffsets": "group", "group": group}
+
+    text = refusal(lambda: read_rows(topic=timed, **options))
+
+    assert f"is at {COUNT + 1000} of {timed}/broker-a/0, which holds 0 to {COUNT}" in text
+    assert "failOnDataLoss=false" in text
+    assert read_rows(topic=timed, failOnDataLoss=False, **options) == []
+
+
+def test_an_end_is_fixed_once_for_all_actions_on_a_frame(make_topic, read, write):
+    topic = make_topic(queues=1)
+    write([("a",)], "body string", topic=topic)
+    frame = read(topic=topic)
+    before = frame.count()
+    write([("b",)], "body string", topic=topic)
+
+    assert (before, frame.count(), read(topic=topic).count()) == (1, 1, 2)
+
+
+def test_what_is_gone_when_a_task_reads_is_passed_over_on_request(timed, local_cluster, caplog):
+    task = ReadTask((QueueRange(MessageQueue(timed, "broker-a", 0), COUNT - 5, COUNT + 10),))
+    options = {"nameServer": local_cluster.name_server, "topic": timed, "failOnDataLoss": "false"}
+    options |= {"rocketmq.requestTimeout": "1"}
+
+    with caplog.at_level(logging.WARNING, "rmqtools"):
+        batches = list(read_task(read_options(parse_options(options)), task))
+
+    assert sum(batch.num_rows for batch in batches) == 5
+    assert f"offsets [{COUNT}, {COUNT + 10})" in caplog.text
+    assert batch_options(parse_options(options)).read.fail_on_data_loss is False

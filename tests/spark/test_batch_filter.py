@@ -1,0 +1,105 @@
+"""Filters: the broker's, by tag and by condition, and Spark's own on top."""
+
+from uuid import uuid4
+
+import pytest
+
+from rmqtools import Message, Producer, ProducerConfig
+from rmqtools.errors import BrokerError, ConfigError
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+TAGS = ("Aa", "BB", "new", None)  # Java's hash codes of the first two are equal
+
+
+@pytest.fixture(scope="module")
+def tagged(admin, local_cluster):
+    """A topic with 400 messages in one queue, their tags in turn, numbered in the property n."""
+    topic = f"tagged-{uuid4().hex}"
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
+    (queue,) = admin.fetch_publish_queues(topic)
+    messages = [
+        Message(topic, b"%d" % number, tags=TAGS[number % 4], properties={"n": str(number)})
+        for number in range(400)
+    ]
+    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
+        for message in messages:
+            producer.send(message, queue=queue)
+    admin.await_readable({queue: 400})
+    return topic
+
+
+@pytest.fixture
+def no_property_filter(admin):
+    """Brokers take no conditions by default; local ones do, and shall again."""
+
+    def switch(text):
+        for data in admin.fetch_cluster_info().broker_addr_table.values():
+            admin.update_broker_config(data.broker_addrs[0], {"enablePropertyFilter": text})
+
+    switch("false")
+    yield
+    switch("true")
+
+
+def numbers(rows):
+    return [int(row.body) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("tags", "wanted"),
+    [
+        pytest.param("new", {"new"}, id="one"),
+        pytest.param("new || BB", {"new", "BB"}, id="two"),
+        pytest.param("Aa", {"Aa"}, id="one-of-equal-hash-codes"),
+        pytest.param("none-has-it", set(), id="no-match"),
+    ],
+)
+def test_tags_choose_messages_by_their_text(tagged, read_rows, tags, wanted):
+    expected = [number for number in range(400) if TAGS[number % 4] in wanted]
+
+    assert numbers(read_rows(topic=tagged, tags=tags)) == expected
+    assert numbers(read_rows(topic=tagged, tags=tags, minPartitions=7)) == expected
+
+
+def test_a_condition_chooses_messages_by_their_properties(tagged, read_rows):
+    condition = "n BETWEEN 10 AND 29 AND TAGS IS NOT NULL"
+
+    assert numbers(read_rows(topic=tagged, sql=condition)) == [n for n in range(10, 30) if TAGS[n % 4]]
+    assert numbers(read_rows(topic=tagged, sql=condition, maxRecordsPerPartition=13)) == [
+        n for n in range(10, 30) if TAGS[n % 4]
+    ]
+
+
+def test_a_condition_that_matches_nothing_reads_nothing(tagged, read_rows):
+    assert read_rows(topic=tagged, sql="n > 1000") == []
+
+
+def test_a_condition_that_is_none_is_refused_not_ignored(tagged, read_rows):
+    """The broker answers pulls with such a condition with all messages."""
+    with pytest.raises(ConfigError, match=r"option 'sql' = 'n <': .*SUBSCRIPTION_PARSE_FAILED"):
+        read_rows(topic=tagged, sql="n <")
+
+
+def test_a_broker_that_takes_no_conditions_says_so(tagged, read_rows, no_property_filter):
+    with pytest.raises(ConfigError, match=r"option 'sql' = 'n < 5': .*enablePropertyFilter=true"):
+        read_rows(topic=tagged, sql="n < 5")
+
+
+def test_a_read_by_itself_refuses_a_bad_condition_too(tagged, admin, client):
+    from rmqtools import QueueRange
+
+    (queue,) = admin.fetch_subscribe_queues(tagged)
+
+    with pytest.raises(BrokerError, match="SUBSCRIPTION_PARSE_FAILED"):
+        list(client.read_blocks(QueueRange(queue, 0, 400), sql="n <"))
+
+
+def test_sparks_filters_count_right_on_top_and_on_one_frame(tagged, read):
+    frame = read(topic=tagged, tags="Aa||new")
+
+    assert [frame.filter(text).count() for text in ("tags = 'new'", "queueOffset < 10", "true")] == [
+        100,
+        5,
+        200,
+    ]

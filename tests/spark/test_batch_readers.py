@@ -1,0 +1,176 @@
+"""Queues shared among readers, and read as a member of a group would: each queue once, or an error."""
+
+import json
+import logging
+from contextlib import ExitStack
+from uuid import uuid4
+
+import pytest
+
+import spark_connector
+from rmqtools import Message, PushConsumer, PushConsumerConfig
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import ConfigError
+from spark_connector.batch_reader import RocketMQBatchReader
+from spark_connector.batch_role import batch_options
+from spark_connector.options import parse_options
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+IDS = "10.0.0.1@reader-0,10.0.0.1@reader-1,10.0.0.2@reader-2"
+
+
+@pytest.fixture(scope="module")
+def filled(admin, local_cluster):
+    """A topic of 4 queues on each of two brokers, 10 messages in each."""
+    from rmqtools import Producer, ProducerConfig
+
+    topic = f"shared-{uuid4().hex}"
+    admin.create_topic(topic, read_queue_nums=4, write_queue_nums=4)
+    queues = admin.fetch_publish_queues(topic)
+    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
+        for queue in queues:
+            for number in range(10):
+                producer.send(Message(topic, b"%d" % number), queue=queue)
+    admin.await_readable(dict.fromkeys(queues, 10))
+    return topic
+
+
+@pytest.fixture
+def tasks(local_cluster):
+    """``tasks(topic="T")``: what each Spark partition would read."""
+
+    def plan(**options):
+        given = {"nameServer": local_cluster.name_server, **options}
+        reader = RocketMQBatchReader(batch_options(parse_options(given)))
+        return [partition.value for partition in reader.partitions()]
+
+    return plan
+
+
+def queues_of(plan):
+    return {task.reader_id: [range_.queue for range_ in task.ranges] for task in plan}
+
+
+def test_readers_are_spark_partitions_and_read_every_queue_once(filled, read):
+    frame = read(topic=filled, readers=3)
+    rows = frame.groupBy("brokerName", "queueId", "queueOffset").count().collect()
+
+    assert frame.rdd.getNumPartitions() == 3
+    assert len(rows) == 80
+    assert {row["count"] for row in rows} == {1}
+
+
+def test_shares_are_those_of_the_strategy(filled, tasks, admin):
+    queues = admin.fetch_subscribe_queues(filled)
+
+    shares = queues_of(tasks(topic=filled, readerIds=IDS, allocator="AVG_BY_CIRCLE"))
+
+    assert shares == {name: queues[place::3] for place, name in enumerate(IDS.split(","))}
+
+
+def test_a_reader_without_queues_is_no_task(filled, tasks):
+    assert len(tasks(topic=filled, readers="20")) == 8
+
+
+def test_pinned_queues_go_to_readers_at_these_addresses(filled, tasks, admin):
+    options = {"allocator": "PINNED_BY_IP", "allocator.ips": "10.0.0.2"}
+
+    shares = queues_of(tasks(topic=filled, readerIds=IDS, **options))
+
+    assert shares == {"10.0.0.2@reader-2": admin.fetch_subscribe_queues(filled)}
+
+
+def test_pinned_to_nobody_is_an_error_or_accepted(filled, tasks, caplog):
+    options = {"readerIds": IDS, "allocator": "PINNED_BY_IP", "allocator.ips": "10.0.0.9"}
+
+    with pytest.raises(ConfigError, match=r"broker-a/0, .* to no reader of 10\.0\.0\.1@reader-0"):
+        tasks(topic=filled, **options)
+    with caplog.at_level(logging.WARNING, "spark_connector.allocation"):
+        assert tasks(topic=filled, allowUnassigned="true", **options) == []
+    assert "broker-a/0" in caplog.text
+
+
+def test_a_configured_share_leaves_queues_to_nobody(filled, tasks):
+    config = json.dumps({filled: {"broker-a": [0, 1]}})
+    options = {"topic": filled, "readers": "1", "allocator": "CONFIG", "allocator.queues": config}
+
+    with pytest.raises(ConfigError, match=r"broker-a/2, .* to no reader"):
+        tasks(**options)
+    (task,) = tasks(allowUnassigned="true", **options)
+    assert [range_.queue.queue_id for range_ in task.ranges] == [0, 1]
+
+
+def test_reader_ids_are_one_for_each_task_at_a_time(spark):
+    assert spark_connector.reader_ids(spark) == ["127.0.0.1@reader-0", "127.0.0.1@reader-1"]
+
+
+def test_a_task_elsewhere_than_its_reader_id_says_is_told(filled, local_cluster, caplog):
+    options = {"nameServer": local_cluster.name_server, "topic": filled, "readerIds": "10.9.8.7@a"}
+    options["allocator.verifyHost"] = "warn"
+    reader = RocketMQBatchReader(batch_options(parse_options(options)))
+
+    with caplog.at_level(logging.WARNING, "spark_connector.tasks"):
+        rows = sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
+
+    assert rows == 80
+    assert "reader='10.9.8.7@a' wanted='10.9.8.7' address='127.0.0.1'" in caplog.text
+
+
+@pytest.fixture(scope="module")
+def members(filled, local_cluster):
+    """A group of two that has shared the topic."""
+    group = f"group-{uuid4().hex[:8]}"
+    config = {"name_server": local_cluster.name_server, "group": group, "rebalance_interval": 1.0}
+    with ExitStack() as stack:
+        pair = [PushConsumer(PushConsumerConfig(instance_name=name, **config)) for name in ("one", "two")]
+        for member in pair:
+            member.subscribe(filled, lambda messages, context: None)
+            stack.enter_context(member)
+        deadline = SYSTEM_CLOCK.monotonic() + 60
+        while not all(len(owned(member, filled)) == 4 for member in pair):
+            assert SYSTEM_CLOCK.monotonic() < deadline, [member.queues for member in pair]
+        yield group, *pair
+
+
+def owned(member, topic):
+    """Its queues but those of the retry topic."""
+    return sorted(queue for queue in member.queues if queue.topic == topic)
+
+
+def test_as_a_member_only_its_own_queues_are_read(filled, tasks, members, caplog):
+    group, first, second = members
+
+    with caplog.at_level(logging.WARNING, "spark_connector.members"):
+        plan = tasks(topic=filled, group=group, asMember=first.client_id)
+
+    assert [range_.queue for task in plan for range_ in task.ranges] == owned(first, filled)
+    left = owned(second, filled)[0]
+    assert f"{filled}/{left.broker_name}/{left.queue_id}" in caplog.text
+
+
+def test_as_a_member_by_another_strategy_it_would_own_others(filled, tasks, members, admin):
+    group, first, second = members
+    ids = sorted((first.client_id, second.client_id))
+
+    plan = tasks(topic=filled, group=group, asMember=ids[1], allocator="AVG_BY_CIRCLE")
+
+    assert [task.ranges[0].queue for task in plan] == admin.fetch_subscribe_queues(filled)[1::2]
+
+
+def test_as_a_member_nobody_joins_and_nothing_is_committed(filled, tasks, members, admin):
+    group, first, second = members
+
+    tasks(topic=filled, group=group, asMember=first.client_id)
+
+    assert admin.fetch_consumer_ids(group) == sorted((first.client_id, second.client_id))
+
+
+def test_a_member_that_is_none_is_refused_with_those_there_are(filled, tasks, members):
+    group, first, _ = members
+
+    with pytest.raises(ConfigError, match="no such member in group") as error:
+        tasks(topic=filled, group=group, asMember="10.1.1.1")
+    assert first.client_id in str(error.value)
+    with pytest.raises(ConfigError, match="several members have that address"):
+        tasks(topic=filled, group=group, asMember=first.client_id.partition("@")[0])

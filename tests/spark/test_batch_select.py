@@ -1,0 +1,173 @@
+"""What a batch reads: topics, patterns, chosen queues, special topics; and its columns."""
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from rmqtools import Admin, Message
+from rmqtools.errors import ConfigError
+from spark_connector.lookup import Lookup
+from spark_connector.options import parse_options
+from spark_connector.read_role import read_options
+from tests.spark.test_errors import error_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+@pytest.fixture
+def prefix():
+    return f"sel{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def fill(admin, producer):
+    """``fill("topic", 3)``: make the topic, a queue on each broker, and send it messages to read."""
+
+    def make(topic, count=1):
+        admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
+        results = [producer.send(Message(topic, b"%d" % number)) for number in range(count)]
+        ends = {}
+        for result in results:
+            ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
+        admin.await_readable(ends)
+        return topic
+
+    return make
+
+
+def topics_of(frame):
+    return sorted({row.topic for row in frame.select("topic").distinct().collect()})
+
+
+def test_several_topics_are_read_together(read, fill, prefix):
+    names = [fill(f"{prefix}-{letter}", 2) for letter in "ab"]
+
+    assert read(topics=",".join(names)).groupBy("topic").count().count() == 2
+
+
+def test_one_topic_of_several_that_does_not_exist_is_named(read, fill, prefix):
+    text = error_of(lambda: read(topics=f"{fill(prefix)},{prefix}-none").count())
+
+    assert "TopicNotFoundError" in text
+    assert f"{prefix}-none" in text
+
+
+def test_a_pattern_reads_every_topic_it_matches_whole(read, fill, prefix):
+    for name in ("a", "b", "ab"):
+        fill(f"{prefix}-{name}")
+    fill(f"%DLQ%{prefix}-a")
+
+    assert topics_of(read(topicPattern=f"{prefix}-.")) == [f"{prefix}-a", f"{prefix}-b"]
+    assert topics_of(read(topicPattern=f"%DLQ%{prefix}.*")) == [f"%DLQ%{prefix}-a"]
+
+
+def test_a_pattern_that_matches_nothing_is_an_error(read, prefix):
+    text = error_of(lambda: read(topicPattern=f"{prefix}.*").count())
+
+    assert f"option 'topicPattern' = '{prefix}.*': no topic matches" in text
+
+
+def test_a_pattern_for_everything_takes_no_topic_of_the_system(fill, local_cluster, prefix):
+    fill(prefix)
+    options = {"nameServer": local_cluster.name_server, "topicPattern": ".*"}
+
+    topics = Lookup(read_options(parse_options(options))).topics()
+
+    assert prefix in topics
+    assert {"TBW102", "broker-a", "broker-b", "RMQ_SYS_TRANS_HALF_TOPIC"}.isdisjoint(topics)
+
+
+@pytest.mark.parametrize("kind", ["%RETRY%", "%DLQ%"])
+def test_retry_and_dead_letter_topics_are_read_by_name(read, fill, prefix, kind):
+    assert topics_of(read(topic=fill(kind + prefix, 3))) == [kind + prefix]
+
+
+def test_assigned_queues_are_read_and_no_others(read, fill, prefix):
+    first, second = fill(f"{prefix}-a", 8), fill(f"{prefix}-b", 8)
+    assign = json.dumps({first: {"broker-a": [0]}, second: {"broker-b": [0]}})
+
+    rows = read(assign=assign).select("topic", "brokerName").distinct().collect()
+
+    assert sorted(map(tuple, rows)) == [(first, "broker-a"), (second, "broker-b")]
+
+
+def test_offsets_of_assigned_queues_need_no_others(read, fill, prefix):
+    topic = fill(prefix, 8)
+    options = {
+        "assign": json.dumps({topic: {"broker-a": [0]}}),
+        "startingOffsets": json.dumps({topic: {"broker-a": {"0": 1}}}),
+    }
+
+    rows = read(**options).collect()
+
+    assert rows
+    assert {row.brokerName for row in rows} == {"broker-a"}
+    assert min(row.queueOffset for row in rows) == 1
+
+
+def test_an_assigned_queue_that_does_not_exist_is_named(read, fill, prefix):
+    text = error_of(lambda: read(assign=json.dumps({fill(prefix): {"broker-a": [0, 7]}})).count())
+
+    assert f"option 'assign': {prefix}/broker-a/7 does not exist" in text
+
+
+def test_a_topic_in_a_namespace_is_read_by_its_bare_name(read, fill, prefix):
+    fill(f"ns%{prefix}")
+
+    assert topics_of(read(topic=prefix, namespace="ns")) == [prefix]
+    assert topics_of(read(topicPattern=prefix, namespace="ns")) == [prefix]
+
+
+def test_a_light_queue_is_refused_by_name(read):
+    assert "topic '%LMQ%parent$child' is a light queue" in error_of(
+        lambda: read(topic="%LMQ%parent$child").count()
+    )
+
+
+def test_a_static_topic_is_refused_by_name(local_cluster, fill, prefix, monkeypatch):
+    """Its queues are logic queues of a broker that is none."""
+    topic = fill(prefix)
+    lookup = Lookup(read_options(parse_options({"nameServer": local_cluster.name_server, "topic": topic})))
+    queues = lookup.queues()
+    logic = [type(queue)(topic, "__syslo__global__", queue.queue_id) for queue in queues]
+    monkeypatch.setattr(Admin, "fetch_subscribe_queues", lambda *_: logic)
+
+    with pytest.raises(ConfigError, match=f"topic '{topic}' is a static topic"):
+        lookup.queues()
+
+
+def test_columns_are_as_the_options_say(read, fill, prefix):
+    topic = fill(prefix, 2)
+    whole = read(topic=topic)
+
+    without = read(topic=topic, includeProperties=False)
+    with_id = read(topic=topic, offsetMsgId=True)
+
+    assert [name for name in whole.columns if name not in without.columns] == ["properties"]
+    assert with_id.columns == [*whole.columns, "offsetMsgId"]
+    assert without.select("body").collect() == whole.select("body").collect()
+    assert {len(row.offsetMsgId) for row in with_id.collect()} == {32}
+
+
+def test_a_view_in_sql(spark, local_cluster, fill, prefix):
+    topic = fill(prefix, 3)
+    spark.sql(
+        f"CREATE OR REPLACE TEMP VIEW messages USING rocketmq "
+        f"OPTIONS (nameServer '{local_cluster.name_server}', topic '{topic}')"
+    )
+
+    assert spark.sql("SELECT count(*) AS n FROM messages").first().n == 3
+    assert spark.sql("SELECT count(*) AS n FROM messages WHERE queueOffset = 0").first().n == 2
+
+
+def test_inserts_in_sql_name_their_columns_with_the_view(spark, local_cluster, fill, prefix, read):
+    topic = fill(prefix, 3)
+    spark.sql(
+        f"CREATE OR REPLACE TEMP VIEW sink (body BINARY, tags STRING) USING rocketmq "
+        f"OPTIONS (nameServer '{local_cluster.name_server}', topic '{topic}')"
+    )
+
+    spark.sql("INSERT INTO sink SELECT encode('inserted', 'utf-8'), 'sql'")
+
+    assert [bytes(row.body) for row in read(topic=topic, tags="sql").collect()] == [b"inserted"]

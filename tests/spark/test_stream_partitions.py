@@ -1,0 +1,110 @@
+"""How a micro-batch becomes tasks, what is asked of brokers, and the lag that is seen from outside."""
+
+import json
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
+
+import spark_connector
+from spark_connector.options import parse_options
+from spark_connector.stream_lookup import StreamLookup
+from spark_connector.stream_offsets import StreamOffsets
+from spark_connector.stream_reader import RocketMQStreamReader
+from spark_connector.stream_role import stream_options
+from tests.spark.streams import await_true, counts, fill, next_offsets, stored_places
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+@pytest.fixture
+def make_reader(local_cluster):
+    def make(**options: str) -> RocketMQStreamReader:
+        given = {"nameServer": local_cluster.name_server, "startingOffsets": "earliest", **options}
+        return RocketMQStreamReader(stream_options(parse_options(given)))
+
+    return make
+
+
+@pytest.fixture
+def filled(make_topic, producer, admin):
+    """A topic with 60 messages in one queue and 3 in the other."""
+    topic = make_topic(queues=1)
+    fill(producer, admin, dict(zip(admin.fetch_subscribe_queues(topic), (60, 3), strict=True)))
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        pytest.param({}, 2, id="one-per-queue"),
+        pytest.param({"minPartitions": "4"}, 4, id="minPartitions"),
+        pytest.param({"maxRecordsPerPartition": "20"}, 4, id="maxRecordsPerPartition"),
+        pytest.param({"readers": "1"}, 1, id="one-reader"),
+        pytest.param({"readers": "3", "allocator": "AVG_BY_CIRCLE"}, 2, id="a-reader-without-a-queue"),
+    ],
+)
+def test_a_micro_batch_is_planned_as_a_batch_is(make_reader, filled, options, tasks):
+    reader = make_reader(topic=filled, **options)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+
+    planned = reader.partitions(start, end)
+
+    assert len(planned) == tasks
+    assert sum(batch.num_rows for partition in planned for batch in reader.read(partition)) == 63
+    assert reader.partitions(end, end) == []
+
+
+def test_readers_share_the_queues_of_a_real_query(stream, filled, admin):
+    query = stream(topic=filled, startingOffsets="earliest", readers=2, readerIds="10.0.0.1@a,10.0.0.2@b")
+
+    query.run()
+
+    assert query.places() == stored_places(admin, filled)
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        pytest.param({}, ReadAllAvailable(), id="none"),
+        pytest.param({"maxOffsetsPerTrigger": "7", "minOffsetsPerTrigger": "3"}, ReadMaxRows(7), id="max"),
+        pytest.param({"minOffsetsPerTrigger": "3"}, ReadMinRows(3), id="min"),
+        pytest.param({"maxBytesPerTrigger": "9"}, ReadMaxBytes(9), id="bytes"),
+    ],
+)
+def test_spark_is_told_whether_there_are_limits(make_reader, options, limit):
+    assert make_reader(topic="T", **options).getDefaultReadLimit() == limit
+
+
+def test_an_idle_query_leaves_brokers_alone(make_reader, filled, monkeypatch):
+    reader = make_reader(topic=filled, startingOffsets="latest", pollInterval="1h")
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ReadAllAvailable()) is start
+    monkeypatch.setattr(StreamLookup, "fetch_stored", None)  # whoever asks from now on fails
+
+    for _ in range(100):
+        assert reader.latestOffset(start, ReadAllAvailable()) is start
+        assert reader.initialOffset() == start
+        latest = reader.reportLatestOffset()
+
+    assert StreamOffsets.from_json(latest).next == StreamOffsets.from_json(start).next
+
+
+def test_lag_is_seen_from_outside(spark, stream, admin, filled, tmp_path):
+    history = spark_connector.LagHistory()
+    spark.streams.addListener(history)
+    queues = admin.fetch_subscribe_queues(filled)
+    query = stream(topic=filled, startingOffsets="earliest", maxOffsetsPerTrigger=40).run()
+    first, last = query.recentProgress[0], query.recentProgress[-1]
+    await_true(lambda: len(history.points) >= len(counts(query)), "the listener heard of all batches")
+    spark.streams.removeListener(history)
+
+    assert counts(query) == [40, 23]
+    assert spark_connector.lag(query) == dict.fromkeys(queues, 0)
+    assert sum(history.points[0].lag.values()) == 23
+    assert sum(history.points[0].rates.values()) == pytest.approx(
+        40 / (first.durationMs["triggerExecution"] / 1000)
+    )
+    reported = [json.loads(text) for text in (first.sources[0].endOffset, last.sources[0].latestOffset)]
+    assert [sum(next_offsets(offsets, queues)) for offsets in reported] == [40, 63]
+    history.plot(tmp_path / "lag.svg")

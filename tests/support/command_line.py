@@ -1,0 +1,20 @@
+"""The command ``rmqtools`` as a child process, as a user runs it."""
+
+import os
+import subprocess
+import sys
+
+_PROGRAM = "from rmqtools.cli import main; main()"
+
+
+def rmqtools(*arguments: object, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run it with these environment variables added; NAMESRV_ADDR is only what is given."""
+    environment = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
+    return subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )

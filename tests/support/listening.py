@@ -1,0 +1,88 @@
+"""What tests of push consumers share: a listener that notes what it hears, and one way to use both faces."""
+
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rmqtools import Admin, ConsumeContext, MessageExt, MessageQueue, PushConsumer, PushConsumerConfig, aio
+from rmqtools.engine.loop import Bridge
+
+Listener = Callable[[Sequence[MessageExt], ConsumeContext], Any]
+
+
+class Heard:
+    """A listener. ``answer(messages, context)``, if given, is called after they are noted."""
+
+    def __init__(self, answer: Listener | None = None) -> None:
+        self._answer = answer
+        self._changed = threading.Condition()
+        self.batches: list[Sequence[MessageExt]] = []
+        self.threads: set[str] = set()
+
+    def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> Any:
+        with self._changed:
+            self.batches.append(messages)
+            self.threads.add(threading.current_thread().name)
+            self._changed.notify_all()
+        return self._answer(messages, context) if self._answer else None
+
+    @property
+    def messages(self) -> list[MessageExt]:
+        with self._changed:
+            return [message for batch in self.batches for message in batch]
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [message.body for message in self.messages]
+
+    def wait(self, count: int, *, seconds: float = 30) -> list[MessageExt]:
+        """Wait until so many messages were heard."""
+        with self._changed:
+            came = self._changed.wait_for(lambda: sum(map(len, self.batches)) >= count, seconds)
+        assert came, f"{len(self.messages)} of {count} messages after {seconds} s: {Counter(self.bodies)}"
+        return self.messages
+
+
+class AsyncFace:
+    """The asynchronous consumer, used like the blocking one; its listeners run on the loop."""
+
+    def __init__(self, config: PushConsumerConfig, **settings: Any) -> None:
+        self.consumer = aio.PushConsumer(config, **settings)
+        self._bridge = Bridge()
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        return self.consumer.queues
+
+    def subscribe(self, topic: str, listener: Listener, **settings: Any) -> None:
+        async def listen(messages: Sequence[MessageExt], context: ConsumeContext) -> Any:
+            return listener(messages, context)
+
+        async def subscribe() -> None:
+            self.consumer.subscribe(topic, listen, **settings)
+
+        self._bridge.run(subscribe())
+
+    def start(self) -> None:
+        self._bridge.run(self.consumer.start())
+
+    def close(self) -> None:
+        self._bridge.run(self.consumer.close())
+
+
+FACES = {"blocking": PushConsumer, "asynchronous": AsyncFace}
+
+
+def new_group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+def numbers(*bounds: int) -> list[bytes]:
+    return [b"%d" % number for number in range(*bounds)]
+
+
+def committed(admin: Admin, group: str, topic: str) -> int:
+    """All offsets of a group in a topic, added up."""
+    return sum(offset or 0 for offset in admin.fetch_consumer_offsets(group, topic).values())

@@ -1,0 +1,129 @@
+"""A member of a consumer group, on our push consumer, as a program: what Consumer.java is for Java.
+
+    python -m tests.support.member NAME_SERVER GROUP TOPIC [OPTION]...
+
+Writes the same JSON lines. Options: --strategy NAME, --option NAME=VALUE (of the strategy), --orderly,
+--broadcasting, --print, --fail N, --instance NAME, --ip ADDRESS, --pin-poll SECONDS. Ends cleanly at SIGTERM
+or when standard input ends.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from rmqtools import (
+    ConsumeContext,
+    ConsumeFromWhere,
+    MessageExt,
+    MessageModel,
+    MessageQueue,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.allocate import strategy_of
+
+_LOOK = 0.05  # seconds
+
+
+class Member:
+    """The consumer and what it says."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = given
+        self._failures = given.fail
+        self._lock = threading.Lock()
+        self._consumer = PushConsumer(_config(given), strategy=_strategy(given))
+        self._consumer.subscribe(given.topic, self._listen)
+
+    def run(self, stop: threading.Event) -> None:
+        """Consume until ``stop``; say what is assigned whenever it has changed."""
+        with self._consumer:
+            self._say({"clientId": self._consumer.client_id})
+            known: list[list[Any]] | None = None
+            while not stop.wait(_LOOK):
+                assigned = [_row(q) for q in self._consumer.queues if q.topic == self._given.topic]
+                if assigned != known:
+                    known = assigned
+                    self._say({"assigned": assigned})
+        self._say({"stopped": True})
+
+    def _listen(self, messages: Sequence[MessageExt], _: ConsumeContext) -> None:
+        with self._lock:
+            failed = self._failures > 0
+            self._failures -= 1
+        if self._given.print:
+            for message in messages:
+                self._say(_shown(message) | {"failed": failed})
+        if failed:
+            raise RuntimeError("told to fail")
+
+    def _say(self, row: dict[str, Any]) -> None:
+        line = json.dumps(row)
+        with self._lock:
+            print(line, flush=True)
+
+
+def _row(queue: MessageQueue) -> list[Any]:
+    return [queue.topic, queue.broker_name, queue.queue_id]
+
+
+def _shown(message: MessageExt) -> dict[str, Any]:
+    return {
+        "queueOffset": message.queue_offset,
+        "brokerName": message.broker_name,
+        "queueId": message.queue_id,
+        "topic": message.topic,
+        "msgId": message.msg_id,
+        "body": message.body.hex(),
+        "keys": message.keys,
+        "tags": message.tags,
+        "reconsumeTimes": message.reconsume_times,
+    }
+
+
+def _strategy(given: argparse.Namespace) -> Any:
+    options = dict(option.split("=", 1) for option in given.option)
+    return strategy_of(given.strategy, **options)
+
+
+def _config(given: argparse.Namespace) -> PushConsumerConfig:
+    return PushConsumerConfig(
+        name_server=given.name_server,
+        group=given.group,
+        client_ip=given.ip,
+        instance_name=given.instance,
+        orderly=given.orderly,
+        message_model=MessageModel.BROADCASTING if given.broadcasting else MessageModel.CLUSTERING,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        poll_name_server_interval=1.0,
+        heartbeat_broker_interval=1.0,
+        pin_poll_interval=given.pin_poll,
+    )
+
+
+def main() -> None:
+    """Run until told to stop."""
+    parser = argparse.ArgumentParser()
+    for name in ("name_server", "group", "topic"):
+        parser.add_argument(name)
+    parser.add_argument("--strategy", default="AVG")
+    parser.add_argument("--option", action="append", default=[])
+    for name in ("--orderly", "--broadcasting", "--print"):
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("--fail", type=int, default=0)
+    parser.add_argument("--instance")
+    parser.add_argument("--ip")
+    parser.add_argument("--pin-poll", type=float, default=5.0)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    member = Member(parser.parse_args())
+    threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+    member.run(stop)
+
+
+if __name__ == "__main__":
+    main()

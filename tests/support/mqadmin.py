@@ -1,0 +1,34 @@
+"""The official mqadmin, as operators run it."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.support.java_peer import JavaPeer
+
+_MAIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
+_SECONDS = 90.0
+_LOGBACK = (
+    '<configuration><root level="OFF"/></configuration>'  # its own has 60 appenders, told on the screen
+)
+
+
+class Mqadmin:
+    """Commands against one name server, each in a process of its own."""
+
+    def __init__(self, peer: JavaPeer, name_server: str) -> None:
+        self._peer = peer
+        self._name_server = name_server
+
+    def run(self, command: str, *arguments: str) -> str:
+        """What a command prints; of one that fails, the error."""
+        with tempfile.TemporaryDirectory() as home:  # it writes reports there
+            Path(home, "rmq.logback.xml").write_text(_LOGBACK)
+            line = self._peer.command(home, _MAIN, command, "-n", self._name_server, *arguments)
+            at = line.index("-cp") + 1
+            line[at] = os.pathsep.join((home, line[at]))
+            done = subprocess.run(
+                line, capture_output=True, text=True, check=False, timeout=_SECONDS, cwd=home
+            )
+        return done.stdout + done.stderr

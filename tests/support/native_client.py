@@ -1,0 +1,155 @@
+"""The native Python clients as peers: rocketmq-client-python 2.0.0 and rocketmq 0.4.4.
+
+All of them own the import package ``rocketmq``, so each is installed into a directory of its own and runs in
+a process of its own, with a time limit: they crash and hang in ordinary use. rocketmq-client-python brings no
+library; that of rocketmq-python-cvs has all it needs.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Condition, Thread
+from typing import IO, Any, Self
+
+from tests.support.java_peer import CHECKOUT
+
+_PROGRAM = Path(__file__).with_name("native_program.py")
+_INSTALL_SECONDS, _RUN_SECONDS = 300.0, 120.0
+
+
+class NativeClientError(Exception):
+    """A native client cannot be installed, has crashed or hangs."""
+
+
+@dataclass(frozen=True)
+class NativeClient:
+    """One installed package; ``library``: what it loads, "" for its own."""
+
+    name: str
+    packages: Path
+    library: str = ""
+
+    @classmethod
+    def installed(cls, name: str) -> Self:
+        """Install ``rocketmq-client-python`` or ``rocketmq`` below the checkout's build folder, once."""
+        packages = _install(name)
+        if name != "rocketmq-client-python":
+            return cls(name, packages)
+        return cls(name, packages, str(_install("rocketmq-python-cvs") / "rocketmq" / "librocketmq.so"))
+
+    def command(self, what: str, *arguments: str) -> list[str]:
+        """The command line of native_program.py."""
+        return [sys.executable, str(_PROGRAM), str(self.packages), self.library, what, *arguments]
+
+    def send(self, name_server: str, group: str, topic: str, mode: str, count: int) -> list[dict[str, Any]]:
+        """Have it send numbered messages; one row each."""
+        command = self.command("send", name_server, group, topic, mode, str(count))
+        with tempfile.TemporaryDirectory() as home:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                encoding="utf-8",
+                check=False,
+                timeout=_RUN_SECONDS,
+                env=_environment(home),
+            )
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode or {"done": True} not in rows:
+            raise NativeClientError(f"{self.name} {mode}: exit code {done.returncode}: {done.stderr[-2000:]}")
+        return [row for row in rows if "number" in row]
+
+
+class NativeMember:
+    """A push consumer of a native client, from entering the block until leaving it."""
+
+    def __init__(self, client: NativeClient, name_server: str, group: str, topic: str) -> None:
+        self._command = client.command("member", name_server, group, topic)
+        self._news = Condition()
+        self._rows: list[dict[str, Any]] = []
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """What it has consumed so far."""
+        with self._news:
+            return [row for row in self._rows if "body" in row]
+
+    def await_messages(self, count: int, *, timeout: float = _RUN_SECONDS) -> list[dict[str, Any]]:
+        """Wait until it has consumed so many messages."""
+        self._await(lambda: sum("body" in row for row in self._rows) >= count, timeout)
+        return self.messages
+
+    def __enter__(self) -> Self:
+        self._home = tempfile.TemporaryDirectory()
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            env=_environment(self._home.name),
+        )
+        assert self._process.stdout is not None
+        self._reader = Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+        self._await(lambda: {"ready": True} in self._rows, _RUN_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._home.cleanup()
+
+    def _await(self, true: Callable[[], bool], timeout: float) -> None:
+        with self._news:
+            if not self._news.wait_for(true, timeout):
+                raise NativeClientError(
+                    f"{self._command}: not within {timeout} s; exit code {self._process.poll()}, "
+                    f"last rows {self._rows[-3:]}"
+                )
+
+    def _read(self, output: IO[str]) -> None:
+        for line in output:
+            if line.startswith("{"):
+                with self._news:
+                    self._rows.append(json.loads(line))
+                    self._news.notify_all()
+
+
+def _environment(home: str) -> dict[str, str]:
+    return {"HOME": home, "ROCKETMQ_CLIENT_LOG_DIR": home, "PATH": "/usr/bin:/bin"}
+
+
+_VERSIONS = {
+    "rocketmq-client-python": "2.0.0",
+    "rocketmq": "0.4.4",
+    "rocketmq-python-cvs": "2.1.0.3",
+}
+
+
+def _install(name: str) -> Path:
+    """Install a package alone; what is there already is taken."""
+    target = CHECKOUT / ".build" / "native" / f"{name}-{_VERSIONS[name]}"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as made:
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
+            done = subprocess.run(
+                [*command, "--target", made, f"{name}=={_VERSIONS[name]}"],
+                capture_output=True,
+                encoding="utf-8",
+                check=False,
+                timeout=_INSTALL_SECONDS,
+            )
+            if done.returncode:
+                raise NativeClientError(f"{name} cannot be installed: {done.stderr[-2000:]}")
+            Path(made).rename(target)
+            Path(made).mkdir()  # for the clean-up
+    return target

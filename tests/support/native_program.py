@@ -1,0 +1,106 @@
+"""A producer or a member of a group on a native Python client, as a program of its own.
+
+    python native_program.py PACKAGES LIBRARY send  NAME_SERVER GROUP TOPIC sync|orderly|transaction COUNT
+    python native_program.py PACKAGES LIBRARY member NAME_SERVER GROUP TOPIC
+
+PACKAGES is the directory that the client was installed into, LIBRARY the shared library it shall load ("" for
+the one it brings). JSON lines on standard output: {body, keys, tags, ...} of every message sent or consumed,
+{ready}, {done}. Ends by ``_exit``: the library's own way out hangs or crashes.
+"""
+
+import ctypes.util
+import json
+import os
+import sys
+import threading
+
+_LOCK = threading.Lock()
+
+
+def say(**row: object) -> None:
+    with _LOCK:
+        print(json.dumps(row), flush=True)
+
+
+def fill(message, number: int) -> None:
+    message.set_body(f"native-{number}")
+    message.set_keys(f"key-{number}")
+    message.set_tags("native")
+    message.set_property("number", str(number))
+
+
+def set_name_server(client, name_server: str) -> None:
+    if hasattr(client, "set_name_server_address"):
+        client.set_name_server_address(name_server)
+    else:
+        client.set_namesrv_addr(name_server)
+
+
+def make_producer(api, group: str, mode: str):
+    if mode == "transaction":
+        return api.TransactionMQProducer(group, lambda message: api.TransactionStatus.COMMIT)
+    if mode == "orderly" and hasattr(api.Producer, "send_orderly_with_sharding_key"):
+        return api.Producer(group, True)
+    return api.Producer(group)
+
+
+def send_one(api, producer, message, mode: str, number: int):
+    if mode == "transaction":
+        return producer.send_message_in_transaction(
+            message, lambda half, arg: api.TransactionStatus.COMMIT, None
+        )
+    if mode == "sync":
+        return producer.send_sync(message)
+    if hasattr(producer, "send_orderly_with_sharding_key"):
+        return producer.send_orderly_with_sharding_key(message, f"sharding-{number % 4}")
+    return producer.send_orderly(message, number % 4)
+
+
+def send(api, name_server: str, group: str, topic: str, mode: str, count: str) -> None:
+    producer = make_producer(api, group, mode)
+    set_name_server(producer, name_server)
+    producer.start()
+    for number in range(int(count)):
+        message = api.Message(topic)
+        fill(message, number)
+        result = send_one(api, producer, message, mode, number)
+        say(number=number, status=int(result.status), msgId=result.msg_id)
+    producer.shutdown()
+
+
+def member(api, name_server: str, group: str, topic: str) -> None:
+    consumer = api.PushConsumer(group)
+    set_name_server(consumer, name_server)
+
+    def consume(message):
+        say(
+            body=message.body.hex(),
+            keys=message.keys.decode(),
+            tags=message.tags.decode(),
+            number=message["number"].decode(),
+            queueId=message.queue_id,
+            queueOffset=message.queue_offset,
+            topic=message.topic,
+            msgId=message.id,
+        )
+        return getattr(api, "ConsumeStatus", None) and api.ConsumeStatus.CONSUME_SUCCESS
+
+    consumer.subscribe(topic, consume)
+    consumer.start()
+    say(ready=True)
+    sys.stdin.read()
+
+
+def main() -> None:
+    packages, library, what, *arguments = sys.argv[1:]
+    sys.path.insert(0, packages)
+    if library:
+        ctypes.util.find_library = lambda name: library
+    import rocketmq.client as api
+
+    {"send": send, "member": member}[what](api, *arguments)
+    say(done=True)
+    os._exit(0)
+
+
+main()

@@ -1,0 +1,55 @@
+"""A producer that takes parcels and answers what it was told to."""
+
+from collections.abc import Sequence
+
+from rmqtools import MessageQueue, Outcome, ProducerConfig, SendAttempt, SendStatus
+from rmqtools.errors import SendError
+from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
+from rmqtools.protocol.message_batch import BatchMessage, decode_batch
+
+QUEUES = [MessageQueue("T", broker, number) for broker in ("a", "b") for number in range(2)]
+STORED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.STORED)
+REFUSED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.REFUSED, "busy")
+UNANSWERED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.UNKNOWN, "timeout")
+
+Answer = ParcelResult | SendError
+
+
+def result(
+    *attempts: SendAttempt, status: SendStatus = SendStatus.SEND_OK, offset: int = 0, count: int = 1
+) -> ParcelResult:
+    return ParcelResult(
+        status=status, queue=QUEUES[0], queue_offset=offset, count=count, attempts=attempts or (STORED,)
+    )
+
+
+class FakeProducer:
+    """``sent`` holds the parcels of every call."""
+
+    def __init__(self, *answers: Sequence[Answer], **settings: object) -> None:
+        self.config = ProducerConfig(name_server="127.0.0.1:9876", **settings)  # type: ignore[arg-type]
+        self.answers = list(answers)
+        self.sent: list[list[Parcel]] = []
+        self.ids = 0
+        self.queues = QUEUES
+
+    def send_parcels(self, parcels: Sequence[Parcel]) -> Sequence[Answer]:
+        self.sent.append(list(parcels))
+        return self.answers.pop(0) if self.answers else [result(count=len(parcel)) for parcel in parcels]
+
+    def reserve_msg_ids(self, count: int) -> MsgIds:
+        self.ids += count
+        return MsgIds("7F000001000500000007" + "0747B760", self.ids - count, count)
+
+    def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
+        return [MessageQueue(topic, queue.broker_name, queue.queue_id) for queue in self.queues]
+
+
+def messages_of(parcel: Parcel) -> list[BatchMessage]:
+    return decode_batch(bytes(parcel.body))
+
+
+def bodies_of(parcel: Parcel) -> list[bytes]:
+    if parcel.message is not None:
+        return [parcel.message.body]
+    return [message.body for message in messages_of(parcel)]

@@ -1,0 +1,97 @@
+"""What the commands do before they ask anybody: arguments, refusals, offline work."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from rmqtools.cli import app
+from rmqtools.cli.connection import client_config
+from rmqtools.cli.pin import duration
+from rmqtools.config import ClientConfig
+from rmqtools.errors import ConfigError
+
+ALLOCATE = ("allocate", "-t", "T", "--queues", "a:2,b:1", "--members", "10.0.0.1@x,10.0.0.2@y")
+
+
+def run(*arguments: str) -> str:
+    """What a command prints; its error is raised as main() gets it."""
+    result = CliRunner(env={"NAMESRV_ADDR": ""}).invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])
+def test_durations(text, seconds):
+    assert duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-1m", "1.5h", "1w", "1m30s"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(ConfigError, match="is no duration"):
+        duration(text)
+
+
+def test_settings_of_the_command_line_win_over_the_environment(monkeypatch):
+    monkeypatch.setenv("RMQTOOLS_NAMESPACE", "env")
+    monkeypatch.setenv("RMQTOOLS_REQUEST_TIMEOUT", "9")
+
+    config = client_config("h:1", ["namespace=line"], ClientConfig)
+
+    assert (config.name_server, config.namespace, config.request_timeout) == ("h:1", "line", 9.0)
+
+
+@pytest.mark.parametrize("text", ["namespace", "=x"])
+def test_a_setting_without_name_or_value_is_refused(text):
+    with pytest.raises(ConfigError, match="want NAME=VALUE"):
+        client_config("h:1", [text], ClientConfig)
+
+
+def test_without_a_name_server_the_error_says_how_to_give_one(monkeypatch):
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+
+    with pytest.raises(ConfigError, match="give --name-server HOST:PORT, or set NAMESRV_ADDR"):
+        client_config("", None, ClientConfig)
+
+
+def test_allocate_works_offline():
+    rows = json.loads(run(*ALLOCATE, "-s", "AVG", "--json"))
+
+    assert [(row["broker_name"], row["queue_id"], row["then"]) for row in rows] == [
+        ("a", 0, ["10.0.0.1@x"]),
+        ("a", 1, ["10.0.0.1@x"]),
+        ("b", 0, ["10.0.0.2@y"]),
+    ]
+
+
+def test_allocate_shows_queues_that_nobody_would_own():
+    shown = run(*ALLOCATE, "-s", "PINNED_BY_IP", "-o", "ips=10.9.9.9", "-o", "when_absent=nobody")
+
+    assert shown.count("nobody") == 3
+    assert "10.0.0.1@x: 0 of 3 queues" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-s", "AVG", "--queues", "a"), "--queues 'a': want BROKER:COUNT"),
+        (("-s", "AVG", "--queues", "a:0"), "--queues 'a:0': want BROKER:COUNT"),
+        (("-s", "AVG", "--members", ","), "--members ',': want client ids"),
+        (("-s", "PINS", "-o", "when_absent=nobody"), "give --group, whose pins are to count"),
+        (("-s", "AVGE"), "did you mean 'AVG'"),
+        (("-s", "AVG", "-o", "ips=x"), "unknown option of strategy AVG 'ips'"),
+    ],
+)
+def test_allocate_refuses_what_it_cannot_use(arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        run(*ALLOCATE, *arguments)
+
+
+def test_an_export_does_not_overwrite_a_file(tmp_path):
+    file = tmp_path / "letters.jsonl"
+    file.write_text("precious")
+
+    with pytest.raises(ConfigError, match="exists: give another file, or --overwrite"):
+        run("dlq", "export", "-g", "g", "-f", str(file), "-n", "127.0.0.1:1")
+    assert file.read_text() == "precious"

@@ -1,0 +1,112 @@
+import base64
+from dataclasses import replace
+
+import pytest
+
+from rmqtools import Message, MessageExt, MessageQueue, QueueRange
+from rmqtools.cli.dead_letters import Progress, as_row, origin_topic, replayed
+from rmqtools.errors import ConfigError, RocketMQError
+
+LETTER = MessageExt(
+    topic="%DLQ%g",
+    queue_id=0,
+    queue_offset=5,
+    commit_log_offset=0,
+    body=b"\x00\xff",
+    properties={
+        "RETRY_TOPIC": "orders",
+        "UNIQ_KEY": "0A",
+        "TAGS": "new",
+        "KEYS": "k1 k2",
+        "__SHARDINGKEY": "s",
+        "color": "красный",
+        "DELAY": "0",
+        "REAL_TOPIC": "%RETRY%g",
+    },
+    flag=7,
+    sys_flag=0,
+    born_timestamp_ms=1,
+    born_host="10.0.0.1:1",
+    store_timestamp_ms=2,
+    store_host="10.0.0.2:2",
+    reconsume_times=16,
+    broker_name="a",
+)
+
+
+def with_properties(**properties: str) -> MessageExt:
+    return replace(LETTER, properties=properties)
+
+
+def test_a_letter_goes_back_as_it_was_without_what_rocketmq_added():
+    assert replayed(LETTER, None, None) == Message(
+        "orders",
+        b"\x00\xff",
+        tags="new",
+        keys="k1 k2",
+        properties={"color": "красный"},
+        flag=7,
+        sharding_key="s",
+    )
+
+
+def test_another_topic_wins_and_the_namespace_of_the_origin_is_the_clients():
+    assert replayed(LETTER, "other", None).topic == "other"
+    assert replayed(with_properties(RETRY_TOPIC="ns%orders"), None, "ns").topic == "orders"
+
+
+@pytest.mark.parametrize(
+    ("properties", "origin"),
+    [
+        ({"RETRY_TOPIC": "T"}, "T"),
+        ({"RETRY_TOPIC": "%RETRY%g_T", "DLQ_ORIGIN_TOPIC": "T"}, "T"),
+        ({"RETRY_TOPIC": "%RETRY%g_T"}, None),
+        ({}, None),
+    ],
+)
+def test_where_a_letter_came_from(properties, origin):
+    assert origin_topic(with_properties(**properties)) == origin
+
+
+def test_a_letter_without_origin_is_not_sent_anywhere_unless_told():
+    with pytest.raises(RocketMQError, match=r"at offset 5 does not say .*: give --to-topic"):
+        replayed(with_properties(), None, None)
+
+
+def test_a_row_has_everything():
+    row = as_row(LETTER)
+
+    assert base64.b64decode(row["body"]) == LETTER.body
+    assert row["properties"] == LETTER.properties
+    assert (row["topic"], row["brokerName"], row["queueId"], row["queueOffset"]) == ("%DLQ%g", "a", 0, 5)
+    assert (row["originTopic"], row["msgId"], row["reconsumeTimes"]) == ("orders", "0A", 16)
+
+
+def test_progress_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "progress.json"
+    progress = Progress("%DLQ%g")
+    progress.note(LETTER)
+    progress.persist(path)
+
+    loaded = Progress.load(path, "%DLQ%g")
+    queue = MessageQueue("%DLQ%g", "a", 0)
+    assert loaded == progress
+    assert loaded.rest_of(QueueRange(queue, 0, 9)) == QueueRange(queue, 6, 9)
+    assert loaded.rest_of(QueueRange(queue, 7, 9)) == QueueRange(queue, 7, 9)
+    assert loaded.rest_of(QueueRange(MessageQueue("%DLQ%g", "b", 0), 0, 9)).begin == 0
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_absent_file_is_a_replay_that_has_not_begun(tmp_path):
+    assert Progress.load(tmp_path / "absent", "%DLQ%g") == Progress("%DLQ%g")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"topic":"%DLQ%g","next":{"a:0":"x"}}', '{"topic":"T","next":{}}']
+)
+def test_a_file_that_says_something_else_is_refused(tmp_path, text):
+    path = tmp_path / "progress.json"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError, match="give another file"):
+        Progress.load(path, "%DLQ%g")

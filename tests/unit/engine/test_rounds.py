@@ -1,0 +1,122 @@
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from rmqtools.allocate import AllocateAveragely
+from rmqtools.config_consumer import ConsumerConfig
+from rmqtools.engine.client import ClientCore
+from rmqtools.engine.rounds import LiveStrategy, Rounds
+from rmqtools.errors import RemotingConnectError
+from tests.support.scripted_peer import run
+from tests.unit.engine.push_scene import idle, until
+
+CONFIG = ConsumerConfig(name_server="127.0.0.1:1", group="g", rebalance_interval=60.0)
+
+
+class Rebalances:
+    """Stands where a consumer's rounds are made: counts them, and answers as told."""
+
+    def __init__(self, *answers: bool | Exception) -> None:
+        self.answers = list(answers)
+        self.strategies: list[object] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def run(self, strategy) -> bool:
+        self.strategies.append(strategy)
+        await self.go_on.wait()
+        answer = self.answers.pop(0) if self.answers else True
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def with_rounds(use, rebalance, *, strategy=None, config=CONFIG):
+    async def scenario():
+        live = LiveStrategy(strategy or AllocateAveragely(), ClientCore(config), "g")
+        rounds = Rounds(rebalance, live, config)
+        task = asyncio.create_task(rounds.run_forever())
+        try:
+            await rounds.first()
+            await use(rounds)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            rounds.close()
+
+    run(scenario)
+
+
+def test_requests_that_come_while_a_round_runs_make_one_more_together():
+    rebalance = Rebalances()
+
+    async def use(rounds):
+        rebalance.go_on.clear()
+        rounds.request()
+        await until(lambda: len(rebalance.strategies) == 2)
+        for _ in range(10):
+            rounds.request()
+        rebalance.go_on.set()
+        await until(lambda: len(rebalance.strategies) == 3)
+        await idle()
+        assert rounds.count == 3
+
+    with_rounds(use, rebalance)
+
+
+def test_a_round_asked_for_later_comes_then_and_not_after_closing():
+    rebalance = Rebalances()
+
+    async def use(rounds):
+        rounds.request_later(0.001)
+        await until(lambda: rounds.count == 2)
+        rounds.request_later(0.01)
+        rounds.close()
+        await asyncio.sleep(0.02)
+        assert rounds.count == 2
+
+    with_rounds(use, rebalance)
+
+
+def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
+    config = ConsumerConfig(
+        name_server="127.0.0.1:1", group="g", rebalance_interval=60.0, rebalance_min_interval=0.001
+    )
+
+    async def use(rounds):
+        await until(lambda: rounds.count == 3)
+        await asyncio.sleep(0.01)
+        assert rounds.count == 3
+
+    with_rounds(use, Rebalances(False, False, True), config=config)
+
+
+@pytest.mark.parametrize("error", [RemotingConnectError("nobody there"), KeyError("foreseen by nobody")])
+def test_a_round_that_fails_is_logged_and_does_not_end_the_rounds(error, caplog):
+    async def use(rounds):
+        rounds.request()
+        await until(lambda: rounds.count == 2)
+
+    with_rounds(use, Rebalances(error))
+    assert "rebalance_failed" in caplog.text
+
+
+class Pinned(AllocateAveragely):
+    """Wants pins, and does not take them."""
+
+    def with_pins(self, pins):
+        raise RuntimeError("no pins, please")
+
+
+def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplog):
+    rebalance = Rebalances()
+
+    async def use(rounds):
+        rounds.request()
+        await until(lambda: rounds.count == 2)
+        assert rebalance.strategies == []
+
+    with_rounds(use, rebalance, strategy=Pinned())
+    assert "no pins, please" in caplog.text

@@ -1,0 +1,76 @@
+"""A stored message decodes what nobody asks for never, and looks the same in any case."""
+
+import copy
+import pickle
+from dataclasses import fields, replace
+
+import pytest
+
+from rmqtools.model.message import MessageExt
+from rmqtools.protocol.messages import decode_message, encode_message
+
+MADE = MessageExt(
+    topic="T",
+    queue_id=1,
+    queue_offset=5,
+    commit_log_offset=99,
+    body=b"hello",
+    properties={"KEYS": "k", "TAGS": "t"},
+    flag=7,
+    sys_flag=0,
+    born_timestamp_ms=1,
+    born_host="10.0.0.1:10911",
+    store_timestamp_ms=2,
+    store_host="10.0.0.2:10911",
+    reconsume_times=3,
+    prepared_transaction_offset=4,
+)
+STORED = encode_message(MADE)
+SAME = replace(
+    MADE,
+    body_crc=decode_message(STORED).body_crc,
+    store_size_bytes=len(STORED),
+    offset_msg_id="0A00000200002A9F0000000000000063",
+)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(MessageExt)])
+def test_any_field_may_be_asked_for_first(name):
+    assert getattr(decode_message(STORED), name) == getattr(SAME, name)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(lambda message: message, id="itself"),
+        pytest.param(lambda message: pickle.loads(pickle.dumps(message)), id="pickled"),
+        pytest.param(copy.copy, id="copied"),
+        pytest.param(copy.deepcopy, id="copied-deeply"),
+        pytest.param(replace, id="replaced"),
+    ],
+)
+def test_a_message_not_decoded_yet_equals_one_made_of_the_same_values(seen):
+    assert seen(decode_message(STORED)) == SAME
+    assert repr(seen(decode_message(STORED))) == repr(SAME)
+
+
+def test_what_is_decoded_is_decoded_once():
+    asked = []
+
+    def decode(name: str, undecoded: bytes) -> list[tuple[str, object]]:
+        asked.append((name, undecoded))
+        return [("properties", {"TAGS": "t"})]
+
+    message = MessageExt.decoded_later(
+        "T", 0, queue_offset=1, body=b"x", sys_flag=0, broker_name="b", undecoded=b"rest", decode=decode
+    )
+
+    assert (message.body, message.queue_offset, asked) == (b"x", 1, [])
+    assert (message.tags, message.keys) == ("t", None)
+    assert asked == [("properties", b"rest")]
+
+
+@pytest.mark.parametrize("message", [MADE, decode_message(STORED)], ids=["made", "stored"])
+def test_a_name_that_is_no_field_is_an_attribute_error(message):
+    with pytest.raises(AttributeError, match="'MessageExt' object has no attribute 'colour'"):
+        _ = message.colour

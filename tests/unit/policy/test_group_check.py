@@ -1,0 +1,150 @@
+import re
+from dataclasses import replace
+
+import pytest
+
+from rmqtools.allocate import Pins
+from rmqtools.model.group_view import FindingKind, GroupMember, GroupView, QueueProgress
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.group_check import check_group, pin_obstacles
+
+QUEUES = [MessageQueue("T", broker_name, queue_id) for broker_name in "ab" for queue_id in (0, 1)]
+RETRY = MessageQueue("%RETRY%g", "a", 0)
+ALL_OF_T = frozenset({("T", "*", "TAG")})
+
+
+def member(number: int, *queues: MessageQueue, **known: object) -> GroupMember:
+    client_id = f"10.0.0.{number}@1"
+    values = {"strategy": "AVG", "subscriptions": ALL_OF_T, "orderly": False} | known
+    return GroupMember(client_id=client_id, queues=queues, **values)  # type: ignore[arg-type]
+
+
+def group(*members: GroupMember, **known: object) -> GroupView:
+    progress = {queue: QueueProgress(max_offset=9, consumer_offset=4) for queue in [*QUEUES, RETRY]}
+    values = {"message_model": "CLUSTERING", "progress": progress} | known
+    return GroupView(group="g", members=members, **values)  # type: ignore[arg-type]
+
+
+def kinds(view: GroupView, *pins: Pins) -> list[str]:
+    return [finding.kind for finding in check_group(view, *pins)]
+
+
+HEALTHY = group(member(1, *QUEUES[:2], RETRY), member(2, *QUEUES[2:]))
+
+
+def test_a_group_whose_queues_have_one_owner_each_is_fine():
+    assert check_group(HEALTHY) == []
+
+
+def test_a_group_without_members_is_one_finding():
+    assert kinds(group()) == ["no_members"]
+
+
+def test_a_queue_that_nobody_owns_is_named_but_not_one_of_the_retry_topic():
+    (finding,) = check_group(group(member(1, *QUEUES[1:])))
+
+    assert (finding.kind, finding.text) == (FindingKind.QUEUE_UNOWNED, "queue T a[0] is owned by nobody")
+
+
+def test_a_queue_of_a_topic_that_nobody_subscribes_to_any_more_needs_no_owner():
+    old = {MessageQueue("old", "a", 0): QueueProgress(max_offset=1, consumer_offset=1)}
+
+    assert check_group(replace(HEALTHY, progress={**HEALTHY.progress, **old})) == []
+
+
+def test_a_queue_of_two_members_is_named_with_both():
+    (finding,) = check_group(group(member(1, *QUEUES[:3]), member(2, *QUEUES[2:])))
+
+    assert finding.kind == FindingKind.QUEUE_OWNED_TWICE
+    assert finding.text == "queue T b[0] is owned by 2 members: 10.0.0.1@1, 10.0.0.2@1"
+
+
+def test_everybody_owns_everything_in_broadcasting_and_nobody_is_to_blame():
+    view = group(member(1, *QUEUES), member(2, *QUEUES), message_model="BROADCASTING")
+
+    assert check_group(view) == []
+
+
+def test_queues_that_are_popped_may_be_shared():
+    members = [member(number, *QUEUES, pops=tuple(QUEUES)) for number in (1, 2)]
+
+    assert check_group(group(*members)) == []
+
+
+def test_a_member_with_nothing_but_the_retry_queue_is_idle():
+    assert kinds(group(member(1, *QUEUES), member(2, RETRY))) == ["member_idle"]
+
+
+def test_members_that_are_idle_because_others_are_pinned_are_not_found():
+    pinned = member(1, *QUEUES, strategy="PINS", pin_version=3)
+    others = member(2, strategy="PINS", pin_version=3)
+
+    assert kinds(group(pinned, others), Pins(3, ["10.0.0.1"])) == []
+    assert kinds(group(pinned, others), Pins(3)) == ["member_idle"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [
+        ("subscriptions_differ", {"subscriptions": frozenset({("T", "a || b", "TAG")})}),
+        ("strategies_differ", {"strategy": "CONSISTENT_HASH"}),
+        ("modes_differ", {"orderly": True}),
+    ],
+)
+def test_members_that_disagree_are_found(kind, other):
+    assert kinds(group(member(1, *QUEUES[:2]), member(2, *QUEUES[2:], **other))) == [kind]
+
+
+def test_a_member_that_does_not_tell_its_strategy_differs_from_nobody():
+    assert kinds(group(member(1, *QUEUES[:2]), member(2, *QUEUES[2:], strategy=None))) == []
+
+
+def test_while_a_member_is_silent_nothing_is_said_about_owners():
+    silent = GroupMember(client_id="10.0.0.2@1", error="no answer")
+
+    assert kinds(group(member(1, *QUEUES[:2]), silent)) == ["member_silent"]
+
+
+def test_a_topic_without_route_is_found():
+    assert kinds(replace(HEALTHY, missing_topics=("U",))) == ["topic_missing"]
+
+
+def test_a_pinned_ip_that_nobody_has_is_found_and_members_with_other_pins():
+    view = group(member(1, *QUEUES, strategy="PINS", pin_version=2))
+
+    assert kinds(view, Pins(3, ["10.0.0.1", "10.9.9.9"])) == ["pinned_ip_absent", "pins_differ"]
+
+
+PINNABLE = group(member(6, *QUEUES, strategy="PINS"), member(7, strategy="PINS"))
+
+
+def test_nothing_speaks_against_pinning_members_that_share_by_pins():
+    assert pin_obstacles(PINNABLE, ["10.0.0.6", "10.0.0.0/28"]) == []
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (PINNABLE, "no live member has ip 10.1.1.1; members: 10.0.0.6@1, 10.0.0.7@1"),
+        (group(), "no live member has ip 10.1.1.1; members: there are no members at all"),
+    ],
+)
+def test_an_ip_that_no_member_has_is_refused_with_the_members_there_are(view, words):
+    assert pin_obstacles(view, ["10.1.1.1"]) == [words]
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (replace(PINNABLE, message_model="BROADCASTING"), "broadcasting"),
+        (replace(PINNABLE, consume_type="CONSUME_POP"), "pop"),
+        (group(member(6, strategy="PINS", pops=tuple(QUEUES))), r"members pop \(10.0.0.6@1\)"),
+        (group(member(6, strategy="AVG")), "does not share by PINS: its strategy is AVG"),
+        (group(member(6, strategy=None, language="JAVA")), "@1, JAVA does not share by PINS: .* unknown"),
+        (group(GroupMember(client_id="10.0.0.6@1", error="no answer")), "does not share by PINS: no answer"),
+    ],
+)
+def test_groups_that_pins_do_not_move_are_refused(view, words):
+    (obstacle,) = pin_obstacles(view, ["10.0.0.6"])
+
+    assert re.search(words, obstacle)

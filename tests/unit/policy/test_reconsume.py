@@ -1,0 +1,147 @@
+import pytest
+
+from rmqtools.errors import ConfigError
+from rmqtools.model.consume import ConsumeOrderlyStatus
+from rmqtools.model.message import MessageExt
+from rmqtools.policy.reconsume import (
+    BROKER_DECIDES,
+    NO_MORE_TRIES,
+    OrderlyStep,
+    RetryMessage,
+    broker_delay_level,
+    max_reconsume_times,
+    orderly_step,
+    original_topic,
+    retry_message,
+    split_exhausted,
+    suspend_seconds,
+    tried_again,
+)
+
+SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+
+def stored(topic: str = "T", *, times: int = 0, **properties: str) -> MessageExt:
+    return MessageExt(
+        topic=topic,
+        queue_id=0,
+        queue_offset=9,
+        commit_log_offset=0,
+        body=b"x",
+        properties=properties,
+        flag=3,
+        sys_flag=0,
+        born_timestamp_ms=0,
+        born_host="",
+        store_timestamp_ms=0,
+        store_host="",
+        reconsume_times=times,
+        offset_msg_id="OFFSET-ID",
+    )
+
+
+@pytest.mark.parametrize(
+    ("configured", "orderly", "times"), [(-1, False, 16), (-1, True, 2**31 - 1), (0, False, 0), (3, True, 3)]
+)
+def test_minus_one_is_the_default_number_of_tries(configured, orderly, times):
+    assert max_reconsume_times(configured, orderly=orderly) == times
+
+
+def test_fewer_tries_than_none_are_refused():
+    with pytest.raises(ConfigError, match="max_reconsume_times=-2"):
+        max_reconsume_times(-2)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "times", "level"),
+    [
+        (BROKER_DECIDES, 0, 3),
+        (BROKER_DECIDES, 15, 18),
+        (BROKER_DECIDES, 16, None),
+        (5, 2, 5),
+        (5, 16, None),
+        (NO_MORE_TRIES, 0, None),
+    ],
+)
+def test_the_broker_waits_longer_with_every_try_unless_told_otherwise(wanted, times, level):
+    assert broker_delay_level(wanted, times, max_times=16) == level
+
+
+@pytest.mark.parametrize(
+    ("status", "auto_commit", "step"),
+    [
+        (ConsumeOrderlyStatus.SUCCESS, True, OrderlyStep.COMMIT),
+        (ConsumeOrderlyStatus.COMMIT, True, OrderlyStep.COMMIT),
+        (ConsumeOrderlyStatus.ROLLBACK, True, OrderlyStep.COMMIT),
+        (SUSPEND, True, OrderlyStep.RETRY),
+        (None, True, OrderlyStep.RETRY),
+        (ConsumeOrderlyStatus.SUCCESS, False, OrderlyStep.HOLD),
+        (ConsumeOrderlyStatus.COMMIT, False, OrderlyStep.COMMIT),
+        (ConsumeOrderlyStatus.ROLLBACK, False, OrderlyStep.ROLLBACK),
+        (SUSPEND, False, OrderlyStep.RETRY),
+        (None, False, OrderlyStep.RETRY),
+    ],
+)
+def test_what_follows_from_an_answer_in_order(status, auto_commit, step):
+    assert orderly_step(status, auto_commit=auto_commit) is step
+
+
+def test_messages_tried_too_often_leave_the_queue_and_the_others_count_a_try():
+    fresh, last, worn = stored(times=0), stored(times=1), stored(times=2)
+
+    assert split_exhausted([fresh, last, worn], 2) == ((tried_again(fresh), tried_again(last)), (worn,))
+    assert [message.reconsume_times for message in (tried_again(fresh), tried_again(worn))] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seconds"), [(None, 1.0), (2.5, 2.5), (0.0, 0.010), (-1.0, 0.010), (99.0, 30.0)]
+)
+def test_a_queue_waits_between_10_ms_and_30_s(wanted, seconds):
+    assert suspend_seconds(wanted, 1.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("message", "topic"),
+    [
+        (stored("T", RETRY_TOPIC="other"), "T"),
+        (stored("%RETRY%g", RETRY_TOPIC="T"), "T"),
+        (stored("%RETRY%g"), "%RETRY%g"),
+        (stored("%RETRY%other", RETRY_TOPIC="T"), "%RETRY%other"),
+    ],
+)
+def test_a_listener_sees_the_topic_a_message_was_sent_to(message, topic):
+    assert original_topic(message, "g") == topic
+
+
+def test_a_failed_message_goes_to_the_retry_topic_with_all_it_has():
+    message = stored(times=2, UNIQ_KEY="ID", TAGS="a", TRAN_MSG="true", RECONSUME_TIME="2")
+
+    assert retry_message(message, "g", max_times=16) == RetryMessage(
+        topic="%RETRY%g",
+        body=b"x",
+        flag=3,
+        properties={
+            "UNIQ_KEY": "ID",
+            "TAGS": "a",
+            "ORIGIN_MESSAGE_ID": "ID",
+            "RETRY_TOPIC": "T",
+            "DELAY": "5",
+        },
+        reconsume_times=3,
+        max_reconsume_times=16,
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "origin"),
+    [
+        ({}, "OFFSET-ID"),
+        ({"UNIQ_KEY": "ID"}, "ID"),
+        ({"ORIGIN_MESSAGE_ID": "FIRST", "UNIQ_KEY": "ID"}, "FIRST"),
+        ({"ORIGIN_MESSAGE_ID": "  ", "UNIQ_KEY": "ID"}, "ID"),
+    ],
+)
+def test_the_first_id_stays_the_origin(properties, origin):
+    made = retry_message(stored(**properties), "g", max_times=16)
+
+    assert made.properties["ORIGIN_MESSAGE_ID"] == origin
