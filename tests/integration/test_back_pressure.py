@@ -11,15 +11,16 @@ pytestmark = pytest.mark.broker
 
 MIB = 1024 * 1024
 READER = """
-import resource, sys
+import sys
 from rmqtools import Client, ClientConfig, MessageQueue, QueueRange
 from rmqtools.arrow import read_range
+from tests.support.memory import peak_memory_bytes
 
 name_server, topic, broker_name, count = sys.argv[1:]
 with Client(ClientConfig(name_server=name_server)) as client:
     queue = MessageQueue(topic, broker_name, 0)
     rows = sum(batch.num_rows for batch in read_range(client, QueueRange(queue, 0, int(count))))
-print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(rows, peak_memory_bytes())
 """
 
 

@@ -1,5 +1,6 @@
 """Push consumers on real brokers: closing, beginning, changing topics, broadcasting, answering requests."""
 
+import asyncio
 import threading
 import uuid
 
@@ -235,27 +236,18 @@ def test_broadcasting_a_torn_offset_file_is_replaced_by_its_backup(consume, send
 @pytest.mark.parametrize("face", FACES)
 def test_a_consumer_answers_requests(consume, producer, make_topic, face):
     topic = make_topic()
-    consume(topic, answering(producer, face), face=face)
-
-    reply = producer.request(Message(topic, b"question"), timeout=20)
-
-    assert reply.body == b"re: question"
-
-
-def answering(producer, face):
-    """A listener that replies by a blocking producer; the loop must not wait for one, so a thread does."""
 
     def reply(messages):
         for message in messages:
             producer.send(create_reply(message, b"re: " + message.body))
 
-    def listen(messages, context):
-        if face == "blocking":
-            reply(messages)
-        else:
-            threading.Thread(target=reply, args=(messages,), daemon=True).start()
+    def listen(messages, context):  # a loop must not wait for a blocking producer, so a thread does
+        return reply(messages) if face == "blocking" else asyncio.to_thread(reply, messages)
 
-    return Heard(listen)
+    consumer = consume(topic, Heard(listen), face=face)
+
+    assert producer.request(Message(topic, b"question"), timeout=20).body == b"re: question"
+    consumer.close()  # waits for the listener, whose send may still be waiting for its own answer
 
 
 def test_the_first_offsets_of_a_new_group_are_all_stored(local_cluster, admin, make_topic):

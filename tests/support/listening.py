@@ -4,6 +4,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
+from inspect import isawaitable
 from typing import Any
 
 from rmqtools import Admin, ConsumeContext, MessageExt, MessageQueue, PushConsumer, PushConsumerConfig, aio
@@ -58,7 +59,8 @@ class AsyncFace:
 
     def subscribe(self, topic: str, listener: Listener, **settings: Any) -> None:
         async def listen(messages: Sequence[MessageExt], context: ConsumeContext) -> Any:
-            return listener(messages, context)
+            answer = listener(messages, context)
+            return await answer if isawaitable(answer) else answer
 
         async def subscribe() -> None:
             self.consumer.subscribe(topic, listen, **settings)

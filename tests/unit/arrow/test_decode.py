@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rmqtools import MessageBlock, MessageExt
 from rmqtools.arrow import MESSAGE_SCHEMA, decode_block
 from rmqtools.errors import ProtocolError
+from rmqtools.protocol.inner_batch import unwrap
 from rmqtools.protocol.messages import decode_message
 from tests.unit.arrow.stored_messages import (
     BORN_V6,
@@ -71,7 +72,8 @@ UNUSUAL = {
 
 def one_by_one(block: MessageBlock) -> pa.RecordBatch:
     """The oracle: every message decoded alone, every value put into Arrow by Arrow."""
-    rows = [_row(decode_message(block.buffer, start)) for start in block.starts]
+    decoded = [decode_message(block.buffer, start) for start in block.starts]
+    rows = [_row(message) for stored in decoded for message in unwrap(stored)]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
