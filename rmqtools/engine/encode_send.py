@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rmqtools.config import ProducerConfig
 from rmqtools.model.codes import RequestCode
@@ -22,8 +23,9 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.route_update import DEFAULT_TOPIC
-from rmqtools.protocol.command import RemotingCommand, request
+from rmqtools.protocol.command import ONEWAY_FLAG, RemotingCommand
 from rmqtools.protocol.compression import CompressionType, compress
+from rmqtools.protocol.header_codec import encode_header
 from rmqtools.protocol.headers import SendMessageRequestHeaderV2
 from rmqtools.protocol.message_batch import encode_batch_message
 from rmqtools.protocol.properties import format_properties
@@ -50,22 +52,38 @@ class Outgoing:
 
     def request_to(self, queue: MessageQueue, broker_name: str, *, oneway: bool = False) -> RemotingCommand:
         """The request that stores it in ``queue``."""
-        header = SendMessageRequestHeaderV2(
-            producer_group=self.group,
-            topic=self.wire_topic,
+        fields = {
+            **_fields_in_common(self.group, self.wire_topic, self.code is RequestCode.SEND_BATCH_MESSAGE),
+            "e": str(queue.queue_id),
+            "f": str(int(self.sys_flag)),
+            "g": str(self.born_timestamp_ms),
+            "h": str(self.flag),
+            "i": self.properties_text,
+            "n": broker_name,
+        }
+        return RemotingCommand(self.code, fields, self.body, flag=ONEWAY_FLAG if oneway else 0)
+
+
+@lru_cache(maxsize=1024)
+def _fields_in_common(group: str, wire_topic: str, batch: bool) -> Mapping[str, str]:
+    """The header of all requests to a topic: to write each anew would be a quarter of a send's price."""
+    return encode_header(
+        SendMessageRequestHeaderV2(
+            producer_group=group,
+            topic=wire_topic,
             default_topic=DEFAULT_TOPIC,
             default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS,
-            queue_id=queue.queue_id,
-            sys_flag=self.sys_flag,
-            born_timestamp=self.born_timestamp_ms,
-            flag=self.flag,
-            properties=self.properties_text,
+            queue_id=0,
+            sys_flag=0,
+            born_timestamp=0,
+            flag=0,
+            properties="",
             reconsume_times=0,
             unit_mode=False,
-            batch=self.code is RequestCode.SEND_BATCH_MESSAGE,
-            broker_name=broker_name,
+            batch=batch,
+            broker_name="",
         )
-        return request(header, self.body, code=self.code, oneway=oneway)
+    )
 
 
 class Encoder:
@@ -139,20 +157,19 @@ class Encoder:
         )
 
     def _properties(self, message: Message, now_ms: int, more: Mapping[str, str]) -> tuple[str, str]:
-        msg_id = self._next_id(now_ms)
-        properties = dict(message.properties)
-        if message.keys_text is not None:
-            properties[PROPERTY_KEYS] = message.keys_text
+        """The message's new id and its properties: no name comes twice, the reserved ones were refused."""
+        msg_id, text = self._next_id(now_ms), format_properties(message.properties)
+        if (keys := message.keys_text) is not None:
+            text += f"{PROPERTY_KEYS}\x01{keys}\x02"
         if message.tags:
-            properties[PROPERTY_TAGS] = message.tags
+            text += f"{PROPERTY_TAGS}\x01{message.tags}\x02"
         if message.sharding_key:
-            properties[PROPERTY_SHARDING_KEY] = message.sharding_key
+            text += f"{PROPERTY_SHARDING_KEY}\x01{message.sharding_key}\x02"
         if message.is_delayed:
-            properties |= _delay_properties(message)
-        properties |= more
-        properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = msg_id
-        properties[PROPERTY_WAIT_STORE_MSG_OK] = "true"
-        return msg_id, format_properties(properties)
+            text += format_properties(_delay_properties(message))
+        if more:
+            text += format_properties(more)
+        return msg_id, f"{text}{PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}\x01{msg_id}\x02{_WAIT_OK}"
 
     def _compressed(self, body: bytes) -> tuple[bytes, int]:
         if self._config.compression == "none" or len(body) < self._config.compress_over_bytes:

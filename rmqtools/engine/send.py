@@ -223,7 +223,9 @@ class Sender:
         return answer
 
     def _mark(self, broker_name: str, seconds: float, error: RocketMQError | None) -> None:
-        """Tell fault avoidance how an attempt went."""
+        """Tell fault avoidance, where it is on, how an attempt went."""
+        if not self.tolerance.enabled:
+            return
         isolation, reachable = fault_of(error, detector_runs=self._config.start_detector_enable)
         self.tolerance.update(
             broker_name,

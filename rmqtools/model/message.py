@@ -53,6 +53,19 @@ class Message:
         return text or None
 
 
+def message_texts(message: Message) -> tuple[str, ...]:
+    """All that is stored among a message's properties, each text once: empty ones where there is none."""
+    tags, keys, sharding_key = message.tags, message.keys_text, message.sharding_key
+    properties = message.properties
+    return (
+        "" if tags is None else tags,
+        "" if keys is None else keys,
+        "" if sharding_key is None else sharding_key,
+        *properties,
+        *properties.values(),
+    )
+
+
 DecodeLater: TypeAlias = Callable[[str, bytes], Iterable[tuple[str, Any]]]
 """From a field's name and what is undecoded to the value, and others that come with it for nothing."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, message_texts
 
 # Lengths around a message in a batch; names of TAGS, KEYS, sharding key; WAIT; a unique id made of IPv6.
 _FRAMING_BYTES = 22 + (6 + 6 + 15) + 10 + 66
@@ -31,7 +31,6 @@ def pack(messages: Sequence[Message], max_bytes: int) -> Iterator[list[int]]:
 
 def wire_bytes(message: Message) -> int:
     """About how many bytes a message takes in a batch; never fewer than one without delay does."""
-    own = (message.tags or "", message.keys_text or "", message.sharding_key or "")
-    texts = (*own, *message.properties, *message.properties.values())
-    text_bytes = sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+    text = "".join(message_texts(message))
+    text_bytes = len(text) if text.isascii() else len(text.encode())
     return len(message.body) + text_bytes + 2 * len(message.properties) + _FRAMING_BYTES

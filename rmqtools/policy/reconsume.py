@@ -1,19 +1,19 @@
 """What becomes of a message whose consumption failed.
 
 Concurrently: it is sent back to its broker (CONSUMER_SEND_MSG_BACK), which stores it for the group's retry
-topic with a delay, or after too many tries for the dead-letter topic. Where that fails, the client sends it
-to the retry topic itself (:func:`retry_message`).
+topic with a delay, or after too many tries for the dead-letter topic. Where that fails, the listener gets it
+again from here.
 
 In order: its queue waits and the message is tried again in place. Only a message that was tried too often
-leaves the queue, to the retry topic, from where the broker makes it a dead letter.
+leaves the queue: sent back with :data:`NO_MORE_TRIES`, it becomes a dead letter.
 
 Source of the rules: ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService,
 DefaultMQPushConsumerImpl.sendMessageBack and resetRetryAndNamespace (Java client);
 AbstractSendMessageProcessor.consumerSendMsgBack (broker).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 
 from rmqtools.errors import ConfigError
@@ -24,9 +24,7 @@ from rmqtools.model.names import retry_topic
 
 DEFAULT_MAX_RECONSUME_TIMES = 16
 UNLIMITED_RECONSUME_TIMES = 2**31 - 1
-BROKER_DECIDES = 0  # delay_level_when_next_consume: the broker's own, longer with every try
-NO_MORE_TRIES = -1  # the same: at once a dead letter
-_FIRST_RETRY_LEVEL = 3  # 10 s by default
+NO_MORE_TRIES = -1  # as delay level: at once a dead letter
 _MIN_SUSPEND, _MAX_SUSPEND = 0.010, 30.0
 
 
@@ -54,22 +52,6 @@ _STEPS_WITHOUT_AUTO_COMMIT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryMessage:
-    """A failed message as it is sent to its group's retry topic.
-
-    ``properties`` are all of them, the delay and the message's own unique id too. The two numbers travel in
-    the header of the send.
-    """
-
-    topic: str
-    body: bytes
-    flag: int
-    properties: Mapping[str, str]
-    reconsume_times: int
-    max_reconsume_times: int
-
-
 def max_reconsume_times(configured: int, *, orderly: bool = False) -> int:
     """How often a message may be tried again; -1 is the default: 16, in order without end.
 
@@ -81,13 +63,6 @@ def max_reconsume_times(configured: int, *, orderly: bool = False) -> int:
     if configured == -1:
         return UNLIMITED_RECONSUME_TIMES if orderly else DEFAULT_MAX_RECONSUME_TIMES
     return configured
-
-
-def broker_delay_level(wanted: int, reconsume_times: int, *, max_times: int) -> int | None:
-    """The delay level a broker gives a message sent back with ``wanted``; None: it becomes a dead letter."""
-    if wanted < 0 or reconsume_times >= max_times:
-        return None
-    return wanted or _FIRST_RETRY_LEVEL + reconsume_times
 
 
 def orderly_step(status: ConsumeOrderlyStatus | None, *, auto_commit: bool = True) -> OrderlyStep:
@@ -114,7 +89,7 @@ def failed_messages(
 def split_exhausted(
     messages: Sequence[MessageExt], max_times: int
 ) -> tuple[tuple[MessageExt, ...], tuple[MessageExt, ...]]:
-    """Those to try again, and those tried too often: send these as :func:`retry_message`.
+    """Those to try again, and those tried too often: send these back with :data:`NO_MORE_TRIES`.
 
     One that cannot be sent is tried again like the others; pass it through :func:`tried_again`. In Java a
     batch with one message to try again is given to the listener again whole.
@@ -138,35 +113,3 @@ def original_topic(message: MessageExt, group: str) -> str:
     if message.topic != retry_topic(group):
         return message.topic
     return message.properties.get(const.PROPERTY_RETRY_TOPIC, message.topic)
-
-
-def retry_message(message: MessageExt, group: str, *, max_times: int) -> RetryMessage:
-    """A failed message for the group's retry topic; ``message.topic`` is where it shall return to."""
-    level = _FIRST_RETRY_LEVEL + message.reconsume_times
-    properties = dict(message.properties) | {
-        const.PROPERTY_ORIGIN_MESSAGE_ID: _origin_id(message),
-        const.PROPERTY_RETRY_TOPIC: message.topic,
-        const.PROPERTY_DELAY_TIME_LEVEL: str(level),
-    }
-    for name in _NOT_CARRIED:
-        properties.pop(name, None)
-    return RetryMessage(
-        topic=retry_topic(group),
-        body=message.body,
-        flag=message.flag,
-        properties=properties,
-        reconsume_times=message.reconsume_times + 1,
-        max_reconsume_times=max_times,
-    )
-
-
-_NOT_CARRIED = (
-    const.PROPERTY_TRANSACTION_PREPARED,
-    const.PROPERTY_RECONSUME_TIME,  # both are in the header
-    const.PROPERTY_MAX_RECONSUME_TIMES,
-)
-
-
-def _origin_id(message: MessageExt) -> str:
-    known = message.properties.get(const.PROPERTY_ORIGIN_MESSAGE_ID, "")
-    return known if known.strip() else message.msg_id

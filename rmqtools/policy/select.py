@@ -45,5 +45,7 @@ def select_avoiding(
     queues: Sequence[MessageQueue], index: QueueIndex, last_broker_name: str | None
 ) -> MessageQueue:
     """The next queue in turn that is not on the broker that failed last; any queue when all are."""
+    if last_broker_name is None:
+        return select_next(queues, index)
     found = select_filtered(queues, index, [lambda queue: queue.broker_name != last_broker_name])
     return found or select_next(queues, index)

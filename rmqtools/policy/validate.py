@@ -5,10 +5,10 @@ broker's (a signed 16-bit length in the stored message).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rmqtools.errors import MessageRejectedError
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, message_texts
 from rmqtools.model.message_const import RESERVED_PROPERTIES
 from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
 
@@ -18,6 +18,9 @@ MAX_DELAY_LEVEL = 18  # of a broker's default messageDelayLevel
 MAX_USER_PROPERTIES_BYTES = 32767 - 512  # what is left beside RocketMQ's own, written by client and broker
 _LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _SEPARATORS = ("\x01", "\x02")
+_BODY_TYPES = (bytes, bytearray, memoryview)
+_MAX_SEEN_TOPICS = 1024
+_seen_topics: set[str] = set()  # names that have passed: a rule of letters does not change
 
 
 def check_name(kind: str, name: str, max_length: int) -> None:
@@ -44,23 +47,9 @@ def check_message(message: Message, max_message_bytes: int) -> None:
     """
     if not isinstance(message, Message):
         raise MessageRejectedError(f"{message!r} is {type(message).__name__}: want a Message")
-    check_name("topic", message.topic, MAX_TOPIC_LENGTH)
-    if message.topic in FORBIDDEN_SEND_TOPICS:
-        raise MessageRejectedError(f"topic {message.topic!r} is RocketMQ's own: sending to it is forbidden")
+    _check_topic(message.topic)
     _check_body(message.body, max_message_bytes)
-    if message.tags is not None:
-        _check_text("tags", message.tags)
-        if "||" in message.tags:
-            raise MessageRejectedError(
-                f"tags {message.tags!r}: a message has one tag; '||' joins tags in filters only"
-            )
-    if message.keys_text is not None:
-        _check_text("keys", message.keys_text)
-    if message.sharding_key is not None:
-        _check_text("sharding_key", message.sharding_key)
-    for name, value in message.properties.items():
-        _check_property(name, value)
-    _check_properties_length(message)
+    _check_texts(message)
     if not -(2**31) <= message.flag < 2**31:
         raise MessageRejectedError(f"flag={message.flag}: want a signed 32-bit number")
     if message.is_delayed:
@@ -83,8 +72,18 @@ def check_batch(messages: Sequence[Message]) -> None:
         raise MessageRejectedError(f"a batch cannot go to the retry topic {messages[0].topic!r}")
 
 
+def _check_topic(topic: str) -> None:
+    if isinstance(topic, str) and topic in _seen_topics:
+        return
+    check_name("topic", topic, MAX_TOPIC_LENGTH)
+    if topic in FORBIDDEN_SEND_TOPICS:
+        raise MessageRejectedError(f"topic {topic!r} is RocketMQ's own: sending to it is forbidden")
+    if len(_seen_topics) < _MAX_SEEN_TOPICS:
+        _seen_topics.add(topic)
+
+
 def _check_body(body: object, max_message_bytes: int) -> None:
-    if not isinstance(body, bytes | bytearray | memoryview):
+    if not isinstance(body, _BODY_TYPES):
         raise MessageRejectedError(f"body is {type(body).__name__}: want bytes; encode text first")
     if len(body) == 0:
         raise MessageRejectedError("body is empty: RocketMQ stores no message without a body")
@@ -93,6 +92,52 @@ def _check_body(body: object, max_message_bytes: int) -> None:
             f"body has {len(body)} bytes, more than max_message_bytes={max_message_bytes}: "
             "raise it here and maxMessageSize on the brokers, or split the body"
         )
+
+
+def _check_texts(message: Message) -> None:
+    """Look at all texts at once; only where something is wrong at each, to name it."""
+    properties = message.properties
+    try:
+        text = "".join(message_texts(message))
+        text_bytes = len(text) if text.isascii() else len(text.encode())
+    except TypeError:
+        _check_each_text(message)
+        raise
+    except UnicodeEncodeError as error:
+        raise MessageRejectedError(
+            f"tags, keys, sharding_key or properties hold text that is no Unicode: {error}"
+        ) from error
+    if (
+        "\x01" in text
+        or "\x02" in text
+        or "||" in text  # forbidden in tags only
+        or "" in properties
+        or "" in properties.values()
+        or not RESERVED_PROPERTIES.isdisjoint(properties)
+    ):
+        _check_each_text(message)
+    if text_bytes + 2 * len(properties) > MAX_USER_PROPERTIES_BYTES:
+        raise MessageRejectedError(
+            f"tags, keys, sharding_key and properties have {text_bytes} bytes together: "
+            f"at most {MAX_USER_PROPERTIES_BYTES} are allowed"
+        )
+
+
+def _check_each_text(message: Message) -> None:
+    if message.tags is not None:
+        _check_text("tags", message.tags)
+        if "||" in message.tags:
+            raise MessageRejectedError(
+                f"tags {message.tags!r}: a message has one tag; '||' joins tags in filters only"
+            )
+    if not isinstance(message.keys, Iterable):
+        raise MessageRejectedError(f"keys is {type(message.keys).__name__}: want text, or several in a list")
+    for key in [message.keys] if isinstance(message.keys, str) else message.keys:
+        _check_text("keys", key)
+    if message.sharding_key is not None:
+        _check_text("sharding_key", message.sharding_key)
+    for name, value in message.properties.items():
+        _check_property(name, value)
 
 
 def _check_text(what: str, text: object) -> None:
@@ -134,20 +179,3 @@ def _check_delay(message: Message) -> None:
         raise MessageRejectedError(f"delay={message.delay}: want more than 0 seconds")
     if message.deliver_at_ms is not None and message.deliver_at_ms <= 0:
         raise MessageRejectedError(f"deliver_at_ms={message.deliver_at_ms}: want milliseconds since 1970")
-
-
-def _check_properties_length(message: Message) -> None:
-    """All properties share one signed 16-bit length in the stored message."""
-    own = (message.tags or "", message.keys_text or "", message.sharding_key or "")
-    texts = [*own, *message.properties, *message.properties.values()]
-    try:
-        total = sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
-    except UnicodeEncodeError as error:
-        raise MessageRejectedError(
-            f"tags, keys, sharding_key or properties hold text that is no Unicode: {error}"
-        ) from error
-    if total + 2 * len(message.properties) > MAX_USER_PROPERTIES_BYTES:
-        raise MessageRejectedError(
-            f"tags, keys, sharding_key and properties have {total} bytes together: "
-            f"at most {MAX_USER_PROPERTIES_BYTES} are allowed"
-        )

@@ -86,9 +86,9 @@ class UniqueIdGenerator:
 
     def next(self, now_ms: int) -> str:
         """The next id. ``now_ms``: the time in milliseconds since 1970; it may step back a little."""
-        moving = _UNIQUE_MOVING.pack(self._millis(now_ms), self._counter & _MASK_16)
+        counter = self._counter & _MASK_16
         self._counter += 1
-        return self._fixed + moving.hex().upper()
+        return f"{self._fixed}{self._millis(now_ms):08X}{counter:04X}"
 
     def take(self, count: int, now_ms: int) -> MsgIds:
         """The next ``count`` ids, for messages encoded elsewhere; at most 65536."""

@@ -20,6 +20,4 @@ def parse_properties(text: str | None) -> dict[str, str]:
 
 def format_properties(properties: Mapping[str, str]) -> str:
     """Write properties in their order. An empty value is written, though every reader loses it."""
-    return "".join(
-        f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}" for name, value in properties.items()
-    )
+    return "".join([f"{name}\x01{value}\x02" for name, value in properties.items()])

@@ -4,15 +4,10 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.consume import ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.policy.reconsume import (
-    BROKER_DECIDES,
-    NO_MORE_TRIES,
     OrderlyStep,
-    RetryMessage,
-    broker_delay_level,
     max_reconsume_times,
     orderly_step,
     original_topic,
-    retry_message,
     split_exhausted,
     suspend_seconds,
     tried_again,
@@ -50,21 +45,6 @@ def test_minus_one_is_the_default_number_of_tries(configured, orderly, times):
 def test_fewer_tries_than_none_are_refused():
     with pytest.raises(ConfigError, match="max_reconsume_times=-2"):
         max_reconsume_times(-2)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "times", "level"),
-    [
-        (BROKER_DECIDES, 0, 3),
-        (BROKER_DECIDES, 15, 18),
-        (BROKER_DECIDES, 16, None),
-        (5, 2, 5),
-        (5, 16, None),
-        (NO_MORE_TRIES, 0, None),
-    ],
-)
-def test_the_broker_waits_longer_with_every_try_unless_told_otherwise(wanted, times, level):
-    assert broker_delay_level(wanted, times, max_times=16) == level
 
 
 @pytest.mark.parametrize(
@@ -111,37 +91,3 @@ def test_a_queue_waits_between_10_ms_and_30_s(wanted, seconds):
 )
 def test_a_listener_sees_the_topic_a_message_was_sent_to(message, topic):
     assert original_topic(message, "g") == topic
-
-
-def test_a_failed_message_goes_to_the_retry_topic_with_all_it_has():
-    message = stored(times=2, UNIQ_KEY="ID", TAGS="a", TRAN_MSG="true", RECONSUME_TIME="2")
-
-    assert retry_message(message, "g", max_times=16) == RetryMessage(
-        topic="%RETRY%g",
-        body=b"x",
-        flag=3,
-        properties={
-            "UNIQ_KEY": "ID",
-            "TAGS": "a",
-            "ORIGIN_MESSAGE_ID": "ID",
-            "RETRY_TOPIC": "T",
-            "DELAY": "5",
-        },
-        reconsume_times=3,
-        max_reconsume_times=16,
-    )
-
-
-@pytest.mark.parametrize(
-    ("properties", "origin"),
-    [
-        ({}, "OFFSET-ID"),
-        ({"UNIQ_KEY": "ID"}, "ID"),
-        ({"ORIGIN_MESSAGE_ID": "FIRST", "UNIQ_KEY": "ID"}, "FIRST"),
-        ({"ORIGIN_MESSAGE_ID": "  ", "UNIQ_KEY": "ID"}, "ID"),
-    ],
-)
-def test_the_first_id_stays_the_origin(properties, origin):
-    made = retry_message(stored(**properties), "g", max_times=16)
-
-    assert made.properties["ORIGIN_MESSAGE_ID"] == origin
