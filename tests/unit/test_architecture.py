@@ -1,6 +1,7 @@
 """The layers of rmqtools/DESIGN.md, read from the imports themselves."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -49,6 +50,7 @@ PURE = ("model", "errors", "config", "policy", "protocol")
 IMPURE_MODULES = {"asyncio", "socket", "threading", "time", "random", "concurrent", "selectors", "subprocess"}
 
 
+@cache
 def sources() -> dict[str, ast.Module]:
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     return {module_name(path): ast.parse(path.read_text()) for path in files}
@@ -127,6 +129,7 @@ def test_rmqtools_never_imports_pyspark() -> None:
     assert {module.split(".")[0] for module in users} <= {"spark_connector"}
 
 
+@cache
 def function_lengths() -> dict[str, int]:
     return {
         f"{module}.{node.name}": (node.end_lineno or 0) - node.lineno + 1 - docstring_lines(node)
