@@ -81,10 +81,10 @@ class _Stored:
     if not TYPE_CHECKING:  # to a type checker a class with __getattr__ has every name
 
         def __getattr__(self, name: str) -> Any:
-            if name not in _FIELD_NAMES:
+            if name not in _SET:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             for field_name, value in self._decode(name, self._undecoded):
-                object.__setattr__(self, field_name, value)
+                _SET[field_name](self, value)
             return object.__getattribute__(self, name)
 
 
@@ -156,11 +156,8 @@ class MessageExt(_Stored):
         return self.properties.get(PROPERTY_KEYS)
 
 
-_FIELD_NAMES = frozenset(field.name for field in fields(MessageExt))
 # The slots themselves: the class is frozen, and object.__setattr__ would look each of them up by its name.
-_set_topic, _set_queue_id, _set_queue_offset, _set_body = (
-    getattr(MessageExt, name).__set__ for name in ("topic", "queue_id", "queue_offset", "body")
-)
-_set_sys_flag, _set_broker_name, _set_undecoded, _set_decode = (
-    getattr(MessageExt, name).__set__ for name in ("sys_flag", "broker_name", "_undecoded", "_decode")
-)
+_SET = {field.name: getattr(MessageExt, field.name).__set__ for field in fields(MessageExt)}
+_set_topic, _set_queue_id, _set_queue_offset = _SET["topic"], _SET["queue_id"], _SET["queue_offset"]
+_set_body, _set_sys_flag, _set_broker_name = _SET["body"], _SET["sys_flag"], _SET["broker_name"]
+_set_undecoded, _set_decode = (getattr(MessageExt, name).__set__ for name in ("_undecoded", "_decode"))

@@ -229,9 +229,8 @@ def _decode_later(name: str, undecoded: bytes) -> Iterable[tuple[str, Any]]:
     fixed = form.unpack_from(undecoded)
     size, _, crc, _, flag, _, log_offset, _, born_ms = fixed[:_BORN_HOST]
     born_host, store_ms, store_host, reconsumed, prepared, _ = fixed[_BORN_HOST:]
-    if name == "offset_msg_id":
-        return ((name, (store_host + _LONG.pack(log_offset)).hex().upper()),)
     return (
+        ("offset_msg_id", (store_host + _LONG.pack(log_offset)).hex().upper()),
         ("commit_log_offset", log_offset),
         ("flag", flag),
         ("born_timestamp_ms", born_ms),
