@@ -110,18 +110,20 @@ def write_while_a_broker_dies(cluster, folder: Path, topic: str, rows: int, *arg
         return write.told()
 
 
-@pytest.mark.parametrize(
+sizes = pytest.mark.parametrize(
     ("rows", "row_bytes"),
     [(50_000, 400), pytest.param(1_000_000, 100, marks=pytest.mark.slow)],
     ids=["50k", "million"],
 )
+
+
+@sizes
 def test_with_a_broker_killed_and_back_no_task_fails_and_every_row_is_there(
     faulty_cluster, new_topic, tmp_path, rows, row_bytes
 ):
     topic = new_topic()
 
-    sizes = ("--row-bytes", str(row_bytes))
-    (told,) = write_while_a_broker_dies(faulty_cluster, tmp_path, topic, rows, *sizes)
+    (told,) = write_while_a_broker_dies(faulty_cluster, tmp_path, topic, rows, "--row-bytes", str(row_bytes))
 
     stored = stored_numbers(faulty_cluster.name_server, topic, rows)
     assert told.acked == rows
@@ -129,12 +131,15 @@ def test_with_a_broker_killed_and_back_no_task_fails_and_every_row_is_there(
     assert sum(stored.values()) - rows <= told.unknown
 
 
+@sizes
 def test_with_an_attempt_that_fails_besides_only_its_rows_are_there_twice_and_stamps_drop_them(
-    faulty_cluster, new_topic, tmp_path, spark
+    faulty_cluster, new_topic, tmp_path, spark, rows, row_bytes
 ):
-    topic, rows = new_topic(), 20_000
+    topic = new_topic()
 
-    told = write_while_a_broker_dies(faulty_cluster, tmp_path, topic, rows, "--fails-once")
+    told = write_while_a_broker_dies(
+        faulty_cluster, tmp_path, topic, rows, "--row-bytes", str(row_bytes), "--fails-once"
+    )
 
     stored = stored_numbers(faulty_cluster.name_server, topic, rows)
     failed = [one for one in told if one.event == "write_task_failed"]
@@ -144,4 +149,6 @@ def test_with_an_attempt_that_fails_besides_only_its_rows_are_there_twice_and_st
     assert 0 < failed[0].acked <= duplicates <= sum(one.unknown for one in told) + failed[0].acked
     options = {"nameServer": faulty_cluster.name_server, "topic": topic}
     kept = drop_duplicates(spark.read.format("rocketmq").options(**options).load())
-    assert Counter(int(bytes(row.body)) for row in kept.collect()) == Counter(range(rows))
+    assert Counter(int(bytes(row.body)) for row in kept.select("body").toLocalIterator()) == Counter(
+        range(rows)
+    )
