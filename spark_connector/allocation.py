@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from rmqtools import MessageQueue
-from rmqtools.allocate import AllocateMessageQueueStrategy, share, strategy_of
+from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, share, strategy_of
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.option import GivenOptions
@@ -20,7 +20,10 @@ from spark_connector.queue_json import places
 log = get_logger(__name__)
 
 _GROUP: Final = "spark"  # no strategy of ours looks at it
-_DEFAULTS: Final = {"PINNED_BY_IP": {"whenabsent": "nobody"}}  # queues of nobody are told, see below
+_DEFAULTS: Final = {  # queues of nobody are told, see below
+    "PINNED_BY_IP": {"whenabsent": "nobody"},
+    "PINS": {"whenabsent": "nobody"},
+}
 _FOR_READERS: Final = ("readers", "readerIds")
 _SPLITS: Final = ("minPartitions", "maxRecordsPerPartition")
 
@@ -85,7 +88,12 @@ def allocation_of(given: GivenOptions, values: Mapping[str, Any]) -> Allocation 
         verify_host=values["allocator.verifyHost"] == "warn",
         as_member=values["asMember"],
     )
-    assert allocation.strategy  # made once here, so that errors show at load()
+    strategy = allocation.strategy  # made once here, so that errors show at load()
+    if allocation.readers and isinstance(strategy, AllocateByPins):
+        raise ConfigError(
+            "option 'allocator' = 'PINS' follows the pins of a live group, so it goes with 'asMember' only; "
+            "pin readers by 'allocator' = 'PINNED_BY_IP' and 'allocator.ips'"
+        )
     return allocation
 
 
@@ -109,14 +117,13 @@ def share_queues(
 
 
 def queues_of_member(
-    allocation: Allocation,
+    strategy: AllocateMessageQueueStrategy,
     group: str,
     member: str,
     queues: Collection[MessageQueue],
     client_ids: Sequence[str],
 ) -> list[MessageQueue]:
-    """The queues that a member would own, were ``allocator`` the group's strategy."""
-    strategy = allocation.strategy
+    """The queues that a member would own, were this the group's strategy."""
     return [
         queue
         for topic_queues in _by_topic(queues)

@@ -1,9 +1,11 @@
 """The queues of one member of a live consumer group: looked at from outside, nothing joined or committed."""
 
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
 from rmqtools import Admin, MessageQueue
-from rmqtools.allocate import client_address
+from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, client_address
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.allocation import queues_of_member
@@ -31,10 +33,21 @@ def fetch_queues_of_member(
         owned = set(admin.fetch_running_info(group, member).mq_table)
         mine = sorted(queue for queue in queues if queue in owned)
     else:
-        mine = sorted(queues_of_member(allocation, group, member, queues, client_ids))
+        strategy = _in_force(admin, allocation.strategy, group)
+        mine = sorted(queues_of_member(strategy, group, member, queues, client_ids))
     unread = set(queues) - set(mine)
     log.warning("reading_as_member", member=member, group=group, left_unread=places(unread))
     return mine
+
+
+def _in_force(
+    admin: Admin, strategy: AllocateMessageQueueStrategy, group: str
+) -> AllocateMessageQueueStrategy:
+    """A strategy that follows the group's pins with those of this moment; another one as it is."""
+    if not isinstance(strategy, AllocateByPins):
+        return strategy
+    now = datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() / 1000, UTC)
+    return strategy.with_pins(admin.fetch_pins(group).at(now))
 
 
 def _member(wanted: str, group: str, client_ids: Sequence[str]) -> str:

@@ -216,7 +216,7 @@ ALLOCATION_OPTIONS: Final = (
         parse_name,
         None,
         "How queues are shared, AVG if not told: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, "
-        "MACHINE_ROOM_NEARBY, CONSISTENT_HASH, PINNED_BY_IP, PINS.",
+        "MACHINE_ROOM_NEARBY, CONSISTENT_HASH, PINNED_BY_IP; with asMember also PINS: the pins of its group.",
         Where.READ,
     ),
     Option(

@@ -9,11 +9,13 @@ import pytest
 
 import spark_connector
 from rmqtools import Message, PushConsumer, PushConsumerConfig
+from rmqtools.allocate import AllocateByPins, Pins
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from spark_connector.batch_reader import RocketMQBatchReader
 from spark_connector.batch_role import batch_options
 from spark_connector.options import parse_options
+from tests.support.cluster_scene import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -174,3 +176,46 @@ def test_a_member_that_is_none_is_refused_with_those_there_are(filled, tasks, me
     assert first.client_id in str(error.value)
     with pytest.raises(ConfigError, match="several members have that address"):
         tasks(topic=filled, group=group, asMember=first.client_id.partition("@")[0])
+
+
+IPS = [f"127.0.0.{number}" for number in (11, 12, 13, 14)]
+
+
+@pytest.fixture(scope="module")
+def pinned(filled, local_cluster, admin):
+    """A live group of four on four addresses, all of whose queues are pinned to the second."""
+    group = f"staging-{uuid4().hex[:8]}"
+    strategy = AllocateByPins(when_absent="nobody")
+    with ExitStack() as stack:
+        admin.set_pins(group, Pins(1, ips=(IPS[1],)))
+        for ip in IPS:
+            config = PushConsumerConfig(
+                name_server=local_cluster.name_server, group=group, client_ip=ip, rebalance_interval=1.0
+            )
+            member = PushConsumer(config, strategy=strategy)
+            member.subscribe(filled, lambda messages, context: None)
+            stack.enter_context(member)
+            if ip == IPS[1]:
+                chosen = member
+        wait_until(lambda: len(admin.fetch_consumer_ids(group)) == 4 and len(owned(chosen, filled)) == 8)
+        yield group
+    admin.clear_pins(group)
+
+
+def test_as_the_member_that_is_pinned_all_is_read(filled, read, pinned):
+    assert read(topic=filled, group=pinned, asMember="127.0.0.12").count() == 80
+
+
+def test_as_a_member_that_is_not_pinned_nothing_is_read_and_that_is_said(filled, read_rows, pinned, caplog):
+    with caplog.at_level(logging.WARNING, "spark_connector.members"):
+        assert read_rows(topic=filled, group=pinned, asMember="127.0.0.11") == []
+
+    assert "member='127.0.0.11@" in caplog.text
+    assert f"left_unread='{filled}/broker-a/0" in caplog.text
+
+
+def test_by_pins_a_member_would_own_what_the_pins_of_its_group_say(filled, tasks, pinned, admin):
+    by_pins = {"topic": filled, "group": pinned, "allocator": "PINS"}
+
+    assert len(tasks(asMember="127.0.0.12", **by_pins)) == 8
+    assert tasks(asMember="127.0.0.13", **by_pins) in ([], [None])

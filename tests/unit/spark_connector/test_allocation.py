@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools import MessageQueue
-from rmqtools.allocate import STRATEGIES
+from rmqtools.allocate import STRATEGIES, AllocateAveragely
 from rmqtools.errors import ConfigError
 from spark_connector.allocation import Allocation, queues_of_member, share_queues
 
@@ -94,9 +94,7 @@ def test_a_strategy_of_the_users_own_is_fine_where_each_queue_has_one_reader():
 
 
 def test_a_member_would_own_what_the_strategy_says():
-    allocation = sharing("AVG", as_member=IDS[1])
-
-    assert queues_of_member(allocation, "g", IDS[1], QUEUES[:8], IDS) == QUEUES[3:6]
+    assert queues_of_member(AllocateAveragely(), "g", IDS[1], QUEUES[:8], IDS) == QUEUES[3:6]
 
 
 def test_an_allocation_travels_between_processes():

@@ -304,6 +304,13 @@ def case(when, options, *says, id):
         ),
         case(
             load,
+            READERS | {"allocator": "PINS"},
+            "option 'allocator' = 'PINS' follows the pins of a live group",
+            "pin readers by 'allocator' = 'PINNED_BY_IP' and 'allocator.ips'",
+            id="readers-by-live-pins",
+        ),
+        case(
+            load,
             READERS | {"allocator": "PINNED_BY_IP", "allocator.ips": "moon"},
             "ip 'moon'",
             "want e.g. 10.0.0.1",
