@@ -28,6 +28,12 @@ class NameServerClient:
         self._addrs = list(addrs)
         self._chosen = first % len(self._addrs)
         self._timeout = timeout
+        self._silent: dict[str, RemotingError] = {}  # those that did not answer when last asked
+
+    @property
+    def last_failure(self) -> RemotingError | None:
+        """Why some name server did not answer when it was last asked; None: all did."""
+        return next(reversed(self._silent.values()), None)
 
     @property
     def addrs(self) -> tuple[str, ...]:
@@ -77,8 +83,12 @@ class NameServerClient:
                 answer = await self._remoting.invoke_ok(addr, command, timeout=share)
             except RemotingError as error:
                 failures.append(error)
-                log.warning("name_server_failed", addr=addr, reason=str(error))
+                if addr not in self._silent:  # once, not with every question
+                    log.warning("name_server_failed", addr=addr, reason=str(error))
+                self._silent[addr] = error
                 continue
+            if self._silent.pop(addr, None) is not None:
+                log.info("name_server_answers_again", addr=addr)
             self._chosen = number
             return answer
         if len(failures) == 1:

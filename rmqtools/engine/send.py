@@ -198,8 +198,11 @@ class Sender:
         except TimeoutError as error:
             if attempts:
                 return None
-            text = f"no route of topic {outgoing.topic!r} came before the send's deadline: nothing was sent"
-            raise SendError(text) from error
+            failure = self._client.name_server.last_failure
+            raise SendError(
+                f"no route of topic {outgoing.topic!r} came before the send's deadline: nothing was sent"
+                + (f" ({failure}; check name_server={self._config.name_server!r})" if failure else "")
+            ) from error
 
     async def _attempt(
         self, outgoing: Outgoing, queue: MessageQueue, timeout: float, attempts: list[SendAttempt]

@@ -284,6 +284,18 @@ def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
     run(scenario)
 
 
+def test_a_send_without_a_name_server_says_which_one_and_why(caplog):
+    async def scenario() -> None:
+        async with Producer(ProducerConfig(name_server="127.0.0.1:1", group="g")) as producer:
+            with pytest.raises(SendError) as error:
+                await producer.send(MESSAGE, timeout=0.3)
+        assert "cannot connect to 127.0.0.1:1: " in str(error.value)
+        assert "check name_server='127.0.0.1:1'" in str(error.value)
+
+    run(scenario)
+    assert caplog.text.count("name_server_failed") == 1  # not with every try
+
+
 def test_look_ups_at_the_same_time_all_find_the_name_server_that_is_alive():
     cluster = ScriptedCluster({"a": stored})
 
