@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,14 +94,17 @@ class Driver:
         return sum(file.name.isdigit() for file in commits.iterdir()) if commits.exists() else 0
 
 
-def fill(peer: JavaPeer, name_server: str, topic: str, size: Size) -> None:
-    sent = 0
+def fill(peer: JavaPeer, name_server: str, topic: str, size: Size) -> int:
+    """Have the Java client write them; return the checksum of all bodies."""
+    sent = checksum = 0
     for messages in portions(size.messages_of(topic)):
         lines = (message.to_json() for message in messages)
         results = peer.run("fill", name_server, lines=lines, timeout=600)
         assert {result["sendStatus"] for result in results} == {"SEND_OK"}
         sent += len(results)
+        checksum += sum(zlib.crc32(message.body) for message in messages)
     assert sent == size.messages + size.large
+    return checksum
 
 
 def portions(messages: Iterator[PeerMessage]) -> Iterator[list[PeerMessage]]:
@@ -169,7 +173,7 @@ def test_a_driver_killed_at_random_moments_reads_every_message_once(
     spark, docker_cluster, new_topic, java_peer, tmp_path, size
 ):
     topic = new_topic(queues=size.queues)
-    fill(java_peer, docker_cluster.name_server, topic, size)
+    written = fill(java_peer, docker_cluster.name_server, topic, size)
     where = {"nameServer": docker_cluster.name_server, "topic": topic}
     limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": size.per_batch}
 
@@ -178,5 +182,6 @@ def test_a_driver_killed_at_random_moments_reads_every_message_once(
     streamed = summary(spark.read.parquet(str(tmp_path / "rows")))
     assert killed == size.kills
     assert sum(row[2] for row in streamed) == size.messages + size.large
+    assert sum(row[6] for row in streamed) == written
     assert all(row[2] == row[3] == row[5] - row[4] + 1 and not row[7] for row in streamed)
     assert streamed == summary(spark.read.format("rocketmq").options(**where).load())
