@@ -7,7 +7,7 @@ refuses to be used in the child: its sockets are shared with the parent.
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -99,13 +99,13 @@ class Bridge:
         return thread.submit(coroutine)
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Walk an asynchronous generator from this thread, crossing once per item."""
+        """Walk an asynchronous generator from this thread; while an item is used the loop makes the next."""
+        ahead = one_ahead(items)
         try:
-            while (item := self.run(_next(items))) is not _END:
+            while (item := self.run(_next(ahead))) is not _END:
                 yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
         finally:
-            if (close := getattr(items, "aclose", None)) is not None:
-                self.run(close())
+            self.run(ahead.aclose())
 
     def _thread(self) -> LoopThread:
         if not self.is_of_this_process():
@@ -122,6 +122,20 @@ class Bridge:
 
 
 _END = object()
+
+
+async def one_ahead(items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
+    """Hand out what ``items`` hands out, and have the next one made meanwhile."""
+    following = asyncio.ensure_future(_next(items))
+    try:
+        while (item := await following) is not _END:
+            following = asyncio.ensure_future(_next(items))
+            yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        if (close := getattr(items, "aclose", None)) is not None:
+            await close()
 
 
 async def _next(items: AsyncIterator[T]) -> T | object:

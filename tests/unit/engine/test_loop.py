@@ -63,6 +63,45 @@ def test_iterate_crosses_once_per_item_and_closes_a_generator_left_early():
     assert list(Bridge().iterate(numbers())) == [0, 1, 2, 3, 4]
 
 
+def test_iterate_has_the_next_item_made_while_one_is_used_and_no_more():
+    made = []
+    second = threading.Event()
+
+    async def numbers():
+        for number in range(5):
+            made.append(number)
+            if number == 1:
+                second.set()
+            yield number
+
+    items = Bridge().iterate(numbers())
+
+    assert next(items) == 0
+    assert second.wait(5)
+    assert next(items) == 1
+    assert Bridge().run(settled(made)) == [0, 1, 2]
+    items.close()
+
+
+async def settled(made: list[int]) -> list[int]:
+    """What was made when the loop has done all it can do now."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    return list(made)
+
+
+def test_an_error_of_the_item_made_ahead_comes_in_its_turn():
+    async def numbers():
+        yield 0
+        raise ValueError("second")
+
+    items = Bridge().iterate(numbers())
+
+    assert next(items) == 0
+    with pytest.raises(ValueError, match="second"):
+        next(items)
+
+
 def in_child(work) -> str:
     """What ``work`` returns in a forked child."""
     read, write = os.pipe()
