@@ -100,12 +100,21 @@ class Bridge:
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Walk an asynchronous generator from this thread; while an item is used the loop makes the next."""
-        ahead = one_ahead(items)
+        ahead, turn = one_ahead(items), asyncio.Lock()
+
+        async def following() -> T | object:
+            async with turn:
+                return await _next(ahead)
+
+        async def close() -> None:
+            async with turn:  # one that was interrupted has to notice it first
+                await ahead.aclose()
+
         try:
-            while (item := self.run(_next(ahead))) is not _END:
+            while (item := self.run(following())) is not _END:
                 yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
         finally:
-            self.run(ahead.aclose())
+            self.run(close())
 
     def _thread(self) -> LoopThread:
         if not self.is_of_this_process():

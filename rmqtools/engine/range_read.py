@@ -200,6 +200,8 @@ class RangeReader:
         except _GoneError as error:
             if self._fail_on_data_loss:
                 raise
+            if isinstance(error, _NotThereYetError) and self._is_slave():
+                raise DataLossError(f"{error}; that is a slave, wait for its master") from error
             log.warning("messages_lost", reason=str(error))
             self._position = error.go_on_at
             self._forget_predictions()
@@ -227,18 +229,22 @@ class RangeReader:
     async def _check_hole(self, result: PullResult) -> None:
         """Tell a gap from a loss. Filtered messages leave holes all the time: asking each time would cost."""
         if self._filter is None:
-            self._check_removal(await self._pull_alone())
-        elif result.min_offset > self._position:
+            result = await self._pull_alone()
+            self._check_removal(result)
+        if result.min_offset > self._position:
             self._raise_lost(min(self._range.end, result.min_offset), "they have expired")
 
     async def _pull_alone(self) -> PullResult:
         """One message at the current position, for what the broker says of it."""
         found = self._client.routes.reading_addr(self._range.queue)
-        connection = await self._client.remoting.connect(found.broker_addr)
-        command = self._request(self._position, 1)
-        return parse_pull(
-            await connection.start(command, self._client.config.request_timeout), found.broker_addr
-        )
+        try:
+            connection = await self._client.remoting.connect(found.broker_addr)
+            command = self._request(self._position, 1)
+            answer = await connection.start(command, self._client.config.request_timeout)
+            return parse_pull(answer, found.broker_addr)
+        except RocketMQError as error:
+            await self._start_over(error)
+            raise
 
     async def _pull_once(self) -> PullResult:
         found = self._client.routes.reading_addr(self._range.queue)
@@ -246,14 +252,22 @@ class RangeReader:
             connection = await self._client.remoting.connect(found.broker_addr)
             self._predict(connection)
             prediction = self._waiting.popleft()
-            assert prediction.offset == self._position  # else an answer would be taken for another's
+            if prediction.offset != self._position:
+                raise ProtocolError(f"the answer for {prediction.offset} came for {self._position}")
             return parse_pull(await prediction.answer, found.broker_addr)
         except RocketMQError as error:
-            self._forget_predictions()  # the answers in flight are for offsets behind the one to ask again
-            if isinstance(error, RemotingError):
-                with contextlib.suppress(RocketMQError):  # the master may be dead, a slave may live
-                    await self._client.routes.refresh(self._range.queue.topic)
+            await self._start_over(error)
             raise
+
+    async def _start_over(self, error: RocketMQError) -> None:
+        """The position is asked for again: the answers in flight are for offsets behind it."""
+        self._forget_predictions()
+        if isinstance(error, RemotingError):
+            with contextlib.suppress(RocketMQError):  # the master may be dead, a slave may live
+                await self._client.routes.refresh(self._range.queue.topic)
+
+    def _is_slave(self) -> bool:
+        return self._client.routes.reading_addr(self._range.queue).is_slave
 
     def _predict(self, connection: Connection) -> None:
         """Keep ``depth`` pulls on the wire."""

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import signal
 import threading
 
 import pytest
@@ -100,6 +101,25 @@ def test_an_error_of_the_item_made_ahead_comes_in_its_turn():
     assert next(items) == 0
     with pytest.raises(ValueError, match="second"):
         next(items)
+
+
+def test_an_interrupt_while_an_item_is_waited_for_is_that_interrupt():
+    async def one_item():
+        yield 0
+        await asyncio.Event().wait()
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    items = Bridge().iterate(one_item())
+    next(items)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGUSR1]).start()
+        with pytest.raises(KeyboardInterrupt):
+            next(items)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def in_child(work) -> str:

@@ -117,6 +117,44 @@ def test_what_is_being_deleted_is_a_loss_and_no_gap(found_behind):
         read(removing(Broker(0, 128), 0, 64, found_behind=found_behind), 0, 128)
 
 
+@pytest.mark.parametrize("end", [320, 20], ids=["others-in-flight", "nothing-in-flight"])
+def test_a_look_at_a_gap_that_gets_no_answer_is_repeated(end):
+    class Busy(Broker):
+        looks = 0
+
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            answer = super().__call__(request)
+            if request.code == RequestCode.PULL_MESSAGE and request.ext_fields["maxMsgNums"] == "1":
+                self.looks += 1
+                return response(2, 0, remark="busy") if self.looks == 1 else answer
+            return answer
+
+    broker = Busy(0, end, holes=frozenset(range(5)))
+
+    assert flat(read(broker, 0, end)) == list(range(5, end))
+    assert broker.looks == 2
+
+
+def test_what_expires_between_two_pulls_is_a_loss_and_no_gap():
+    class Expiring(Broker):
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            if request.code == RequestCode.PULL_MESSAGE and request.ext_fields["maxMsgNums"] == "1":
+                self.low = 16
+            return super().__call__(request)
+
+    with pytest.raises(DataLossError, match=r"offsets \[0, 16\) .* they have expired"):
+        read(Expiring(0, 128, holes=frozenset(range(16))), 0, 128)
+
+
+def test_what_a_slave_does_not_have_yet_is_never_passed_over():
+    class Slave(Broker):
+        def _route(self) -> bytes:
+            return super()._route().replace(b'{"0": ', b'{"1": ')
+
+    with pytest.raises(DataLossError, match=r"\[64, 128\) .* that is a slave, wait for its master"):
+        read(Slave(0, 64), 0, 128, request_timeout=0.2, reading={"fail_on_data_loss": False})
+
+
 def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
     class Restarting(Broker):
         missing = 0
