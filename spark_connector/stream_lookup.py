@@ -1,6 +1,6 @@
 """What a streaming query asks the cluster: queues that come and go, offsets, sizes of messages."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Final
 
@@ -24,7 +24,11 @@ class StreamLookup:
 
     def fetch_stored(self, *, must_exist: bool) -> Stored:
         """What the queues there are now hold."""
-        return self._lookup.stored(self._lookup.queues() if must_exist else self._queues_left())
+        if not must_exist:
+            return self._lookup.stored(self._queues_left())
+        stored = self._lookup.stored(self._lookup.queues())
+        self._lookup.check_sql(stored)
+        return stored
 
     def resolve_start(self, stored: Stored) -> Mapping[MessageQueue, int]:
         """Where a new query starts, by its options."""
@@ -37,6 +41,10 @@ class StreamLookup:
             *(self._sample(QueueRange(queue, *range_)) for range_ in samples.items()), strict=True
         )
         return -(-sum(sizes) // sum(counts)) if sum(counts) else _UNKNOWN_BYTES
+
+    def fetch_broker_names(self) -> Collection[str]:
+        """The brokers that are up, as the name servers know."""
+        return self._lookup.admin.fetch_cluster_info().broker_addr_table.keys()
 
     def _sample(self, range_: QueueRange) -> tuple[int, int]:
         """How many messages the first pull of a range brings, and their bytes."""

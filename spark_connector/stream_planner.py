@@ -4,7 +4,7 @@ Lives in the query's own Python process on the driver, one per run of the query.
 second while a query is idle; brokers are asked when a batch is over, and else once per ``pollInterval``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -40,6 +40,9 @@ class StreamBrokers(Protocol):
     def mean_bytes(self, queue: MessageQueue, begin: int, end: int) -> int:
         """About how large a stored message of a queue's range is; 1 or more."""
 
+    def fetch_broker_names(self) -> Collection[str]:
+        """The brokers that are up, as the name servers know."""
+
 
 @dataclass(slots=True)
 class StreamPlanner:
@@ -59,6 +62,7 @@ class StreamPlanner:
     _batch_at: float | None = None
     _frozen: bool = False
     _told: set[str] = field(default_factory=set)
+    _away_since: dict[MessageQueue, float] = field(default_factory=dict)
 
     def initial_offset(self) -> StreamOffsets:
         """Where a new query starts; the same however often it is asked.
@@ -66,7 +70,11 @@ class StreamPlanner:
         It goes into the first batch's end as well: Spark keeps that and not this.
         """
         if self._initial is None:
-            stored = self._stored if self._frozen and self._stored else self._fetch(must_exist=True)
+            stored = self.brokers.fetch_stored(must_exist=True)  # raises where something is missing
+            if self._frozen and self._stored is not None:
+                stored = self._stored
+            else:
+                self._note(stored)
             found = self.brokers.resolve_start(stored)
             offsets = {queue: min(at, stored.latest[queue]) for queue, at in found.items()}
             self._initial = StreamOffsets(next=offsets, begin=offsets)
@@ -86,10 +94,28 @@ class StreamPlanner:
     def plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
         """Where the batch that begins at ``start_json`` ends; None: there is no batch to be run.
 
+        Where nobody answers, a running query waits for a while, but for one that reads what is there now.
+
         Raises:
             DataLossError: offsets to be read are gone, and ``failOnDataLoss`` is set.
             RemotingError: brokers do not answer.
         """
+        now, last = self.clock.monotonic(), self._stored_at
+        try:
+            end = self._plan(start_json, limited=limited)
+        except RemotingError as error:
+            since = now if self._silent_since is None else self._silent_since
+            if self._stored is None or self._frozen or self.clock.monotonic() - since >= PATIENCE:
+                raise
+            if self._silent_since is None:
+                log.warning("brokers_not_answering", reason=str(error), patience=PATIENCE)
+            self._silent_since, self._stored_at = since, self.clock.monotonic()
+            return None
+        if self._stored_at != last:
+            self._silent_since = None
+        return end
+
+    def _plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
         stored = self._look(start_json)
         if stored is None:
             return None
@@ -100,8 +126,9 @@ class StreamPlanner:
         is_due = not limited or self._is_due(backlog)
         if not is_due or not (moved or any(backlog.values())):
             return None
+        end = _end(start, begin, self._admit(begin, backlog) if limited else backlog)
         self._batch_at = self.clock.monotonic()
-        return _end(start, begin, self._admit(begin, backlog) if limited else backlog)
+        return end
 
     def _look(self, start: Mapping[str, Any]) -> Stored | None:
         """What to plan with: news if a batch is over or some time has passed; None: wait."""
@@ -111,38 +138,38 @@ class StreamPlanner:
         if waiting and self.clock.monotonic() - self._stored_at < self.poll_interval:
             return None
         self._asked_for = dict(start)
-        return self._fetch_patiently()
+        return self._fetch()
 
-    def _fetch_patiently(self) -> Stored | None:
-        """Ask; where nobody answers, a running query waits for a while. None: wait."""
-        now = self.clock.monotonic()
-        try:
-            stored = self._fetch()
-        except RemotingError as error:
-            since = now if self._silent_since is None else self._silent_since
-            if self._stored is None or self.clock.monotonic() - since >= PATIENCE:
-                raise
-            if self._silent_since is None:
-                log.warning("brokers_not_answering", reason=str(error), patience=PATIENCE)
-            self._silent_since, self._stored_at = since, self.clock.monotonic()
-            return None
-        self._silent_since = None
+    def _fetch(self) -> Stored:
+        return self._note(self.brokers.fetch_stored(must_exist=False))
+
+    def _note(self, stored: Stored) -> Stored:
+        self._stored, self._stored_at, self._reported = stored, self.clock.monotonic(), None
         return stored
-
-    def _fetch(self, *, must_exist: bool = False) -> Stored:
-        self._stored = self.brokers.fetch_stored(must_exist=must_exist)
-        self._stored_at, self._reported = self.clock.monotonic(), None
-        return self._stored
 
     def _begin(self, start: StreamOffsets, stored: Stored) -> dict[MessageQueue, int]:
         """Where every queue there is goes on; a new one from its first offset."""
         known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
         losses = find_losses(start.next, stored.earliest, stored.latest)
         if self.fail_on_data_loss:
-            refuse_losses(losses)
+            refuse_losses(self._for_good(losses))
         self._tell(losses)
         moved = {loss.queue: loss.go_on_at for loss in losses if loss.go_on_at is not None}
         return {**stored.earliest, **known, **moved}
+
+    def _for_good(self, losses: list[Loss]) -> list[Loss]:
+        """All but the queues of brokers that went only now: one that is restarted comes back with them.
+
+        A run that reads what is there now does not wait.
+        """
+        gone = {loss.queue for loss in losses if loss.go_on_at is None}
+        self._away_since = {queue: since for queue, since in self._away_since.items() if queue in gone}
+        if self._frozen or not gone:
+            return losses
+        up, now = self.brokers.fetch_broker_names(), self.clock.monotonic()
+        away = {queue for queue in gone if queue.broker_name not in up}
+        waited_for = {q for q in away if now - self._away_since.setdefault(q, now) < PATIENCE}
+        return [loss for loss in losses if loss.queue not in waited_for]
 
     def _tell(self, losses: list[Loss]) -> None:
         """Log every loss once."""

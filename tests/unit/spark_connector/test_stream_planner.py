@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools import MessageQueue
-from rmqtools.errors import DataLossError, RemotingTimeoutError
+from rmqtools.errors import DataLossError, RemotingTimeoutError, TopicNotFoundError
 from spark_connector.admission import Limits
 from spark_connector.lookup import Stored
 from spark_connector.stream_offsets import StreamOffsets, batch_begin
@@ -27,11 +27,15 @@ class ScriptedBrokers:
     asked: int = 0
     sizes: dict[MessageQueue, int] = field(default_factory=dict)
     is_silent: bool = False
+    is_missing: bool = False
+    names: set[str] = field(default_factory=lambda: {"a"})
 
     def fetch_stored(self, *, must_exist: bool) -> Stored:
         self.asked += 1
         if self.is_silent:
             raise RemotingTimeoutError("no answer")
+        if self.is_missing and must_exist:
+            raise TopicNotFoundError("topic 'T' has no route")
         return Stored(
             {queue: first for queue, (first, _) in self.queues.items()},
             {queue: next_ for queue, (_, next_) in self.queues.items()},
@@ -42,6 +46,9 @@ class ScriptedBrokers:
 
     def mean_bytes(self, queue: MessageQueue, begin: int, end: int) -> int:
         return self.sizes[queue]
+
+    def fetch_broker_names(self) -> set[str]:
+        return self.names
 
 
 def planner_on(brokers: ScriptedBrokers, clock=None, **settings) -> StreamPlanner:
@@ -256,6 +263,63 @@ def test_a_queue_that_comes_back_is_read_on_where_it_was(clock):
     back = plan(planner, without)
 
     assert (batch_begin(without, back)[A], back.next[A]) == (5, 9)
+
+
+def test_the_queues_of_a_broker_that_is_away_are_waited_for_and_then_a_loss(clock):
+    other = MessageQueue("T", "b", 0)
+    brokers = ScriptedBrokers({A: (0, 9), other: (0, 3)})
+    planner = planner_on(brokers, clock)
+    start = StreamOffsets({A: 5, other: 1}, {A: 5, other: 1})
+    del brokers.queues[other]  # b went, and its queues with it; a is up
+
+    without = plan(planner, start)
+    assert without.next == {A: 9, other: 1}
+    brokers.queues[other] = (0, 4)
+    clock.advance(1)
+    back = plan(planner, without)
+    assert (batch_begin(without, back)[other], back.next[other]) == (1, 4)
+
+    del brokers.queues[other]
+    for _ in range(60):
+        clock.advance(1)
+        assert plan(planner, back) is None
+    clock.advance(1)
+    with pytest.raises(DataLossError, match="T/b/0 is gone"):
+        plan(planner, back)
+
+
+def test_a_run_over_what_is_there_now_does_not_wait_for_a_broker():
+    planner = planner_on(ScriptedBrokers({A: (0, 9)}))
+    planner.freeze()
+
+    with pytest.raises(DataLossError, match="T/b/0 is gone"):
+        plan(planner, StreamOffsets({A: 5, MessageQueue("T", "b", 0): 1}))
+
+
+def test_a_new_query_over_what_is_there_now_says_what_is_missing():
+    planner = planner_on(ScriptedBrokers({}, is_missing=True))
+    planner.freeze()
+
+    with pytest.raises(TopicNotFoundError):
+        planner.initial_offset()
+
+
+def test_a_broker_that_is_silent_when_asked_for_sizes_is_waited_for(clock):
+    brokers = ScriptedBrokers({A: (0, 100)}, start="earliest", sizes={A: 10})
+    planner = planner_on(brokers, clock, limits=Limits(max_bytes=100))
+    start = planner.initial_offset()
+    clock.advance(2)
+    answering, brokers.mean_bytes = brokers.mean_bytes, silent
+
+    assert plan(planner, start) is None
+    brokers.mean_bytes = answering
+    clock.advance(2)
+
+    assert plan(planner, start).next == {A: 10}
+
+
+def silent(*_: object) -> int:
+    raise RemotingTimeoutError("no answer")
 
 
 def test_what_is_reported_as_latest_costs_no_question():
