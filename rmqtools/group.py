@@ -7,6 +7,7 @@
 The command ``rmqtools group`` prints the same.
 """
 
+from rmqtools.model.group import MessageRequestMode
 from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView, QueueProgress
 from rmqtools.policy.group_check import check_group, pin_obstacles
 
@@ -15,6 +16,7 @@ __all__ = [
     "FindingKind",
     "GroupMember",
     "GroupView",
+    "MessageRequestMode",
     "QueueProgress",
     "check_group",
     "pin_obstacles",

@@ -1,6 +1,7 @@
 """The queues of one member of a live consumer group: looked at from outside, nothing joined or committed."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rmqtools import Admin, MessageQueue
@@ -8,6 +9,7 @@ from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, clie
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
+from rmqtools.model.names import without_this_namespace
 from spark_connector.allocation import queues_of_member
 from spark_connector.queue_json import places
 from spark_connector.read_role import ReadOptions
@@ -30,8 +32,10 @@ def fetch_queues_of_member(
     client_ids = admin.fetch_consumer_ids(group)
     member = _member(allocation.as_member, group, client_ids)
     if allocation.allocator is None:
-        owned = set(admin.fetch_running_info(group, member).mq_table)
-        mine = sorted(queue for queue in queues if queue in owned)
+        held = admin.fetch_running_info(group, member).queues
+        names = {queue: without_this_namespace(queue.topic, options.client.namespace) for queue in held}
+        owned = {replace(queue, topic=name) for queue, name in names.items()}
+        mine = sorted(owned.intersection(queues))
     else:
         strategy = _in_force(admin, allocation.strategy, group)
         mine = sorted(queues_of_member(strategy, group, member, queues, client_ids))

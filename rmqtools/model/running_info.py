@@ -79,6 +79,13 @@ class ConsumerRunningInfo:
     user_consumer_info: Mapping[str, str] = field(default_factory=dict)
     jstack: str | None = None
 
+    @property
+    def queues(self) -> tuple[MessageQueue, ...]:
+        """Those it holds now, pulled or popped; topics as on the wire, with their namespace."""
+        pulled = {queue for queue, state in self.mq_table.items() if not state.dropped}
+        popped = {queue for queue, state in self.mq_pop_table.items() if not state.dropped}
+        return tuple(sorted(pulled | popped))
+
 
 class CMResult(StrEnum):
     """How a listener took a message it was given directly."""

@@ -32,13 +32,12 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
     """
     orderly = info.properties.get(PROP_CONSUME_ORDERLY)
     pops = [_bare_queue(queue, namespace) for queue, state in info.mq_pop_table.items() if not state.dropped]
-    pulls = [_bare_queue(queue, namespace) for queue, state in info.mq_table.items() if not state.dropped]
     return GroupMember(
         client_id=connection.client_id,
         addr=connection.client_addr,
         language=connection.language,
         version=info.properties.get(PROP_CLIENT_VERSION) or str(connection.version),
-        queues=tuple(sorted({*pulls, *pops})),
+        queues=tuple(sorted(_bare_queue(queue, namespace) for queue in info.queues)),
         pops=tuple(sorted(pops)),
         strategy=strategy_name(info.properties),
         pin_version=_whole_number(info.properties.get(PROP_RMQTOOLS_PIN_VERSION)),

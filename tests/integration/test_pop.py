@@ -23,7 +23,7 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.cluster import LocalCluster
-from rmqtools.model.group import MessageRequestMode
+from rmqtools.group import MessageRequestMode
 from tests.support.cluster_scene import wait_until
 
 pytestmark = pytest.mark.broker

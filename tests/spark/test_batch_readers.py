@@ -151,6 +151,21 @@ def test_as_a_member_only_its_own_queues_are_read(filled, tasks, members, caplog
     assert f"{filled}/{left.broker_name}/{left.queue_id}" in caplog.text
 
 
+def test_as_a_member_of_a_group_in_a_namespace_what_it_holds_is_read(local_cluster, admin, tasks, caplog):
+    namespace, group = f"ns{uuid4().hex[:6]}", f"group-{uuid4().hex[:8]}"
+    admin.create_topic(f"{namespace}%inside", read_queue_nums=4, write_queue_nums=4)
+    member = PushConsumer(
+        PushConsumerConfig(name_server=local_cluster.name_server, group=group, namespace=namespace)
+    )
+    member.subscribe("inside", lambda messages, context: None)
+    with member, caplog.at_level(logging.WARNING, "spark_connector.members"):
+        wait_until(lambda: len(owned(member, "inside")) == 8)
+
+        tasks(topic="inside", namespace=namespace, group=group, asMember=member.client_id)
+
+    assert "left_unread=''" in caplog.text
+
+
 def test_as_a_member_by_another_strategy_it_would_own_others(filled, tasks, members, admin):
     group, first, second = members
     ids = sorted((first.client_id, second.client_id))
