@@ -37,7 +37,7 @@ WRITE_OPTIONS: Final = (
         "a column's name",
         parse_name,
         None,
-        "With stamp: hash this column, not the whole row; it may be one that is not sent.",
+        "With stamp: hash this column (the whole row where it is null); it may be one that is not sent.",
         Where.WRITE,
     ),
     Option(

@@ -1,7 +1,7 @@
 """Stamps: properties that tell a message written twice from one that is only alike.
 
     SPARK_STAMP   query/batch/partition/row: where the row was when it was written
-    SPARK_HASH    128 bits in hex over the row, or over the column named by idColumn
+    SPARK_HASH    128 bits in hex over the row, or over the column named by idColumn where it is not null
 
 A task that fails is run again and sends its rows again, with equal stamps. Where the input is not
 deterministic, a row may be in another place then, or another row in its place: such rows differ in one of
@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rmqtools.arrow import row_bytes
 
@@ -31,7 +32,7 @@ class Stamper:
         query: what no other write has; the same for all attempts of a task, and for a query's restarts.
         batch: the number of a stream's micro-batch; 0 for a batch.
         partition: the task's partition.
-        id_column: what to hash; None: all columns.
+        id_column: what to hash; None: all columns, as for rows whose id is null.
     """
 
     query: str
@@ -46,8 +47,7 @@ class Stamper:
         return {STAMP: places, HASH: self._hashes(rows)}
 
     def _hashes(self, rows: pa.RecordBatch) -> pa.Array:
-        names = sorted(rows.schema.names) if self.id_column is None else [self.id_column]
-        encoded = row_bytes(rows, names)
+        encoded = self._hashed(rows)
         _, offsets, data = encoded.buffers()
         ends = np.frombuffer(offsets, np.int32)[: len(encoded) + 1].tolist()
         view = memoryview(data)
@@ -55,3 +55,12 @@ class Stamper:
             blake2b(view[begin:end], digest_size=_HASH_BYTES).hexdigest() for begin, end in pairwise(ends)
         ]
         return pa.array(digests, pa.string())
+
+    def _hashed(self, rows: pa.RecordBatch) -> pa.Array:
+        """The bytes to hash. An id that is null tells no row from another, so there it is the whole row."""
+        whole = sorted(rows.schema.names)
+        if self.id_column is None:
+            return row_bytes(rows, whole)
+        ids = rows.column(self.id_column)
+        of_ids = row_bytes(rows, [self.id_column])
+        return pc.if_else(ids.is_null(), row_bytes(rows, whole), of_ids) if ids.null_count else of_ids

@@ -43,7 +43,7 @@ class RocketMQBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspa
         """Wait until what was written can be read, and log what all tasks did.
 
         A broker acknowledges a message a moment before its queue shows it, so without the wait a read that
-        starts after ``save()`` would end before the last rows.
+        starts after ``save()`` would end before the last rows. Rows with a delay are not waited for.
         """
         total = total_of(messages)
         try:

@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 from rmqtools.arrow.encode import Rows
 from rmqtools.arrow.encode_rows import byte_lengths, map_entries, user_properties
 from rmqtools.arrow.spans import Mask
+from rmqtools.arrow.texts import invalid_texts
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, RESERVED_PROPERTIES
 from rmqtools.policy.validate import MAX_USER_PROPERTIES_BYTES, check_message
 
 _TEXTS: Final = ("tags", "keys", "shardingKey")
+_NAMES: Final = ("topic", "brokerName")
 _SEPARATORS: Final = (b"\x01", b"\x02")
 
 
@@ -51,7 +53,17 @@ def _suspects(rows: Rows, max_message_bytes: int) -> Mask:
     for name in ("delayLevel", "deliverTimestamp"):
         if (column := rows.column(name)) is not None:
             found |= np.asarray(column.is_valid())
-    return found | _odd_queues(rows) | _odd_topics(rows)
+    return found | _invalid(rows) | _odd_queues(rows) | _odd_topics(rows)
+
+
+def _invalid(rows: Rows) -> Mask:
+    """Rows with bytes that are no text; those of the maps are among the odd maps."""
+    columns = [rows.column(name) for name in (*_TEXTS, *_NAMES)]
+    found = np.zeros(len(rows), np.bool_)
+    for column in (*columns, *rows.extra.values()):
+        if column is not None:
+            found |= invalid_texts(column)
+    return found
 
 
 def _odd_topics(rows: Rows) -> Mask:
@@ -77,10 +89,11 @@ def _odd_queues(rows: Rows) -> Mask:
 
 
 def _odd_maps(column: pa.Array) -> Mask:
-    """Rows with a property that has no name or no value, a separator in one, or a name that is refused."""
+    """Rows with a property that has no name or value, a separator or no text in one, or a refused name."""
     names, values, bounds = map_entries(column)
     odd = (byte_lengths(names) == 0) | (byte_lengths(values) == 0)
     odd |= _contain(names, _SEPARATORS) | _contain(values, _SEPARATORS)
+    odd |= invalid_texts(names) | invalid_texts(values)
     distinct = names.dictionary_encode()
     known = distinct.dictionary.to_pylist()
     refused = [number for number, name in enumerate(known) if not _is_free(name.decode("utf-8", "replace"))]
@@ -112,13 +125,13 @@ def _check_each(rows: Rows, suspects: Mask, max_message_bytes: int) -> None:
             if message.sharding_key and PROPERTY_SHARDING_KEY in message.properties:
                 raise MessageRejectedError(f"property {PROPERTY_SHARDING_KEY!r} and shardingKey: give one")
         except MessageRejectedError as error:
-            raise MessageRejectedError(f"row {rows.first_row + row}: {error}") from None
+            raise MessageRejectedError(f"row {rows.number(row)}: {error}") from None
 
 
 def _check_queue(rows: Rows, row: int) -> None:
     if "queueId" not in rows.columns.schema.names:
         return
-    queue_id, broker_name = (rows.columns.column(name)[row].as_py() for name in ("queueId", "brokerName"))
+    queue_id, broker_name = (rows.value(name, row) for name in ("queueId", "brokerName"))
     if (queue_id is None) != (broker_name is None):
         raise MessageRejectedError(
             f"queueId={queue_id} and brokerName={broker_name!r} name a queue together: fill both or neither"

@@ -10,6 +10,8 @@ from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
 
 _US_PER_MS = 1000
+_TIME = "deliverTimestamp"
+_SHOWN_BYTES = 64  # of a text that is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +23,14 @@ class Rows:
         topic: where all go; None: each has its own in a column.
         first_row: the number of the first, for errors.
         extra: more properties by name, a text for every row.
+        taken: of rows taken from others, their places among those; None: all, in order.
     """
 
     columns: pa.RecordBatch
     topic: str | None = None
     first_row: int = 0
     extra: dict[str, pa.Array] = field(default_factory=dict)
+    taken: pa.Array | None = None
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -39,23 +43,36 @@ class Rows:
         return None if column.null_count == len(column) else column
 
     def take(self, rows: pa.Array) -> "Rows":
-        """Some of the rows, in the order of their numbers in ``rows``; ``first_row`` loses its meaning."""
+        """Some of the rows, in the order of their places in ``rows``; they keep their numbers."""
         extra = {name: column.take(rows) for name, column in self.extra.items()}
-        return Rows(self.columns.take(rows), self.topic, self.first_row, extra)
+        taken = rows if self.taken is None else self.taken.take(rows)
+        return Rows(self.columns.take(rows), self.topic, self.first_row, extra, taken)
+
+    def number(self, row: int) -> int:
+        """What errors call a row."""
+        return self.first_row + int(row if self.taken is None else self.taken[row].as_py())
+
+    def value(self, name: str, row: int) -> Any:
+        """One value of a column.
+
+        Raises:
+            MessageRejectedError: it holds bytes that are no text.
+        """
+        return _value(f"column {name!r}", self.columns.column(name), row)
 
     def message(self, row: int) -> Message:
         """One row as a message.
 
         Raises:
-            MessageRejectedError: it has no body, no topic, or a property without value.
+            MessageRejectedError: no body, no topic, a property without value, or bytes that are no text.
         """
-        values = {name: self.columns.column(name)[row].as_py() for name in self.columns.schema.names}
+        values = {name: self.value(name, row) for name in self.columns.schema.names if name != _TIME}
         topic = self.topic if self.topic is not None else values.get("topic")
         if values["body"] is None or topic is None:
             what = "topic" if values["body"] is not None else "body"
             raise MessageRejectedError(f"{what} is null: fill it, or drop the row")
         properties = _property_map(values.get("properties"))
-        properties |= {name: column[row].as_py() for name, column in self.extra.items()}
+        properties |= {name: _value(f"property {name!r}", column, row) for name, column in self.extra.items()}
         return Message(
             topic,
             values["body"],
@@ -69,7 +86,7 @@ class Rows:
 
     def _deliver_at_ms(self, row: int) -> int | None:
         """Of the number, not of a datetime: those end with the year 9999."""
-        column = self.column("deliverTimestamp")
+        column = self.column(_TIME)
         microseconds = None if column is None else column[row].cast(pa.int64()).as_py()
         return None if microseconds is None else microseconds // _US_PER_MS
 
@@ -89,8 +106,8 @@ def rows_of(
     check_columns(batch.schema, topic)
     columns = {name: batch.column(name) for name in batch.schema.names if name != "topic" or topic is None}
     columns["body"] = columns["body"].cast(pa.binary())
-    if "deliverTimestamp" in columns:
-        columns["deliverTimestamp"] = columns["deliverTimestamp"].cast(TIMESTAMP, safe=False)
+    if _TIME in columns:
+        columns[_TIME] = columns[_TIME].cast(TIMESTAMP, safe=False)
     return Rows(pa.record_batch(columns), topic, first_row, extra or {})
 
 
@@ -145,7 +162,17 @@ def _message(rows: Rows, row: int) -> Message:
     try:
         return rows.message(row)
     except MessageRejectedError as error:
-        raise MessageRejectedError(f"row {rows.first_row + row}: {error}") from None
+        raise MessageRejectedError(f"row {rows.number(row)}: {error}") from None
+
+
+def _value(what: str, column: pa.Array, row: int) -> Any:
+    """A value; that a text is UTF-8 is looked at by no one before, neither Arrow nor Spark's casts."""
+    try:
+        return column[row].as_py()
+    except UnicodeDecodeError as error:
+        raise MessageRejectedError(
+            f"{what} holds {error.object[:_SHOWN_BYTES]!r}, which is not UTF-8: decode it by its own charset"
+        ) from error
 
 
 def _property_map(pairs: list[tuple[str, Any]] | None) -> dict[str, str]:

@@ -95,7 +95,7 @@ class _Cut:
         self._rows = rows
         self._encoded = encoded
         self._msg_ids = msg_ids
-        self._max_bytes = max_bytes
+        self._max_bytes = max_bytes  # any number: added up as Python's, since offsets have 32 bits
         self._alone = _alone(rows, encoded, max_bytes)
 
     def parts(self, group: _Group) -> Iterator[tuple[int, int]]:
@@ -104,11 +104,15 @@ class _Cut:
         begin = group.begin
         for stop in stops:
             while begin < stop:
-                limit = self._encoded.offsets[begin] + self._max_bytes
-                fits = int(np.searchsorted(self._encoded.offsets, limit, "right")) - 1
-                yield begin, (begin := min(stop, max(begin + 1, fits)))
+                yield begin, (begin := min(stop, max(begin + 1, self._last_end(begin))))
             if begin < group.end:
                 yield begin, (begin := begin + 1)
+
+    def _last_end(self, begin: int) -> int:
+        """The last end of rows from ``begin`` on that fit into one request."""
+        offsets = self._encoded.offsets
+        limit = min(int(offsets[begin]) + self._max_bytes, int(offsets[-1]))
+        return int(np.searchsorted(offsets, np.int32(limit), "right")) - 1
 
     def parcel(self, group: _Group, part: tuple[int, int], choice: QueueChoice) -> Parcel:
         """The rows of a part as a parcel."""

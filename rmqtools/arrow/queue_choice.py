@@ -93,7 +93,7 @@ class QueueChoice:
         for row in range(len(rows)):
             message = rows.message(row)
             chosen = selector(queues, message, message.sharding_key or message.keys_text)
-            codes[row] = _place_of(chosen, queues, rows.first_row + row)
+            codes[row] = _place_of(chosen, queues, rows.number(row))
         return codes
 
 
@@ -102,19 +102,16 @@ def _explicit(rows: Rows, queues: Sequence[MessageQueue]) -> Codes:
     codes = np.full(len(rows), ANY, np.int64)
     if (names := rows.column("brokerName")) is None:
         return codes
-    ids = np.asarray(pc.fill_null(rows.columns.column("queueId"), 0))
-    named = np.asarray(names.is_valid())
-    encoded = names.dictionary_encode()
-    brokers = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
-    pairs = brokers << 32 | ids.astype(np.int64) & 0xFFFF_FFFF
-    distinct, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
-    topic = queues[0].topic
-    found = np.full(len(distinct), ANY, np.int64)
-    for number in np.unique(inverse[named]).tolist():
-        row = int(first[number])
-        queue = MessageQueue(topic, encoded.dictionary[int(brokers[row])].as_py(), int(ids[row]))
-        found[number] = _place_of(queue, queues, rows.first_row + row)
-    codes[named] = found[inverse[named]]
+    ids = np.asarray(pc.fill_null(rows.columns.column("queueId"), 0)).astype(np.int64)
+    brokers = np.asarray(pc.fill_null(names.dictionary_encode().indices, 0)).astype(np.int64)
+    named = np.flatnonzero(names.is_valid())
+    pairs = (brokers << 32 | ids & 0xFFFF_FFFF)[named]
+    _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    found = []
+    for row in named[first].tolist():
+        queue = MessageQueue(queues[0].topic, names[row].as_py(), int(ids[row]))
+        found.append(_place_of(queue, queues, rows.number(row)))
+    codes[named] = np.array(found, np.int64)[inverse]
     return codes
 
 

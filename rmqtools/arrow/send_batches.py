@@ -40,7 +40,8 @@ class SendReport:
         failed: rows that were not placed; those of an attempt without an answer are in ``unknown`` too.
         bytes: of all acknowledged requests, encoded.
         by_broker: rows acknowledged, by broker name.
-        end_offsets: per queue, the offset after its last acknowledged row.
+        end_offsets: per queue, the offset after its last acknowledged row; rows with a delay are not in
+            the queue yet, so they do not count here.
     """
 
     acked: int = 0
@@ -80,7 +81,8 @@ class SendReport:
         self.unknown += max(0, copies - 1) * result.count
         self.bytes += parcel.nbytes
         self._count_broker(result.queue.broker_name, result.count)
-        self._reach(result.queue, result.queue_offset + result.count)
+        if parcel.message is None or not parcel.message.is_delayed:  # else the offset is of another topic
+            self._reach(result.queue, result.queue_offset + result.count)
 
     def _count_broker(self, broker_name: str, count: int) -> None:
         self.by_broker[broker_name] = self.by_broker.get(broker_name, 0) + count

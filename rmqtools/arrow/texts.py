@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rmqtools.arrow.spans import Bytes
+from rmqtools.arrow.spans import Bytes, Mask
 
 _HEX_DIGITS: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _OFFSET_ID_FIELDS: Final = ("store_address", "store_port", "commit_log_offset")
@@ -19,6 +19,18 @@ def is_utf8(data: Bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def invalid_texts(column: pa.Array) -> Mask:
+    """The values, texts or bytes, that are not UTF-8; looked at one by one only if there are any."""
+    raw = column.cast(pa.binary())
+    found = np.zeros(len(column), np.bool_)
+    try:
+        raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        values = (np.frombuffer(value or b"", np.uint8) for value in raw.to_pylist())
+        found[:] = [not is_utf8(value) for value in values]
+    return found
 
 
 def host_column(head: npt.NDArray[Any]) -> pa.Array:

@@ -6,6 +6,7 @@ import pytest
 from rmqtools import Message
 from rmqtools.arrow import WRITE_COLUMNS, batch_to_messages
 from rmqtools.errors import MessageRejectedError
+from tests.unit.arrow.broken_texts import broken
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
 
@@ -66,6 +67,14 @@ def test_the_topic_given_wins_over_the_column():
     assert [message.topic for message in batch_to_messages(both, topic="given")] == ["given"]
 
 
+def test_a_time_after_the_year_9999_is_no_datetime_but_a_time():
+    times = pa.array([300_000_000_000_000_000], pa.timestamp("us", tz="UTC"))
+
+    (message,) = batch_to_messages(batch(body=pa.array([b"a"]), deliverTimestamp=times), topic="T")
+
+    assert message.deliver_at_ms == 300_000_000_000_000
+
+
 def test_a_sliced_batch_gives_its_own_rows():
     rows = batch(
         body=pa.array([b"a", b"b", b"c"]), properties=pa.array([[("n", "1")], None, [("n", "3")]], PROPERTIES)
@@ -115,6 +124,11 @@ def test_a_sliced_batch_gives_its_own_rows():
             },
             "row 10: property 'colour' is null",
             id="null-property",
+        ),
+        pytest.param(
+            {"body": pa.array([b"a"] * 2), "topic": pa.array(["T", "T"]), "keys": broken(b"k", b"k\xff")},
+            r"row 11: column 'keys' holds b'k\\xff', which is not UTF-8",
+            id="no-text",
         ),
     ],
 )

@@ -13,6 +13,7 @@ from rmqtools.engine.encode_send import Encoder
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.parcel import MsgIds
 from rmqtools.protocol.message_id import UniqueIdGenerator
+from tests.unit.arrow.broken_texts import broken
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
 NOW_MS = 1_700_000_000_000
@@ -113,6 +114,64 @@ def test_what_cannot_be_sent_is_refused_by_row(column, value, text):
 
     with pytest.raises(MessageRejectedError, match=text):
         check_rows(rows_of(batch, topic="T", first_row=10), 100)
+
+
+BROKEN = (b"", None, b"k\xff")
+BROKEN_MAPS = [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        *[
+            pytest.param({name: broken(*BROKEN)}, rf"row 12: column '{name}' .*b'k\\xff'.* UTF-8", id=name)
+            for name in ("tags", "keys", "shardingKey")
+        ],
+        pytest.param(
+            {"topic": broken(b"T", b"T", b"k\xff")}, r"row 12: column 'topic' .*b'k\\xff'", id="topic"
+        ),
+        pytest.param(
+            {"brokerName": broken(*BROKEN), "queueId": pa.array([0, None, 0], pa.int32())},
+            r"row 12: column 'brokerName' .*b'k\\xff'",
+            id="broker-name",
+        ),
+        pytest.param(
+            {
+                "properties": pa.MapArray.from_arrays(
+                    BROKEN_MAPS, pa.array(["n", "n"]), broken(b"v", b"k\xff")
+                )
+            },
+            r"row 12: column 'properties' .*b'k\\xff'",
+            id="property-value",
+        ),
+        pytest.param(
+            {
+                "properties": pa.MapArray.from_arrays(
+                    BROKEN_MAPS, broken(b"n", b"k\xff"), pa.array(["v", "v"])
+                )
+            },
+            r"row 12: column 'properties' .*b'k\\xff'",
+            id="property-name",
+        ),
+        pytest.param({"tags": broken(b"ok", b"\xc3", b"\xb6")}, r"row 11: column 'tags'", id="cut-character"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_by_row_and_column(columns, text):
+    batch = pa.record_batch({"body": pa.array([b"a"] * 3)} | columns)
+    topic = None if "topic" in columns else "T"
+
+    with pytest.raises(MessageRejectedError, match=text):
+        check_rows(rows_of(batch, topic=topic, first_row=10), 100)
+
+
+def test_properties_of_ones_own_making_that_are_no_text_are_refused_by_row_and_name():
+    extra = {"place": broken(b"ok", b"k\xff")}
+
+    with pytest.raises(MessageRejectedError, match=r"row 11: property 'place' .*b'k\\xff'"):
+        check_rows(
+            rows_of(pa.record_batch({"body": pa.array([b"a"] * 2)}), topic="T", first_row=10, extra=extra),
+            100,
+        )
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,15 @@ def test_rows_for_any_queue_share_requests_up_to_their_limit():
     assert len(last.msg_ids) == len(bodies_of(last))
 
 
+@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, 2**100])
+def test_a_limit_beyond_32_bits_is_a_limit_all_the_same(limit):
+    columns = {"body": pa.array(NUMBERS), "delayLevel": pa.array([3, *[None] * 5], pa.int32())}
+
+    found = parcels(columns, max_batch_bytes=limit)
+
+    assert [bodies_of(parcel) for parcel in found] == [NUMBERS[:1], NUMBERS[1:]]
+
+
 def test_a_row_larger_than_a_request_is_alone_in_its_place():
     found = parcels({"body": pa.array([b"a", b"b", bytes(2000), b"c"])}, max_batch_bytes=1000)
 
@@ -109,6 +118,40 @@ def test_a_queue_that_is_not_there_is_refused_by_row(brokers, ids, text):
 
     with pytest.raises(MessageRejectedError, match=text):
         parcels(columns, first_row=10)
+
+
+MIXED_TOPICS = {"body": pa.array([b"x"] * 8), "topic": pa.array(list("UTUUTUUT"))}  # row 7: the third of T
+
+
+def test_a_queue_that_is_not_there_is_refused_by_row_also_among_several_topics():
+    columns = MIXED_TOPICS | {
+        "brokerName": pa.array([None] * 7 + ["z"]),
+        "queueId": pa.array([None] * 7 + [0], pa.int32()),
+    }
+
+    with pytest.raises(MessageRejectedError, match=r"row 17: .*topic=T, brokerName=z, queueId=0"):
+        parcels(columns, topic=None, first_row=10)
+
+
+def test_a_queue_that_is_chosen_but_not_there_is_refused_by_row_also_among_several_topics():
+    columns = MIXED_TOPICS | {"keys": pa.array(["good"] * 7 + ["bad"])}
+
+    def select(queues, message, arg):
+        return MessageQueue("T", "z", 0) if arg == "bad" else queues[0]
+
+    with pytest.raises(MessageRejectedError, match=r"row 17: .*brokerName=z, queueId=0"):
+        parcels(columns, topic=None, first_row=10, selector=select)
+
+
+def test_a_row_without_a_queue_is_not_blamed_for_that_of_another():
+    columns = {
+        "body": pa.array([b"a", b"b"]),
+        "brokerName": pa.array([None, "z"]),
+        "queueId": pa.array([None, 0], pa.int32()),
+    }
+
+    with pytest.raises(MessageRejectedError, match=r"row 1: .*brokerName=z"):
+        parcels(columns)
 
 
 def test_rows_of_a_sharding_key_go_where_javas_hash_falls():

@@ -5,9 +5,10 @@ from itertools import chain
 import pyarrow as pa
 import pytest
 
-from rmqtools import MessageQueue, SendStatus
+from rmqtools import Message, MessageQueue, SendStatus
 from rmqtools.arrow import SendReport, send_batches
 from rmqtools.errors import MessageRejectedError, SendError, UnknownOutcomeError
+from rmqtools.model.parcel import Parcel
 from tests.unit.arrow.fake_producer import (
     QUEUES,
     REFUSED,
@@ -110,6 +111,21 @@ def test_a_report_tells_where_the_rows_of_each_queue_end():
     report = send_batches(producer, [bodies(b"a", b"b", b"c")], topic="T")
 
     assert report.end_offsets == {QUEUES[0]: 10}
+
+
+def test_a_delayed_row_reaches_no_queue_yet_since_its_offset_is_of_another():
+    report = SendReport()
+    parcels = [
+        Parcel(topic="T", message=Message("T", b"a", delay_level=3)),
+        Parcel(topic="T", message=Message("T", b"b", deliver_at_ms=4_102_444_800_000)),
+        Parcel(topic="T", message=Message("T", b"too large for a batch")),
+    ]
+
+    for parcel, offset in zip(parcels, (900, 901, 7), strict=True):
+        report.count(parcel, result(offset=offset))
+
+    assert report.end_offsets == {QUEUES[0]: 8}
+    assert (report.acked, report.by_broker) == (3, {"a": 3})
 
 
 def test_reports_of_tasks_add_up():

@@ -69,6 +69,25 @@ def test_with_an_id_column_the_rest_of_the_row_does_not_count():
     assert first == second != third
 
 
+def test_where_the_id_is_null_the_whole_row_counts():
+    rows = batch(body=["a", "b", "a", "b"], id=[None, None, 1, 1])
+
+    first, second, third, fourth = hashes(rows, "id")
+
+    assert [first, second] == hashes(rows)[:2]
+    assert len({first, second, third}) == 3
+    assert third == fourth
+
+
+@pytest.mark.parametrize(
+    "ids", [pa.array([None] * 2, pa.int64()), pa.nulls(2)], ids=["null-values", "null-type"]
+)
+def test_rows_without_any_id_are_told_apart(ids):
+    first, second = hashes(pa.record_batch({"body": pa.array(["a", "b"]), "id": ids}), "id")
+
+    assert first != second
+
+
 @pytest.mark.parametrize(
     "values",
     [
