@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rmqtools import Message, MessageExt, QueueRange
+from rmqtools import Message, MessageExt, MessageQueue, QueueRange
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.model.message_const import (
     PROPERTY_DLQ_ORIGIN_TOPIC,
@@ -109,9 +109,27 @@ class Progress:
         return progress
 
     def rest_of(self, range_: QueueRange) -> QueueRange:
-        """What of a range is still to be sent."""
-        done = self.next_offsets.get(_key(range_.queue.broker_name, range_.queue.queue_id), 0)
-        return range_.starting_at(max(done, range_.begin))
+        """What of a range, all that its queue holds, is still to be sent.
+
+        A queue that began again at offset 0 and has since grown past what is noted cannot be told from one
+        that only grew: what it holds before the noted offset is passed over.
+
+        Raises:
+            ConfigError: the queue ends before what is noted: it is another one than was replayed.
+        """
+        noted = self._noted(range_.queue)
+        if noted > range_.end:
+            place = _key(range_.queue.broker_name, range_.queue.queue_id)
+            raise ConfigError(
+                f"queue {place} of {self.topic} ends at offset {range_.end}, before {noted}, where the "
+                "replay is to go on: the topic was made anew; give another --progress file"
+            )
+        return range_.starting_at(max(noted, range_.begin))
+
+    def count_expired(self, range_: QueueRange) -> int:
+        """How many messages of a queue the broker has deleted since the last replay, before their turn."""
+        noted = self._noted(range_.queue)
+        return max(range_.begin - noted, 0) if noted else 0
 
     def note(self, message: MessageExt) -> None:
         """A message was sent."""
@@ -130,6 +148,9 @@ class Progress:
             part.replace(path)
         except OSError as error:
             raise RocketMQError(f"{path} cannot be written: {error}; it should hold {text}") from error
+
+    def _noted(self, queue: MessageQueue) -> int:
+        return self.next_offsets.get(_key(queue.broker_name, queue.queue_id), 0)
 
 
 def _key(broker_name: str, queue_id: int) -> str:

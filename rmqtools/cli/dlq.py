@@ -137,13 +137,13 @@ def replay(
     All groups of the topic get them, under new message ids, with their failures counted anew. The dead
     letters stay where they are, so a second replay sends them again: --progress FILE is what makes it go on
     instead. It ends at the first message that cannot be sent; where it is unknown whether one was stored, the
-    next run sends that one again.
+    next run sends that one again. A topic that was deleted and made anew needs another FILE.
     """
     topic = retry_topic(group) if retry else dlq_topic(group)
     done = Progress.load(progress, topic) if progress else Progress(topic)
     sent: Counter[str] = Counter()
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        ranges = [done.rest_of(range_) for range_ in _ranges(admin, topic, make_readable)]
+        ranges = still_to_send(done, _ranges(admin, topic, make_readable))
         config = client_config(name_server, settings, ProducerConfig)
         try:
             with Producer(config) as producer:
@@ -159,6 +159,20 @@ def replay(
             if progress and not dry_run:
                 done.persist(progress)
             _say_sent(sent, topic, dry_run=dry_run)
+
+
+def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
+    """What a replay has to send of all that the queues hold; a warning counts what is gone before its turn.
+
+    Raises:
+        ConfigError: a queue ends before what ``done`` notes of it.
+    """
+    for range_ in ranges:
+        if count := done.count_expired(range_):
+            place = f"{range_.queue.broker_name}:{range_.queue.queue_id}"
+            lost = f"{count} messages of queue {place} of {done.topic}"
+            warn(f"warning: {lost} expired before they were replayed")
+    return [done.rest_of(range_) for range_ in ranges]
 
 
 def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:

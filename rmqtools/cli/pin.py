@@ -3,7 +3,7 @@
 import getpass
 import re
 import socket
-from datetime import datetime, timedelta
+from datetime import MAXYEAR, datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -34,7 +34,7 @@ app = typer.Typer(
     "Works for groups whose members share by the strategy PINS.",
 )
 
-_DURATION = re.compile(r"(\d+)([smhd])")
+_DURATION = re.compile(r"(\d*[1-9]\d*)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -86,7 +86,7 @@ def set_(
     broadcast, members that do not share by PINS. Written to every name server; exit code 1 if one does not
     have it.
     """
-    ends = None if for_ is None else now() + duration(for_)
+    ends = None if for_ is None else end_of_pin(for_)
     pins = Pins(0, ip, when_absent=when_absent.value, expires_at=ends, set_by=_who())
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
         obstacles = [*_not_allowed(group, allowed_groups), *pin_obstacles(admin.fetch_group(group), ip)]
@@ -132,16 +132,38 @@ def show(
         raise typer.Exit(1)
 
 
+def end_of_pin(text: str) -> datetime:
+    """When a pin ends that is set now, for a :func:`duration`.
+
+    Raises:
+        ConfigError: no duration, or one that no date is far enough for.
+    """
+    try:
+        return now() + duration(text)
+    except OverflowError as error:
+        raise _too_long(text) from error
+
+
 def duration(text: str) -> timedelta:
     """``90s``, ``30m``, ``2h``, ``1d``.
 
     Raises:
-        ConfigError: something else.
+        ConfigError: something else, or too much.
     """
     found = _DURATION.fullmatch(text.strip())
-    if found is None or not int(found[1]):
+    if found is None:
         raise ConfigError(f"{text!r} is no duration: want e.g. 90s, 30m, 2h or 1d")
-    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+    try:
+        return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+    except (OverflowError, ValueError) as error:  # ValueError: thousands of digits
+        raise _too_long(text) from error
+
+
+def _too_long(text: str) -> ConfigError:
+    return ConfigError(
+        f"--for {text!r} is too long: no date is later than the year {MAXYEAR}; give less, or leave it out "
+        "for a pin without end"
+    )
 
 
 def _not_allowed(group: str, patterns: str) -> list[str]:

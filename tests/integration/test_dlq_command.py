@@ -86,6 +86,20 @@ def test_a_replay_goes_on_where_it_was_and_a_dry_run_sends_nothing(
     assert sorted(message.body for message in read_all(client, admin, topic)) == BODIES
 
 
+def test_a_topic_that_was_made_anew_since_the_last_replay_is_refused(letters, tmp_path, variables):
+    group, topic = letters
+    progress = tmp_path / "progress.json"
+    text = json.dumps({"topic": dlq_topic(group), "next": {"broker-a:0": 500}})
+    progress.write_text(text)
+
+    replay = ("dlq", "replay", "-g", group, "--to-topic", topic, "--progress", progress)
+    refused = rmqtools(*replay, **variables)
+
+    assert refused.returncode == 1
+    assert f"queue broker-a:0 of {dlq_topic(group)} ends at offset 3, before 500" in refused.stderr
+    assert progress.read_text() == text
+
+
 def test_a_letter_that_does_not_say_where_it_came_from_ends_a_replay(letters, tmp_path, variables):
     group, _ = letters
     progress = tmp_path / "progress.json"

@@ -13,6 +13,7 @@ from rmqtools.config import ClientConfig
 from rmqtools.errors import ConfigError
 
 ALLOCATE = ("allocate", "-t", "T", "--queues", "a:2,b:1", "--members", "10.0.0.1@x,10.0.0.2@y")
+PIN = ("pin", "set", "-g", "g", "--ip", "10.0.0.1", "--when-absent", "nobody", "-n", "127.0.0.1:1")
 
 
 def run(*arguments: str) -> str:
@@ -31,6 +32,12 @@ def test_durations(text, seconds):
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(ConfigError, match="is no duration"):
         duration(text)
+
+
+@pytest.mark.parametrize("text", ["99999999999d", "3000000d", "9" * 5000 + "s"])
+def test_a_pin_that_would_end_too_late_for_a_date_is_refused(text):
+    with pytest.raises(ConfigError, match=r"--for '\d+\w' is too long: .* give less"):
+        run(*PIN, "--for", text)
 
 
 def test_settings_of_the_command_line_win_over_the_environment(monkeypatch):

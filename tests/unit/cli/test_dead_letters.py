@@ -5,6 +5,7 @@ import pytest
 
 from rmqtools import Message, MessageExt, MessageQueue, QueueRange
 from rmqtools.cli.dead_letters import Progress, as_row, origin_topic, replayed
+from rmqtools.cli.dlq import still_to_send
 from rmqtools.errors import ConfigError, RocketMQError
 
 LETTER = MessageExt(
@@ -32,6 +33,8 @@ LETTER = MessageExt(
     reconsume_times=16,
     broker_name="a",
 )
+
+QUEUE = MessageQueue("%DLQ%g", "a", 0)
 
 
 def with_properties(**properties: str) -> MessageExt:
@@ -95,6 +98,36 @@ def test_progress_goes_on_where_it_was(tmp_path):
     assert loaded.rest_of(QueueRange(queue, 7, 9)) == QueueRange(queue, 7, 9)
     assert loaded.rest_of(QueueRange(MessageQueue("%DLQ%g", "b", 0), 0, 9)).begin == 0
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("end", [0, 30, 499])
+def test_a_topic_that_was_made_anew_is_not_taken_for_one_that_was_replayed(end):
+    done = Progress("%DLQ%g", {"a:0": 500})
+
+    words = (
+        f"queue a:0 of %DLQ%g ends at offset {end}, before 500, .* made anew; give another --progress file"
+    )
+    with pytest.raises(ConfigError, match=words):
+        still_to_send(done, [QueueRange(QUEUE, 0, end)])
+
+
+def test_a_queue_of_which_all_was_replayed_has_nothing_more_to_send(capsys):
+    done = Progress("%DLQ%g", {"a:0": 500})
+
+    assert still_to_send(done, [QueueRange(QUEUE, 0, 500)]) == [QueueRange(QUEUE, 500, 500)]
+    assert capsys.readouterr().err == ""
+
+
+def test_letters_that_expired_before_they_were_replayed_are_counted_in_a_warning(capsys):
+    done = Progress("%DLQ%g", {"a:0": 500})
+
+    assert still_to_send(done, [QueueRange(QUEUE, 520, 530)]) == [QueueRange(QUEUE, 520, 530)]
+    assert "warning: 20 messages of queue a:0 of %DLQ%g expired before" in capsys.readouterr().err
+
+
+def test_what_expired_before_the_first_replay_is_no_warning(capsys):
+    assert still_to_send(Progress("%DLQ%g"), [QueueRange(QUEUE, 520, 530)]) == [QueueRange(QUEUE, 520, 530)]
+    assert capsys.readouterr().err == ""
 
 
 def test_an_absent_file_is_a_replay_that_has_not_begun(tmp_path):
