@@ -63,6 +63,7 @@ class StreamPlanner:
     _frozen: bool = False
     _told: set[str] = field(default_factory=set)
     _away_since: dict[MessageQueue, float] = field(default_factory=dict)
+    _missed: set[MessageQueue] = field(default_factory=set)  # not there at the last look, though brokers are
 
     def initial_offset(self) -> StreamOffsets:
         """Where a new query starts; the same however often it is asked.
@@ -160,15 +161,21 @@ class StreamPlanner:
     def _for_good(self, losses: list[Loss]) -> list[Loss]:
         """All but the queues of brokers that went only now: one that is restarted comes back with them.
 
-        A run that reads what is there now does not wait.
+        It may be up again since the queues were asked for, so they are missing for good only at the second
+        look. A run that reads what is there now does not wait.
         """
         gone = {loss.queue for loss in losses if loss.go_on_at is None}
         self._away_since = {queue: since for queue, since in self._away_since.items() if queue in gone}
         if self._frozen or not gone:
             return losses
         up, now = self.brokers.fetch_broker_names(), self.clock.monotonic()
-        away = {queue for queue in gone if queue.broker_name not in up}
-        waited_for = {q for q in away if now - self._away_since.setdefault(q, now) < PATIENCE}
+        without_reason = {queue for queue in gone if queue.broker_name in up}
+        waited_for = {
+            queue
+            for queue in gone - (without_reason & self._missed)
+            if now - self._away_since.setdefault(queue, now) < PATIENCE
+        }
+        self._missed = without_reason
         return [loss for loss in losses if loss.queue not in waited_for]
 
     def _tell(self, losses: list[Loss]) -> None:

@@ -223,7 +223,6 @@ def test_a_start_behind_what_was_frozen_is_its_end():
     [
         pytest.param({A: (7, 20)}, r"\[5, 7\) of T/a/0 have expired", id="expired"),
         pytest.param({A: (0, 4)}, "ends at 4", id="shrunk"),
-        pytest.param({}, "T/a/0 is gone", id="gone"),
     ],
 )
 def test_loss_fails_the_query_by_default(stored, says):
@@ -263,6 +262,16 @@ def test_a_queue_that_comes_back_is_read_on_where_it_was(clock):
     back = plan(planner, without)
 
     assert (batch_begin(without, back)[A], back.next[A]) == (5, 9)
+
+
+def test_a_queue_that_is_gone_though_its_broker_is_up_is_a_loss_at_the_second_look(clock):
+    brokers = ScriptedBrokers({})
+    planner = planner_on(brokers, clock)
+    assert plan(planner, StreamOffsets({A: 5})) is None  # the broker may have come back between two questions
+    clock.advance(1)
+
+    with pytest.raises(DataLossError, match="T/a/0 is gone"):
+        plan(planner, StreamOffsets({A: 5}))
 
 
 def test_the_queues_of_a_broker_that_is_away_are_waited_for_and_then_a_loss(clock):
