@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
+from itertools import chain
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config_consumer import ConsumerConfig
@@ -56,6 +57,7 @@ class AssignedQueues(ConsumerCore):
     ) -> None:
         super().__init__(config, strategy, message_queue_listener=message_queue_listener, clock=clock)
         self._assigned: frozenset[MessageQueue] | None = None  # None: queues are shared, not assigned
+        self._leaving: list[list[MessageQueue]] = []  # given up, and their offsets not stored yet
         self._held_more = asyncio.Event()
 
     @abstractmethod
@@ -152,6 +154,10 @@ class AssignedQueues(ConsumerCore):
 
     # the rest
 
+    def owed_queues(self) -> Collection[MessageQueue]:
+        """See :class:`ConsumerCore`. Also those whose giving up was cut off."""
+        return {*self.table, *chain.from_iterable(self._leaving)}
+
     def _make_rebalance(self) -> Rebalance:
         return _AssignedRebalance(self)
 
@@ -165,7 +171,12 @@ class AssignedQueues(ConsumerCore):
             del self.table[held.queue]
             self.given_up(held)
         if doomed:
-            self.client.spawn("give_up", self.offsets.persist([held.queue for held in doomed]))
+            self._leaving.append([held.queue for held in doomed])
+            self.client.spawn("give_up", self._store_given_up(self._leaving[-1]))
+
+    async def _store_given_up(self, queues: list[MessageQueue]) -> None:
+        await self.offsets.persist(queues)
+        self._leaving.remove(queues)
 
     async def _held(self, queue: MessageQueue) -> ProcessQueue:
         """A queue that this member holds; one just assigned is waited for.

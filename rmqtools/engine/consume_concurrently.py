@@ -142,7 +142,10 @@ class ConcurrentConsumption:
             if failed:
                 log.warning("messages_dropped_after_failure", queue=str(chunk.held.queue), count=len(failed))
         elif failed:
-            sent = await asyncio.gather(*(self._send_back.send(message, delay_level) for message in failed))
+            queue = chunk.held.queue
+            sent = await asyncio.gather(
+                *(self._send_back.send(message, delay_level, queue=queue) for message in failed)
+            )
             kept = [message for message, done in zip(failed, sent, strict=True) if not done]
         offsets = {message.queue_offset for message in kept}
         self._consumed(chunk.held, [one for one in chunk.messages if one.queue_offset not in offsets])

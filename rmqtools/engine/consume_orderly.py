@@ -111,7 +111,7 @@ class OrderlyConsumption:
         again: Sequence[MessageExt] = ()
         sent: Sequence[MessageExt] = ()
         if step is OrderlyStep.RETRY:
-            again, sent = await self._tried_too_often(taken)
+            again, sent = await self._tried_too_often(held, taken)
             done = OrderlyStep.COMMIT if context.auto_commit else OrderlyStep.HOLD
             step = OrderlyStep.ROLLBACK if again else done
         if step is OrderlyStep.ROLLBACK:
@@ -126,12 +126,15 @@ class OrderlyConsumption:
         return 0.0
 
     async def _tried_too_often(
-        self, messages: Sequence[MessageExt]
+        self, held: ProcessQueue, messages: Sequence[MessageExt]
     ) -> tuple[Sequence[MessageExt], Sequence[MessageExt]]:
         """Send what was tried too often to the dead letters; what has to be tried again, and what is sent."""
         again, exhausted = split_exhausted(messages, self._max_times)
         sent = await asyncio.gather(
-            *(self._send_back.send(self._owner.plain_message(one), NO_MORE_TRIES) for one in exhausted)
+            *(
+                self._send_back.send(self._owner.plain_message(one), NO_MORE_TRIES, queue=held.queue)
+                for one in exhausted
+            )
         )
         kept = [tried_again(one) for one, done in zip(exhausted, sent, strict=True) if not done]
         return [*again, *kept], [one for one, done in zip(exhausted, sent, strict=True) if done]

@@ -100,12 +100,12 @@ class PopConsumption:
         consumed = chunk.messages[: len(chunk.messages) - len(failed)]
         told: list[Awaitable[object]] = [self._acknowledger.acknowledge(message) for message in consumed]
         level = context.delay_level_when_next_consume
-        told += [self._try_again(message, level) for message in failed]
+        told += [self._try_again(message, level, chunk.held.queue) for message in failed]
         await asyncio.gather(*told)
 
-    async def _try_again(self, message: MessageExt, delay_level: int) -> None:
+    async def _try_again(self, message: MessageExt, delay_level: int, queue: MessageQueue) -> None:
         if delay_level < 0:
-            if await self._send_back.send(message, NO_MORE_TRIES):
+            if await self._send_back.send(message, NO_MORE_TRIES, queue=queue):
                 await self._acknowledger.acknowledge(message)
             return
         delay: float | None = pop_delay(message.reconsume_times, delay_level)

@@ -25,7 +25,8 @@ from rmqtools.engine.pop_process_queue import PopProcessQueue
 from rmqtools.engine.process_queue import ProcessQueue
 from rmqtools.engine.pull import Puller
 from rmqtools.engine.queue_lock import LOCK_INTERVAL, QueueLocks
-from rmqtools.engine.rebalance import Rebalance
+from rmqtools.engine.rebalance import TRY_AGAIN_DELAY, Rebalance
+from rmqtools.engine.repeat import repeat_forever
 from rmqtools.engine.rounds import LiveStrategy, Rounds
 from rmqtools.engine.subscriptions import Subscriptions
 from rmqtools.errors import ConfigError, PermissionDeniedError, TopicNotFoundError
@@ -140,7 +141,7 @@ class ConsumerCore(ABC):
             await self.client.stop_tasks()
             await self._puller.close()
             await self.stop_consuming()
-            await self.offsets.persist(list(self.table))
+            await self.offsets.persist(self.owed_queues(), again=True)
             if self.is_orderly:
                 await self.locks.unlock(self.table)
             for held in self.table.values():
@@ -174,6 +175,10 @@ class ConsumerCore(ABC):
         """See :class:`PullOwner`; everything, for queues that were assigned without a subscription."""
         return self.subscriptions.get(topic) or SubscriptionData(topic=topic)
 
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether messages of a wire topic are wanted; its queues are held until the next round if not."""
+        return topic in self.subscriptions
+
     def consumer_data(self) -> ConsumerData:
         """What heartbeats say of this member."""
         return ConsumerData(
@@ -183,6 +188,10 @@ class ConsumerCore(ABC):
             consume_from_where=self.config.consume_from,
             subscription_data_set=tuple(self.subscriptions.values()),
         )
+
+    def owed_queues(self) -> Collection[MessageQueue]:
+        """The queues whose offsets closing has to store."""
+        return list(self.table)
 
     def held_queues(self) -> list[MessageQueue]:
         """The queues held now, sorted, as their user knows them."""
@@ -241,6 +250,7 @@ class ConsumerCore(ABC):
                 async with asyncio.timeout(_RELEASE_PATIENCE):
                     await held.consuming.acquire()
             except TimeoutError:
+                self.rebalance_later(TRY_AGAIN_DELAY)
                 return False
             held.consuming.release()
         await self.offsets.persist([held.queue])
@@ -347,14 +357,11 @@ class ConsumerCore(ABC):
         return self.started_ms - _HALF_AN_HOUR_MS if given is None else given
 
     async def _persist_forever(self) -> None:
-        while True:
-            await asyncio.sleep(self.config.persist_consumer_offset_interval)
-            await self.offsets.persist(list(self.table))
+        interval = self.config.persist_consumer_offset_interval
+        await repeat_forever(interval, lambda: self.offsets.persist(list(self.table)), what="persist_offsets")
 
     async def _renew_locks_forever(self) -> None:
-        while True:
-            await asyncio.sleep(LOCK_INTERVAL)
-            await self.renew_locks()
+        await repeat_forever(LOCK_INTERVAL, self.renew_locks, what="renew_locks")
 
     async def renew_locks(self) -> None:
         """Ask for the locks of all held queues once more."""

@@ -69,8 +69,8 @@ class LocalFileOffsetStore:
         """See :class:`OffsetStore`."""
         return self._offsets.get(queue)
 
-    async def persist(self, queues: Iterable[MessageQueue]) -> None:
-        """See :class:`OffsetStore`. Whatever ``queues`` are, the whole file is written."""
+    async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:
+        """See :class:`OffsetStore`. Whatever ``queues`` are, the whole file is written; once is enough."""
         try:
             await self._store()
         except OSError as error:
@@ -83,6 +83,9 @@ class LocalFileOffsetStore:
             await self._store()
         except OSError as error:
             raise RocketMQError(f"offsets were not stored in {self._path}: {error}") from error
+
+    def doubt(self, broker_name: str) -> None:
+        """Nothing: the file is not the broker's."""
 
     def remove(self, queue: MessageQueue) -> None:
         """Keep it: the file is the only place where this member's offsets are."""

@@ -76,10 +76,9 @@ class Membership:
             try:
                 addr = self._client.routes.admin_addr(name)
                 answer = await self._client.remoting.invoke_ok(addr, command)
+                return parse_consumer_list(answer.body)
             except RocketMQError as error:
                 log.info("members_not_told", group=self._group, broker=name, reason=str(error))
-                continue
-            return parse_consumer_list(answer.body)
         return None
 
     async def _check(self, data: ConsumerData) -> None:

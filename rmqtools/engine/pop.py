@@ -5,7 +5,7 @@ that nobody acknowledges within the invisible time comes again, from the retry t
 brokers pop along with the topic itself.
 Source of the rules: DefaultMQPushConsumerImpl.popMessage, processPopResult,
 PullAPIWrapper.popAsync (Java client). Ours: a broker that has forgotten this
-member is told of it at once.
+member is told of it at once, and of a topic just unsubscribed nothing is asked for or handed out.
 """
 
 import asyncio
@@ -54,6 +54,9 @@ class PopOwner(Protocol):
 
     def subscription_of(self, topic: str) -> SubscriptionData:
         """What of a topic is wanted."""
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether messages of a topic are wanted (still)."""
 
     def take_popped(self, held: PopProcessQueue, messages: list[MessageExt]) -> None:
         """Handle messages that were just popped; topics as users know them."""
@@ -131,7 +134,7 @@ class Popper:
     async def _pop_forever(self, held: PopProcessQueue) -> None:
         while not held.is_dropped:
             held.popped()
-            if self._owner.is_suspended or held.wait_ack_count > self._config.pop_threshold_for_queue:
+            if not self._may_pop(held):
                 await held.changed(LOOK_AGAIN)
                 continue
             began = self._client.clock.monotonic()
@@ -149,8 +152,15 @@ class Popper:
             elif messages:
                 await self._handle(held, messages, self._client.clock.monotonic() - began)
 
+    def _may_pop(self, held: PopProcessQueue) -> bool:
+        if self._owner.is_suspended or not self._owner.is_subscribed(held.queue.topic):
+            return False
+        return held.wait_ack_count <= self._config.pop_threshold_for_queue
+
     async def _handle(self, held: PopProcessQueue, messages: Sequence[MessageExt], seconds: float) -> None:
-        """Hand out what is wanted; the rest must not come again."""
+        """Hand out what is wanted; the rest must not come again, unless the whole topic is left to others."""
+        if not self._owner.is_subscribed(held.queue.topic):
+            return
         subscription = self._owner.subscription_of(held.queue.topic)
         wanted = [
             message

@@ -114,6 +114,7 @@ class Puller:
         except RemotingError:
             self._unanswered[found.broker_addr] = self._client.clock.monotonic()
             self._turn_to_next(queue)
+            self._owner.offsets.doubt(routes.broker_name(queue))
             raise
         result = parse_pull(answer, found.broker_addr)
         if self._answers(queue, result.suggest_which_broker_id):

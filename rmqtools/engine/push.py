@@ -98,7 +98,9 @@ class PushCore(ConsumerCore):
             popped.wake()
 
     def may_pull(self, held: ProcessQueue) -> bool:
-        """See :class:`PullOwner`."""
+        """See :class:`PullOwner`. A topic just unsubscribed has no tags any more: all would come."""
+        if not self.is_subscribed(held.queue.topic):
+            return False
         if self.is_suspended or (self.is_orderly and not held.is_locked):
             return False
         cached = Cached(count=held.count, size_bytes=held.cached_bytes, span=held.span)

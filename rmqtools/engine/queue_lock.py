@@ -29,7 +29,7 @@ class QueueLocks:
         self._group = group
 
     async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, bool]:
-        """Ask for locks; whether each is granted. Queues whose broker did not answer are left out."""
+        """Ask for locks; whether each is granted. Of a broker that does not answer, or not readably, none."""
         answers = await asyncio.gather(
             *(self._lock_on(broker, asked) for broker, asked in _by_broker(queues).items())
         )
@@ -46,10 +46,10 @@ class QueueLocks:
         try:
             addr = self._client.routes.master_addr(broker_name)
             answer = await self._client.remoting.invoke_ok(addr, request(LockBatchMqRequestHeader(), body))
+            granted = set(parse_locked_queues(answer.body))
         except RocketMQError as error:
             log.warning("lock_failed", group=self._group, broker=broker_name, reason=str(error))
             return {}
-        granted = set(parse_locked_queues(answer.body))
         return {queue: queue in granted for queue in queues}
 
     async def _unlock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> None:

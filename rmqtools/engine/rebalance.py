@@ -2,7 +2,9 @@
 
 Every member computes its own share: same queues, same members, same strategy, same answer. Source of the
 rules: RebalanceImpl.doRebalance, rebalanceByTopic, updateProcessQueueTableInRebalance (Java client 5.5.0).
-Ours: locks are asked for all queues of a broker at once, and starts are looked up together.
+Ours: locks are asked for all queues of a broker at once, starts are looked up together, and the release of a
+queue is tried again in every round, also where the queue is this member's again (Java then leaves it dropped,
+consumed by nobody, until its pulls have expired).
 """
 
 import asyncio
@@ -20,7 +22,7 @@ from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
 log = get_logger(__name__)
 
-_LOCK_REFUSED_DELAY = 0.5  # seconds until locks that were refused are asked for again
+TRY_AGAIN_DELAY = 0.5  # seconds until refused locks are asked for again, and kept queues released
 
 
 class QueueHolder(Protocol):
@@ -50,7 +52,7 @@ class QueueHolder(Protocol):
     async def release(self, held: ProcessQueue) -> bool:
         """Give up a dropped queue: its offset is persisted, its lock given back.
 
-        False: not now, ask again.
+        False: not now. The holder asks for another round by itself.
         """
 
     async def lock(self, queues: Collection[MessageQueue]) -> Collection[MessageQueue]:
@@ -88,6 +90,7 @@ class Rebalance:
         self, holder: QueueHolder, *, group: str, client_id: str, table: dict[MessageQueue, ProcessQueue]
     ) -> None:
         self.table = table
+        self._unreleased: set[ProcessQueue] = set()  # dropped, and still in the table
         self._holder = holder
         self._group = group
         self._client_id = client_id
@@ -158,15 +161,19 @@ class Rebalance:
         doomed = [
             held
             for queue, held in self.table.items()
-            if queue.topic == topic and (queue not in wanted or (passive and held.is_pull_expired))
+            if queue.topic == topic
+            and (queue not in wanted or held in self._unreleased or (passive and held.is_pull_expired))
         ]
         for held in doomed:
             held.drop()
+        self._unreleased.update(doomed)
         released = await asyncio.gather(*(self._holder.release(held) for held in doomed))
         gone = [held for held, done in zip(doomed, released, strict=True) if done]
         for held in gone:
             if self.table.get(held.queue) is held:  # the consumer may have given it up meanwhile
                 del self.table[held.queue]
+        self._unreleased.difference_update(gone)
+        self._unreleased.intersection_update(self.table.values())
         return bool(gone)
 
     async def _add(self, mine: Collection[MessageQueue]) -> bool:
@@ -191,7 +198,7 @@ class Rebalance:
     async def _lock(self, queues: list[MessageQueue]) -> list[MessageQueue]:
         granted = set(await self._holder.lock(queues))
         if len(granted) < len(queues):
-            self._holder.rebalance_later(_LOCK_REFUSED_DELAY)
+            self._holder.rebalance_later(TRY_AGAIN_DELAY)
         return [queue for queue in queues if queue in granted]
 
     async def _start_offset(self, queue: MessageQueue) -> int:

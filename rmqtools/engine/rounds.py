@@ -13,9 +13,10 @@ from rmqtools.config_consumer import ConsumerConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.pin_store import PinStore
 from rmqtools.engine.rebalance import Rebalance
+from rmqtools.engine.repeat import repeat_forever
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
-from rmqtools.policy.allocate.pins import Pins
+from rmqtools.policy.allocate.pins import Pins, newest
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
 log = get_logger(__name__)
@@ -59,7 +60,9 @@ class LiveStrategy:
         """Ask for pins; whether they differ from those applied last."""
         if self._store is None:
             return False
-        self._pins = await self._store.fetch(self._group, self._pins)
+        fetched = await self._store.fetch(self._group, self._pins)
+        known = [pins for pins in (self._pins, fetched) if pins is not None]
+        self._pins = newest(*known) if known else None  # rounds and watcher ask at once; one may be late
         return self._in_force() != self._applied
 
     def now(self) -> AllocateMessageQueueStrategy:
@@ -114,15 +117,16 @@ class Rounds:
 
     async def watch_pins_forever(self) -> None:
         """Look for changed pins, and ask for a round where there are any."""
-        while True:
-            await asyncio.sleep(self._config.pin_poll_interval)
-            if await self._strategy.refresh():
-                self.request()
+        await repeat_forever(self._config.pin_poll_interval, self._watch_pins, what="watch_pins")
 
     def close(self) -> None:
         """Drop the rounds asked for later."""
         for timer in self._timers:
             timer.cancel()
+
+    async def _watch_pins(self) -> None:
+        if await self._strategy.refresh():
+            self.request()
 
     async def _run_once(self) -> bool:
         try:

@@ -211,6 +211,22 @@ def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
     run(scenario)
 
 
+def test_a_queue_that_cannot_be_released_yet_is_looked_at_again_soon(monkeypatch):
+    monkeypatch.setattr(consumer, "_RELEASE_PATIENCE", 0.01)
+    asked = []
+
+    async def scenario():
+        async with pushing(orderly=True) as scene:
+            monkeypatch.setattr(scene.core.rounds, "request_later", asked.append)
+            async with scene.held.consuming:
+                assert not await scene.core.release(scene.held)
+            assert asked == [0.5]
+            assert await scene.core.release(scene.held)
+            assert asked == [0.5]
+
+    run(scenario)
+
+
 def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_listener_of_its_topic():
     first, second = Script(), Script()
 

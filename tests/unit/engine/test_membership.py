@@ -51,6 +51,18 @@ def test_the_first_broker_by_name_that_answers_tells_who_is_in_the_group():
     run(scenario)
 
 
+def test_of_a_broker_whose_answer_cannot_be_read_the_next_one_is_asked(caplog):
+    async def scenario():
+        def garbled(request):
+            return response(ResponseCode.SUCCESS, 0, body=b'{"consumerIdList":7}')
+
+        async with ScriptedPeer(lists("b1")).serving() as other, pushing(answer=garbled) as scene:
+            await route_to(scene, broker_a=scene.broker.addr, broker_b=other.addr)
+            assert await scene.core.find_members("T") == ("b1",)
+
+    run(scenario)
+
+
 def test_when_no_broker_answers_the_members_are_not_known():
     async def scenario():
         async with pushing() as scene:

@@ -1,12 +1,28 @@
+import asyncio
+from contextlib import asynccontextmanager
+
 import pytest
 
-from rmqtools.errors import BrokerError
+from rmqtools.errors import BrokerError, RemotingTimeoutError
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.command import response
-from tests.support.scripted_peer import run
-from tests.unit.engine.push_scene import QUEUE, pushing, refuses
+from tests.support.scripted_peer import ScriptedPeer, run
+from tests.unit.engine.push_scene import QUEUE, agrees, idle, pushing, refuses, until
 
 UPDATE = RequestCode.UPDATE_CONSUMER_OFFSET
+SECOND = MessageQueue("T", "broker-a", 1)
+ELSEWHERE = [MessageQueue("T", "broker-b", number) for number in range(3)]
+
+
+@asynccontextmanager
+async def beside_a_paused_broker(timeout: float):
+    """A scene, and a broker-b that takes requests and answers none."""
+    async with ScriptedPeer().serving() as paused, pushing(request_timeout=timeout) as scene:
+        scene.core.client.routes.tables.broker_addrs["broker-b"] = {0: paused.addr}
+        for queue in ELSEWHERE:
+            scene.core.offsets.update(queue, 3)
+        yield scene, paused
 
 
 def test_offsets_go_to_the_broker_when_they_have_changed():
@@ -87,5 +103,103 @@ def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset():
         async with pushing(answer=refuses) as scene:
             with pytest.raises(BrokerError, match="scripted"):
                 await scene.core.offsets.read_store(QUEUE)
+
+    run(scenario)
+
+
+def test_a_broker_that_is_paused_keeps_no_offsets_of_others_waiting():
+    async def scenario():
+        async with beside_a_paused_broker(10.0) as (scene, paused):
+            waiting = asyncio.create_task(scene.core.offsets.persist(ELSEWHERE))
+            await until(lambda: paused.requests)
+            scene.core.offsets.update(SECOND, 4)
+            async with asyncio.timeout(2):
+                await scene.core.offsets.commit({QUEUE: 5})
+                await scene.core.offsets.persist([SECOND])
+            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "4"]
+            waiting.cancel()
+
+    run(scenario)
+
+
+def test_a_broker_that_does_not_answer_is_asked_for_one_queue_and_the_rest_stays_due(caplog):
+    async def scenario():
+        async with beside_a_paused_broker(0.05) as (scene, paused):
+            await scene.core.offsets.persist(ELSEWHERE)
+            assert len(paused.requests) == 1
+            paused._script = agrees
+            await scene.core.offsets.persist(ELSEWHERE)
+            assert [one.ext_fields["queueId"] for one in paused.requests] == ["0", "0", "1", "2"]
+
+    run(scenario)
+    assert "consumer_offset_not_stored" in caplog.text
+
+
+def test_who_waited_for_a_broker_that_did_not_answer_leaves_its_offsets_for_the_next_time():
+    async def scenario():
+        async with beside_a_paused_broker(0.05) as (scene, paused):
+            await asyncio.gather(*(scene.core.offsets.persist([queue]) for queue in ELSEWHERE))
+            assert len(paused.requests) == 1
+
+    run(scenario)
+
+
+def test_a_commit_ends_at_the_first_queue_that_its_broker_does_not_answer_for():
+    async def scenario():
+        async with beside_a_paused_broker(0.05) as (scene, paused):
+            with pytest.raises(RemotingTimeoutError):
+                await scene.core.offsets.commit(dict.fromkeys([*ELSEWHERE, QUEUE], 5))
+            assert len(paused.requests) == 1
+            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5"]
+
+    run(scenario)
+
+
+def test_offsets_of_one_broker_are_told_one_after_the_other_whoever_tells_them():
+    at_once = []
+
+    async def scenario():
+        async with pushing(answer=lambda request: None) as scene:
+            telling = [
+                asyncio.create_task(scene.core.offsets.commit({queue: 5})) for queue in (QUEUE, SECOND)
+            ]
+            await until(lambda: scene.asked(UPDATE))
+            await idle()
+            at_once.append(len(scene.asked(UPDATE)))
+            for one in telling:
+                one.cancel()
+
+    run(scenario)
+    assert at_once == [1]
+
+
+def test_what_is_stored_already_is_told_again_when_that_is_asked_for():
+    async def scenario():
+        async with pushing() as scene:
+            await scene.core.offsets.commit({QUEUE: 5})
+            await scene.core.offsets.persist([QUEUE, SECOND], again=True)
+            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "5"]
+
+    run(scenario)
+
+
+def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_all_of_them_again():
+    silent = []
+
+    def answer(request):
+        return None if silent else response(ResponseCode.SUCCESS, 0)
+
+    async def scenario():
+        async with pushing(answer=answer, request_timeout=0.05) as scene:
+            store = scene.core.offsets
+            await store.commit({QUEUE: 5})
+            silent.append(True)
+            store.update(SECOND, 6)
+            await store.persist([SECOND])
+            silent.clear()
+            assert store.offset_for_pull(QUEUE) is None  # pulls are not in turn
+            await store.persist([QUEUE, SECOND])
+            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6", "5", "6"]
+            assert store.offset_for_pull(QUEUE) == 5
 
     run(scenario)

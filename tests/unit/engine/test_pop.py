@@ -200,3 +200,24 @@ def test_a_queue_that_is_dropped_is_popped_no_more():
             assert pops(scene) == 0
 
     run(scenario)
+
+
+def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_comes_is_left_to_others():
+    async def scenario() -> None:
+        def answer(request: RemotingCommand) -> RemotingCommand | None:
+            if request.code != RequestCode.POP_MESSAGE:
+                return agrees(request)
+            scene.core.unsubscribe("T")
+            return found(4, tags="B")
+
+        async with pushing(answer=answer) as scene:
+            scene.core.subscribe("T", tags="A")
+            held = begin(scene)
+            await until(lambda: pops(scene))
+            await idle(200)
+            await end(scene)
+
+            assert (pops(scene), scene.heard, held.wait_ack_count) == (1, [], 0)
+            assert scene.asked(RequestCode.ACK_MESSAGE) == []
+
+    run(scenario)

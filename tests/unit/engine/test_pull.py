@@ -354,3 +354,19 @@ def test_a_suspended_consumer_asks_for_nothing_until_it_is_resumed():
             assert scene.heard == [[0]]
 
     run(scenario)
+
+
+def test_a_topic_that_is_unsubscribed_is_not_asked_for_any_more_before_its_queues_are_given_up():
+    async def scenario():
+        def meanwhile(request):
+            scene.core.unsubscribe("T")
+            return found(0, tags="old")
+
+        async with pushing(answer=script(meanwhile)) as scene:
+            scene.core.subscribe("T", tags="new")
+            await pulls(scene, 1)
+            await idle(200)
+            assert not scene.held.is_dropped
+            assert (asked_offsets(scene), scene.heard) == ([0], [])
+
+    run(scenario)

@@ -120,3 +120,36 @@ def test_an_iteration_gives_nothing_of_a_queue_that_was_taken_away_meanwhile():
         assert got == [0, 1, 2, 3]
 
     run(scenario)
+
+
+@pytest.mark.parametrize("assign", [None, [Q0]], ids=["unsubscribed", "assigned no more"])
+def test_a_queue_given_up_right_before_closing_is_committed(assign):
+    async def scenario():
+        brokers = BrokerSet(30)
+        settings = {} if assign is None else {"assign": assign}
+        async with reading(brokers, **settings) as consumer:
+            await consumer.poll(5, 10)
+            await consumer.poll(5, 5)
+            give_up = consumer.unsubscribe if assign is None else consumer.assign
+            give_up(TOPIC if assign is None else [])
+            await consumer.close()
+        assert brokers.committed == {0: 10}
+
+    run(scenario)
+
+
+def test_a_queue_given_up_before_is_not_committed_again_by_closing():
+    """Another member may have read on meanwhile."""
+
+    async def scenario():
+        brokers = BrokerSet(30)
+        async with reading(brokers) as consumer:
+            await consumer.poll(5, 10)
+            await consumer.poll(5, 5)
+            consumer.unsubscribe(TOPIC)
+            await until(lambda: brokers.committed == {0: 10})
+            await until(lambda: not consumer.core._leaving)
+            brokers.committed[0] = 25
+        assert brokers.committed == {0: 25}
+
+    run(scenario)

@@ -78,7 +78,8 @@ def test_without_auto_commit_nothing_is_committed_but_by_commit_and_pulls_carry_
             assert await consumer.committed(Q0) == 30
             await consumer.seek(Q0, 5)
             await polled(consumer, 3)
-        assert brokers.updates == [(0, 30)]
+            assert brokers.updates == [(0, 30)]
+        assert brokers.updates == [(0, 30), (0, 30)]  # told again in the end: a broker may have lost it
         assert {
             int(request.ext_fields["sysFlag"] or 0) & 1 for request in brokers.of(RequestCode.PULL_MESSAGE)
         } == {0}
@@ -149,5 +150,32 @@ def test_broadcasting_members_keep_their_offsets_in_a_file(tmp_path):
             assert await consumer.committed(Q0) == 12
             assert await polled(consumer, 1) == [12]
         assert brokers.updates == []
+
+    run(scenario)
+
+
+def test_an_idle_consumer_tells_a_broker_that_was_away_its_offset_again():
+    async def scenario():
+        brokers = BrokerSet(10)
+        async with reading(brokers, persist_consumer_offset_interval=0.01) as consumer:
+            await polled(consumer, 10)
+            await consumer.commit()
+            await until(lambda: brokers.pulls()[-1] == 10)
+            brokers.committed.clear()  # killed before it had written them to its disk
+            brokers.peers[0].hang_up()
+            await until(lambda: brokers.committed == {0: 10})
+
+    run(scenario)
+
+
+def test_closing_tells_the_broker_offsets_that_it_should_have_already():
+    async def scenario():
+        brokers = BrokerSet(30)
+        async with reading(brokers) as consumer:
+            await polled(consumer, 10)
+            await consumer.commit()
+            brokers.committed.clear()
+            await consumer.close()
+            assert brokers.committed == {0: 10}
 
     run(scenario)

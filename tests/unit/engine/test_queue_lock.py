@@ -1,10 +1,14 @@
+import asyncio
 import json
 
+import pytest
+
+from rmqtools.engine import consumer
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.command import response
 from tests.support.scripted_peer import ScriptedPeer, run
-from tests.unit.engine.push_scene import QUEUE, pushing
+from tests.unit.engine.push_scene import QUEUE, pushing, until
 
 SECOND = MessageQueue("T", "broker-a", 1)
 ELSEWHERE = MessageQueue("T", "broker-b", 0)
@@ -59,3 +63,50 @@ def test_renewed_locks_are_noted_refused_ones_too_and_unanswered_ones_stay():
             assert {one.code for one in scene.broker.requests} == {RequestCode.LOCK_BATCH_MQ}
 
     run(scenario)
+
+
+@pytest.mark.parametrize("body", [b"\xff", b'{"lockOKMQSet":7}', b'{"lockOKMQSet":[{"queueId":"x"}]}'])
+def test_an_answer_that_cannot_be_read_tells_nothing_about_locks(body, caplog):
+    async def scenario():
+        async with pushing(answer=lambda _: response(ResponseCode.SUCCESS, 0, body=body)) as scene:
+            assert await scene.core.locks.lock([QUEUE]) == {}
+
+    run(scenario)
+    assert "lock_failed" in caplog.text
+
+
+def test_locks_are_renewed_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    monkeypatch.setattr(consumer, "LOCK_INTERVAL", 0.001)
+    tries = []
+
+    async def fail():
+        tries.append(1)
+        raise KeyError("foreseen by nobody")
+
+    async def scenario():
+        async with pushing(orderly=True) as scene:
+            monkeypatch.setattr(scene.core, "renew_locks", fail)
+            task = asyncio.create_task(scene.core._renew_locks_forever())
+            await until(lambda: len(tries) > 1)
+            task.cancel()
+
+    run(scenario)
+    assert "foreseen by nobody" in caplog.text
+
+
+def test_offsets_are_persisted_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    tries = []
+
+    async def fail(queues):
+        tries.append(queues)
+        raise KeyError("foreseen by nobody")
+
+    async def scenario():
+        async with pushing(persist_consumer_offset_interval=0.001) as scene:
+            monkeypatch.setattr(scene.core.offsets, "persist", fail)
+            task = asyncio.create_task(scene.core._persist_forever())
+            await until(lambda: len(tries) > 1)
+            task.cancel()
+
+    run(scenario)
+    assert "foreseen by nobody" in caplog.text

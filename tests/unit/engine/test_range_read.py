@@ -62,7 +62,7 @@ def test_gaps_are_passed_over_where_the_broker_says_so():
 )
 def test_offsets_that_are_not_there_are_named(begin, end, missing):
     with pytest.raises(DataLossError, match=rf"offsets {missing} of .*the broker has \[96, 200\)"):
-        read(Broker(96, 200), begin, end, request_timeout=0.2)
+        read(Broker(96, 200), begin, end, request_timeout=0.1)
 
 
 def test_a_message_acknowledged_just_now_is_waited_for():
@@ -79,7 +79,7 @@ def test_an_answer_that_leads_nowhere_is_an_error_not_a_loop():
     broker.count = lambda offset: 0
 
     with pytest.raises(DataLossError, match="shows no message at 0 yet"):
-        read(broker, 0, 100, request_timeout=0.2)
+        read(broker, 0, 100, request_timeout=0.1)
 
 
 @pytest.mark.parametrize("offset", [64, 288], ids=["in-the-middle", "the-last-pull"])
@@ -152,7 +152,7 @@ def test_what_a_slave_does_not_have_yet_is_never_passed_over():
             return super()._route().replace(b'{"0": ', b'{"1": ')
 
     with pytest.raises(DataLossError, match=r"\[64, 128\) .* that is a slave, wait for its master"):
-        read(Slave(0, 64), 0, 128, request_timeout=0.2, reading={"fail_on_data_loss": False})
+        read(Slave(0, 64), 0, 128, request_timeout=0.1, reading={"fail_on_data_loss": False})
 
 
 def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
@@ -210,7 +210,7 @@ def test_a_silent_broker_ends_in_a_timeout_within_the_budget():
             return super().__call__(request) if request.code != RequestCode.PULL_MESSAGE else None
 
     with pytest.raises(RemotingTimeoutError, match="did not answer request 11"):
-        read(Silent(0, 10), 0, 10, request_timeout=0.2)
+        read(Silent(0, 10), 0, 10, request_timeout=0.1)
 
 
 def test_a_lost_answer_is_asked_for_again():
@@ -224,13 +224,13 @@ def test_a_lost_answer_is_asked_for_again():
             )
             return None if lost else answer
 
-    assert flat(read(Forgetful(0, 500), 0, 500, request_timeout=0.3)) == list(range(500))
+    assert flat(read(Forgetful(0, 500), 0, 500, request_timeout=0.15)) == list(range(500))
 
 
 def test_losses_are_passed_over_on_request_and_logged(caplog):
     with caplog.at_level("WARNING", "rmqtools.engine.range_read"):
         offsets = flat(
-            read(Broker(96, 200), 0, 250, reading={"fail_on_data_loss": False}, request_timeout=0.2)
+            read(Broker(96, 200), 0, 250, reading={"fail_on_data_loss": False}, request_timeout=0.1)
         )
 
     assert offsets == [*range(96, 200)]

@@ -3,7 +3,7 @@ from contextlib import suppress
 
 import pytest
 
-from rmqtools.allocate import AllocateAveragely
+from rmqtools.allocate import AllocateAveragely, AllocateByPins, Pins
 from rmqtools.config_consumer import ConsumerConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.rounds import LiveStrategy, Rounds
@@ -120,3 +120,57 @@ def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplog):
 
     with_rounds(use, rebalance, strategy=Pinned())
     assert "no pins, please" in caplog.text
+
+
+class PinAnswers:
+    """Stands where pins are fetched: the first answer comes when it is let go, the others at once."""
+
+    def __init__(self, first: Pins | None, *others: Pins | None) -> None:
+        self._others = list(others)
+        self._first = first
+        self.go_on = asyncio.Event()
+        self.asked = 0
+
+    async def fetch(self, group, last):
+        self.asked += 1
+        if self.asked > 1:
+            return self._others.pop(0)
+        await self.go_on.wait()
+        return self._first
+
+
+@pytest.mark.parametrize("late", [Pins(3, ["10.0.0.3"]), None], ids=["older", "none"])
+def test_an_older_answer_that_comes_late_does_not_replace_newer_pins(late):
+    newer = Pins(7, ["10.0.0.7"])
+
+    async def scenario():
+        live = LiveStrategy(AllocateByPins(when_absent="nobody"), ClientCore(CONFIG), "g")
+        live._store = answers = PinAnswers(late, newer)
+        slow = asyncio.create_task(live.refresh())
+        await until(lambda: answers.asked)
+        assert await live.refresh()
+        answers.go_on.set()
+        await slow
+        live.now()
+        assert live.pins == newer
+
+    run(scenario)
+
+
+def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    tries = []
+    config = ConsumerConfig(name_server="127.0.0.1:1", group="g", pin_poll_interval=0.001)
+
+    async def fail():
+        tries.append(1)
+        raise KeyError("foreseen by nobody")
+
+    async def scenario():
+        live = LiveStrategy(AllocateAveragely(), ClientCore(config), "g")
+        monkeypatch.setattr(live, "refresh", fail)
+        task = asyncio.create_task(Rounds(Rebalances(), live, config).watch_pins_forever())
+        await until(lambda: len(tries) > 1)
+        task.cancel()
+
+    run(scenario)
+    assert "foreseen by nobody" in caplog.text
