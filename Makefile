@@ -30,7 +30,7 @@ test-long: $(STAMP) jdk ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow
 
 unit: $(STAMP) ## tests without a broker, in seconds
-	@$(BIN)/python -m pytest -q -m "not slow" -n 2 --dist loadfile tests/unit
+	@$(BIN)/python -m pytest -q -m "not slow" -n 3 --dist loadfile tests/unit
 
 bench: $(STAMP) jdk ## speed against the official Java client, and how it scales: up to an hour, on a quiet machine
 	@$(BIN)/python -m tests.bench --scaling

@@ -78,53 +78,63 @@ def imports(tree: ast.Module, known: set[str]) -> set[str]:
     return found
 
 
+@cache
 def import_graph() -> dict[str, set[str]]:
     trees = sources()
     return {module: imports(tree, set(trees)) for module, tree in trees.items()}
 
 
-GRAPH = import_graph()
-
-
 def upward_arrows(module: str) -> set[str]:
-    ours = {layer(name) for name in GRAPH[module] if name.split(".")[0] in PACKAGES}
+    ours = {layer(name) for name in import_graph()[module] if name.split(".")[0] in PACKAGES}
     return ours - MAY_IMPORT[layer(module)]
 
 
 def test_a_module_imports_only_from_its_own_layer_and_below() -> None:
-    assert {module: upward for module in GRAPH if (upward := upward_arrows(module))} == {}
+    assert {module: upward for module in import_graph() if (upward := upward_arrows(module))} == {}
 
 
 def test_no_import_cycle() -> None:
-    inside = {module: {name for name in names if name in GRAPH} for module, names in GRAPH.items()}
+    inside = {
+        module: {name for name in names if name in import_graph()} for module, names in import_graph().items()
+    }
 
     assert list(TopologicalSorter(inside).static_order())
 
 
 def test_nothing_below_the_engine_touches_sockets_threads_time_or_chance() -> None:
-    pure = [module for module in GRAPH if layer(module) in PURE]
-    touched = {module: {name.split(".")[0] for name in GRAPH[module]} & IMPURE_MODULES for module in pure}
+    pure = [module for module in import_graph() if layer(module) in PURE]
+    touched = {
+        module: {name.split(".")[0] for name in import_graph()[module]} & IMPURE_MODULES for module in pure
+    }
 
     assert {module: names for module, names in touched.items() if names} == {}
 
 
 def test_nothing_below_the_engine_imports_by_name() -> None:
-    assert {module for module in GRAPH if layer(module) in PURE and "importlib" in GRAPH[module]} == set()
+    assert {
+        module for module in import_graph() if layer(module) in PURE and "importlib" in import_graph()[module]
+    } == set()
 
 
 def test_only_the_clock_reads_time() -> None:
-    assert {module for module, names in GRAPH.items() if "time" in names} == {"rmqtools.clock"}
+    assert {module for module, names in import_graph().items() if "time" in names} == {"rmqtools.clock"}
 
 
 @pytest.mark.parametrize("library", ["numpy", "pyarrow"])
 def test_arrow_libraries_are_imported_in_arrow_and_spark_connector_only(library: str) -> None:
-    users = {layer(m) for m, names in GRAPH.items() if any(name.split(".")[0] == library for name in names)}
+    users = {
+        layer(m)
+        for m, names in import_graph().items()
+        if any(name.split(".")[0] == library for name in names)
+    }
 
     assert users <= {"arrow", "spark_connector"}
 
 
 def test_rmqtools_never_imports_pyspark() -> None:
-    users = {m for m, names in GRAPH.items() if any(name.split(".")[0] == "pyspark" for name in names)}
+    users = {
+        m for m, names in import_graph().items() if any(name.split(".")[0] == "pyspark" for name in names)
+    }
 
     assert {module.split(".")[0] for module in users} <= {"spark_connector"}
 

@@ -26,7 +26,9 @@ PUBLIC = {
         AllocateByMachineRoom AllocateByPins AllocateMachineRoomNearby AllocateMessageQueueStrategy
         AllocatePinnedByIp MachineRoomResolver NO_PINS Pins RoomByPrefix STRATEGIES client_address newest
         share strategy_of""",
-    "rmqtools.group": "Finding FindingKind GroupMember GroupView QueueProgress check_group pin_obstacles",
+    "rmqtools.group": """
+        Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group
+        pin_obstacles""",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",

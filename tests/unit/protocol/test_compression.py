@@ -37,16 +37,17 @@ def test_a_body_of_exactly_the_limit_fits_and_one_byte_more_does_not(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "bomb"),
+    ("kind", "pack"),
     [
-        (CompressionType.ZLIB, zlib.compress(bytes(256 * MEBIBYTE), 9)),
-        (CompressionType.LZ4, lz4.frame.compress(bytes(256 * MEBIBYTE))),
-        (CompressionType.ZSTD, zstandard.compress(bytes(256 * MEBIBYTE))),
-        (CompressionType.ZSTD, stream_zstd(bytes(256 * MEBIBYTE))),
+        (CompressionType.ZLIB, zlib.compress),
+        (CompressionType.LZ4, lz4.frame.compress),
+        (CompressionType.ZSTD, zstandard.compress),
+        (CompressionType.ZSTD, stream_zstd),
     ],
     ids=["zlib", "lz4", "zstd", "zstd without size"],
 )
-def test_a_bomb_is_refused_within_bounded_memory(kind, bomb):
+def test_a_bomb_is_refused_within_bounded_memory(kind, pack):
+    bomb = pack(bytes(128 * MEBIBYTE))
     tracemalloc.start()
 
     with pytest.raises(ProtocolError, match="larger"):
