@@ -23,7 +23,13 @@ def main(folder: Path, options: dict[str, str]) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "2g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config(
+            "spark.local.dir", str(folder / "local")
+        )  # not the machine's: who is killed tidies nothing up
+        .config(
+            "spark.driver.extraJavaOptions",
+            f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={folder}",
+        )
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
