@@ -4,6 +4,7 @@ Below the engine nothing reads a clock at all: the time arrives as an argument.
 """
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -37,3 +38,8 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
+
+
+def as_time(timestamp_ms: int) -> datetime:
+    """Milliseconds since 1970 as a time in UTC."""
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC)

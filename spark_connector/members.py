@@ -1,15 +1,12 @@
 """The queues of one member of a live consumer group: looked at from outside, nothing joined or committed."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 
 from rmqtools import Admin, MessageQueue
 from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, client_address
-from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.clock import SYSTEM_CLOCK, as_time
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
-from rmqtools.model.names import without_this_namespace
 from spark_connector.allocation import queues_of_member
 from spark_connector.queue_json import places
 from spark_connector.read_role import ReadOptions
@@ -33,8 +30,7 @@ def fetch_queues_of_member(
     member = _member(allocation.as_member, group, client_ids)
     if allocation.allocator is None:
         held = admin.fetch_running_info(group, member).queues
-        names = {queue: without_this_namespace(queue.topic, options.client.namespace) for queue in held}
-        owned = {replace(queue, topic=name) for queue, name in names.items()}
+        owned = {queue.without_namespace(options.client.namespace) for queue in held}
         mine = sorted(owned.intersection(queues))
     else:
         strategy = _in_force(admin, allocation.strategy, group)
@@ -50,8 +46,7 @@ def _in_force(
     """A strategy that follows the group's pins with those of this moment; another one as it is."""
     if not isinstance(strategy, AllocateByPins):
         return strategy
-    now = datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() / 1000, UTC)
-    return strategy.with_pins(admin.fetch_pins(group).at(now))
+    return strategy.with_pins(admin.fetch_pins(group).at(as_time(SYSTEM_CLOCK.now_ms())))
 
 
 def _member(wanted: str, group: str, client_ids: Sequence[str]) -> str:

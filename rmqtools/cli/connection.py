@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.clock import SYSTEM_CLOCK, as_time
 from rmqtools.config import ClientConfig
 from rmqtools.errors import ConfigError
 
@@ -99,11 +99,6 @@ def add_row(table: Table, *cells: object) -> None:
 def now() -> datetime:
     """The time of this machine, in UTC."""
     return as_time(SYSTEM_CLOCK.now_ms())
-
-
-def as_time(timestamp_ms: int) -> datetime:
-    """Milliseconds since 1970 as a time in UTC."""
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
 
 
 def _pair(text: str) -> tuple[str, str]:

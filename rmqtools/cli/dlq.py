@@ -16,7 +16,6 @@ from rmqtools.cli.connection import (
     NameServer,
     Settings,
     add_row,
-    as_time,
     client_config,
     out,
     print_json,
@@ -24,6 +23,7 @@ from rmqtools.cli.connection import (
     warn,
 )
 from rmqtools.cli.dead_letters import Progress, as_row, replayed
+from rmqtools.clock import as_time
 from rmqtools.errors import (
     ConfigError,
     DataLossError,

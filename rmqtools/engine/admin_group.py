@@ -223,7 +223,7 @@ class GroupAdminCore:
         return without_this_namespace(name, self._client.config.namespace)
 
     def _bare_queue(self, queue: MessageQueue) -> MessageQueue:
-        return replace(queue, topic=self._bare(queue.topic))
+        return queue.without_namespace(self._client.config.namespace)
 
 
 def merge_connections(answers: Sequence[ConsumerConnection]) -> ConsumerConnection:

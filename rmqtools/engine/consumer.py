@@ -201,9 +201,7 @@ class ConsumerCore(ABC):
 
     def plain_queue(self, queue: MessageQueue) -> MessageQueue:
         """A queue as its user knows it, without the namespace."""
-        if not self.config.namespace:
-            return queue
-        return replace(queue, topic=without_this_namespace(queue.topic, self.config.namespace))
+        return queue.without_namespace(self.config.namespace)
 
     def wire_queue(self, queue: MessageQueue) -> MessageQueue:
         """A queue as brokers know it."""

@@ -6,9 +6,9 @@ make a round.
 """
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
+from rmqtools.clock import as_time
 from rmqtools.config_consumer import ConsumerConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.pin_store import PinStore
@@ -73,8 +73,7 @@ class LiveStrategy:
         return self._strategy.with_pins(self._applied)
 
     def _in_force(self) -> Pins | None:
-        now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-        return None if self._pins is None else self._pins.at(now)
+        return None if self._pins is None else self._pins.at(as_time(self._clock.now_ms()))
 
 
 class Rounds:

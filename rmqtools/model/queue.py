@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from functools import total_ordering
 
+from rmqtools.model.names import without_this_namespace
+
 
 def java_order(text: str) -> bytes:
     """A sort key that orders text as Java's ``String.compareTo`` does: by UTF-16 unit, not by code point."""
@@ -30,6 +32,12 @@ class MessageQueue:
     def sort_key(self) -> tuple[bytes, bytes, int]:
         """The same order as ``<``, some ten times faster: ``sorted(queues, key=lambda q: q.sort_key)``."""
         return java_order(self.topic), java_order(self.broker_name), self.queue_id
+
+    def without_namespace(self, namespace: str | None) -> "MessageQueue":
+        """A queue as users know it, of one as brokers know it; itself where there is no namespace."""
+        if not namespace:
+            return self
+        return replace(self, topic=without_this_namespace(self.topic, namespace))
 
     def __str__(self) -> str:
         """Java's ``toString``: consistent hashing hashes this very text."""

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rmqtools.model.group import Connection
 from rmqtools.model.group_view import GroupMember
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, without_this_namespace
-from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import PROP_CLIENT_VERSION, PROP_CONSUME_ORDERLY, ConsumerRunningInfo
 
 PROP_RMQTOOLS_STRATEGY = "PROP_RMQTOOLS_STRATEGY"
@@ -31,13 +29,15 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
     Source of the rule: DefaultMQPushConsumerImpl.consumerRunningInfo (Java client).
     """
     orderly = info.properties.get(PROP_CONSUME_ORDERLY)
-    pops = [_bare_queue(queue, namespace) for queue, state in info.mq_pop_table.items() if not state.dropped]
+    pops = [
+        queue.without_namespace(namespace) for queue, state in info.mq_pop_table.items() if not state.dropped
+    ]
     return GroupMember(
         client_id=connection.client_id,
         addr=connection.client_addr,
         language=connection.language,
         version=info.properties.get(PROP_CLIENT_VERSION) or str(connection.version),
-        queues=tuple(sorted(_bare_queue(queue, namespace) for queue in info.queues)),
+        queues=tuple(sorted(queue.without_namespace(namespace) for queue in info.queues)),
         pops=tuple(sorted(pops)),
         strategy=strategy_name(info.properties),
         pin_version=_whole_number(info.properties.get(PROP_RMQTOOLS_PIN_VERSION)),
@@ -71,7 +71,3 @@ def strategy_name(properties: Mapping[str, str]) -> str | None:
 
 def _whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() else None
-
-
-def _bare_queue(queue: MessageQueue, namespace: str | None) -> MessageQueue:
-    return replace(queue, topic=without_this_namespace(queue.topic, namespace))
