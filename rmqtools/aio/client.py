@@ -1,6 +1,6 @@
 """A connection to a cluster, shared by whatever is built on it."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
 
 from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ClientConfig
@@ -43,7 +43,7 @@ class Client(Asynchronous):
         tags: Collection[str] = (),
         sql: str | None = None,
         fail_on_data_loss: bool = True,
-    ) -> AsyncIterator[MessageBlock]:
+    ) -> AsyncGenerator[MessageBlock, None]:
         """Read exactly the messages of a range, in order, undecoded.
 
         Args:

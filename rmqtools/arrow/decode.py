@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rmqtools.arrow.properties import Properties, PropertyText, cut_properties
 from rmqtools.arrow.rows import rows_to_batch, timestamp_column, topic_in
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
-from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_spans, repeat_text
+from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_bytes, cut_spans, repeat_text
 from rmqtools.arrow.stored import PlainMessages, find_plain
 from rmqtools.arrow.stored_one import decode_stored
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
@@ -58,10 +58,12 @@ def _with_first_topic(data: Bytes, plain: PlainMessages) -> PlainMessages:
     """Keep messages whose topic is the first one's (in a queue: all), if it is valid text at all."""
     if not len(plain):
         return plain
-    begin, lengths = plain.topic.begin, plain.topic.end - plain.topic.begin
-    first = data[begin[0] : plain.topic.end[0]]
-    same: Mask = (lengths == first.size) & is_utf8(first)
-    same[same] = (data[begin[same, None] + np.arange(first.size)] == first).all(axis=1)
+    first = data[plain.topic.begin[0] : plain.topic.end[0]]
+    same: Mask = (plain.topic.end - plain.topic.begin == first.size) & is_utf8(first)
+    if not same.all():
+        plain = plain.select(same)
+    topics = cut_bytes(data, plain.topic).reshape(len(plain), first.size)
+    same = (topics == first).all(axis=1)
     return plain if same.all() else plain.select(same)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rmqtools.arrow.schema import PROPERTIES
-from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_spans
+from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_bytes, cut_spans
 from rmqtools.arrow.texts import is_utf8
 
 _NAME_END: Final = 1
@@ -34,12 +34,9 @@ class PropertyText:
     @classmethod
     def cut(cls, data: Bytes, spans: Spans) -> "PropertyText":
         """Copy the texts out of a block."""
-        texts = cut_spans(data, spans, pa.binary())
-        if not len(texts):
-            return cls(np.empty(0, np.uint8), np.zeros(1, np.int32))
-        _, offsets, content = texts.buffers()
-        ends = np.frombuffer(offsets, np.int32, len(texts) + 1)
-        return cls(np.frombuffer(content or b"", np.uint8, int(ends[-1])), ends)
+        offsets = np.zeros(len(spans) + 1, np.int32)
+        np.cumsum(spans.end - spans.begin, out=offsets[1:])
+        return cls(cut_bytes(data, spans), offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -1,6 +1,7 @@
 """A range of a queue as record batches."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
+from contextlib import aclosing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 
 from rmqtools.arrow.decode import decode_block
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
+from rmqtools.model.block import MessageBlock
 from rmqtools.model.queue import QueueRange
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def read_range(
         RemotingError: the broker did not answer.
         ProtocolError: a message that cannot be decoded; the text names it.
     """
-    blocks = client.read_blocks(
+    blocks = client.asynchronous.read_blocks(
         range_,
         max_messages=rows_per_batch,
         max_bytes=BYTES_PER_BATCH,
@@ -59,13 +61,20 @@ def read_range(
         sql=sql,
         fail_on_data_loss=fail_on_data_loss,
     )
-    wanted = pa.array(sorted(tags), pa.string())
-    for block in blocks:
-        batch = _inside(decode_block(block, schema), range_)
-        if tags:  # brokers compare hash codes, so others come through
-            batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
-        if batch.num_rows:
-            yield from _split_large(batch)
+    return client.iterate(_batches(blocks, range_, schema, pa.array(sorted(tags), pa.string())))
+
+
+async def _batches(
+    blocks: AsyncGenerator[MessageBlock, None], range_: QueueRange, schema: pa.Schema, wanted: pa.StringArray
+) -> AsyncIterator[pa.RecordBatch]:
+    """Decode on the loop: on the caller's thread the loop and it would wait for each other all the time."""
+    async with aclosing(blocks):
+        async for block in blocks:
+            batch = _inside(decode_block(block, schema), range_)
+            if len(wanted):  # brokers compare hash codes, so others come through
+                batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
+            for part in _split_large(batch):
+                yield part
 
 
 def _inside(batch: pa.RecordBatch, range_: QueueRange) -> pa.RecordBatch:
@@ -78,6 +87,8 @@ def _inside(batch: pa.RecordBatch, range_: QueueRange) -> pa.RecordBatch:
 
 def _split_large(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Cut a batch, without copying, where bodies have grown beyond what a consumer should get at once."""
+    if not batch.num_rows:
+        return
     if batch.nbytes <= _LARGEST_BATCH_BYTES:
         yield batch
         return

@@ -44,6 +44,15 @@ def cut_spans(data: Bytes, spans: Spans, kind: pa.DataType) -> pa.Array:
     return both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
 
 
+def cut_bytes(data: Bytes, spans: Spans) -> Bytes:
+    """Return the bytes of the pieces, back to back."""
+    _, offsets, content = cut_spans(data, spans, pa.binary()).buffers() if len(spans) else (None, None, None)
+    if offsets is None or content is None:
+        return np.empty(0, np.uint8)
+    end = np.frombuffer(offsets, np.int32)[len(spans)]
+    return np.frombuffer(content, np.uint8, int(end))
+
+
 def repeat_text(text: str, count: int) -> pa.Array:
     """Return a string array that holds ``text`` ``count`` times."""
     raw = text.encode()

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans
+from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_bytes
 
 MAGIC_V1: Final = -626843481  # 0xDAA320A7
 _NOT_PLAIN: Final = 0x01 | 0x10 | 0x20 | 0x80  # compressed, IPv6 born host, IPv6 store host, inner batch
@@ -47,7 +47,6 @@ _HEAD: Final = np.dtype(
         ("body_length", ">i4"),
     ]
 )
-_HEAD_BYTES: Final = np.arange(_HEAD.itemsize)
 _SHORTEST: Final = _HEAD.itemsize + 3  # no body, no topic, no properties: three bytes of lengths
 
 
@@ -77,13 +76,11 @@ class PlainMessages:
 
 def find_plain(data: Bytes, starts: Positions) -> PlainMessages:
     """Return the plain messages among those that begin at ``starts``; reads nothing outside ``data``."""
-    if data.size < _SHORTEST:
-        starts = starts[:0]
-    plain = (starts >= 0) & (starts + _SHORTEST <= data.size)
-    begin = np.where(plain, starts, 0)
-    head = data[begin[:, None] + _HEAD_BYTES].view(_HEAD)[:, 0]
+    rows = np.flatnonzero((starts >= 0) & (starts + _SHORTEST <= data.size))
+    begin = starts[rows]
+    head = _heads_at(data, begin)
     end = begin + head["size"]
-    plain &= _has_plain_head(head) & (end <= data.size)
+    plain = _has_plain_head(head) & (end <= data.size)
 
     body_begin = begin + _HEAD.itemsize
     body_end = body_begin + head["body_length"]
@@ -98,13 +95,18 @@ def find_plain(data: Bytes, starts: Positions) -> PlainMessages:
     plain &= (properties_length <= 0x7FFF) & (properties_begin + properties_length == end)
 
     found = PlainMessages(
-        np.arange(len(starts)),
+        rows,
         head,
         Spans(body_begin, body_end),
         Spans(topic_begin, topic_end),
         Spans(properties_begin, end),
     )
     return found if plain.all() else found.select(plain)
+
+
+def _heads_at(data: Bytes, begin: Positions) -> npt.NDArray[Any]:
+    """The fixed fields of the messages that begin there, one after the other."""
+    return np.frombuffer(cut_bytes(data, Spans(begin, begin + _HEAD.itemsize)), _HEAD)
 
 
 def _has_plain_head(head: npt.NDArray[Any]) -> Mask:

@@ -13,7 +13,7 @@ from rmqtools.config_consumer import ConsumerConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.offset_store import OffsetStore
 from rmqtools.engine.process_queue import ProcessQueue
-from rmqtools.engine.range_read import parse_pull
+from rmqtools.engine.pull_command import parse_pull
 from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode

@@ -9,103 +9,37 @@ depends on what matches.
 
 import asyncio
 import contextlib
-import struct
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.lookup import look_up
+from rmqtools.engine.pull_command import parse_pull, pull_request
 from rmqtools.engine.range_filter import check_filter
-from rmqtools.engine.transport import Connection
-from rmqtools.errors import (
-    BrokerError,
-    DataLossError,
-    ProtocolError,
-    RemotingError,
-    RocketMQError,
-)
+from rmqtools.errors import DataLossError, ProtocolError, RemotingError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.block import MessageBlock
-from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SUB_ALL, SubscriptionData
 from rmqtools.model.queue import QueueRange
 from rmqtools.model.result import PullResult, PullStatus
-from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.command import RemotingCommand, request
-from rmqtools.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader, decode_header
+from rmqtools.protocol.command import RemotingCommand
 from rmqtools.protocol.inner_batch import message_count
-from rmqtools.protocol.messages import QUEUE_OFFSET_POSITION, message_starts
+from rmqtools.protocol.messages import message_starts, queue_offset_at
+from rmqtools.protocol.template import Request
 
 log = get_logger(__name__)
 
 READER_GROUP = "TOOLS_CONSUMER"  # known to every broker, so reading makes no new group
 MAX_MSG_NUMS = 32  # a broker's default maxTransferCountOnMessageInMemory: more is not returned
 READ_PATIENCE = 3  # request timeouts until a read that gets no answer gives up
-IN_FLIGHT = 16  # pulls per queue while predictions come true: many share a system call
+IN_FLIGHT = 64  # pulls of a queue while predictions come true: many share a system call
 _FIRST_IN_FLIGHT = 4
-_AHEAD_BYTES = 4 * 1024 * 1024  # of answers on the way: fewer pulls where they are large
+_AHEAD_BYTES = 1024 * 1024  # of answers on the way: more would not fit into a processor's cache
 
 _MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"  # the remark of such an answer
-_QUEUE_OFFSET = struct.Struct(">q")
-_STATUS_BY_CODE: dict[int, PullStatus] = {
-    ResponseCode.SUCCESS: PullStatus.FOUND,
-    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,
-    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
-    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
-}
-
-
-def pull_request(
-    wire_topic: str,
-    queue_id: int,
-    offset: int,
-    *,
-    broker_name: str,
-    max_msg_nums: int,
-    group: str,
-    expression: str = SUB_ALL,
-    expression_type: str = TAG,
-) -> RemotingCommand:
-    """A pull answered at once: no long poll, no commit. Of everything, unless an expression says of what."""
-    header = PullMessageRequestHeader(
-        consumer_group=group,
-        topic=wire_topic,
-        queue_id=queue_id,
-        queue_offset=offset,
-        max_msg_nums=max_msg_nums,
-        sys_flag=PullSysFlag.FLAG_SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        subscription=expression,
-        sub_version=0,
-        expression_type=expression_type,
-        bname=broker_name,
-    )
-    return request(header)
-
-
-def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
-    """Read a broker's answer to a pull.
-
-    Raises:
-        BrokerError: a code that is no outcome of a pull.
-    """
-    status = _STATUS_BY_CODE.get(answer.code)
-    if status is None:
-        raise BrokerError(answer.code, answer.remark, addr)
-    header = decode_header(PullMessageResponseHeader, answer.ext_fields)
-    return PullResult(
-        status,
-        header.next_begin_offset,
-        header.min_offset,
-        header.max_offset,
-        header.suggest_which_broker_id,
-        answer.body if status is PullStatus.FOUND else b"",
-        answer.remark or "",
-    )
 
 
 class _GoneError(DataLossError):
@@ -128,6 +62,7 @@ class _Prediction:
 
     offset: int
     answer: asyncio.Future[RemotingCommand]
+    addr: str
 
 
 class RangeReader:
@@ -143,6 +78,7 @@ class RangeReader:
         fail_on_data_loss: bool = True,
     ) -> None:
         self._client = client
+        self._timeout = client.config.request_timeout
         self._range = range_
         self._filter = read_filter
         self._fail_on_data_loss = fail_on_data_loss
@@ -152,18 +88,9 @@ class RangeReader:
         self._planned = range_.begin  # the next queue offset to ask for
         self._step = MAX_MSG_NUMS
         self._waiting: deque[_Prediction] = deque()
-        self._first = pull_request(
-            client.wire_topic(range_.queue.topic),
-            range_.queue.queue_id,
-            range_.begin,
-            broker_name=range_.queue.broker_name,
-            max_msg_nums=MAX_MSG_NUMS,
-            group=READER_GROUP,
-            expression=read_filter.sub_string if read_filter else SUB_ALL,
-            expression_type=read_filter.expression_type if read_filter else TAG,
-        )
+        self._requests: dict[str, Callable[[int, int], Request]] = {}
 
-    async def blocks(self, *, max_messages: int, max_bytes: int) -> AsyncIterator[MessageBlock]:
+    async def blocks(self, *, max_messages: int, max_bytes: int) -> AsyncGenerator[MessageBlock, None]:
         """Yield the range as blocks of at least ``max_messages`` messages or ``max_bytes``, but for the last.
 
         Raises:
@@ -181,7 +108,7 @@ class RangeReader:
             while self._position < self._range.end:
                 if (result := await self._next_pull_or_loss()) is None:
                     continue
-                starts.extend(size + start for start in self._starts_in_range(result))
+                starts += self._starts_in_range(result, size)
                 bodies.append(result.body)
                 size += len(result.body)
                 self._advance(result)
@@ -213,18 +140,17 @@ class RangeReader:
         A broker acknowledges a message before its queue shows it, so an end of the queue is believed only
         after ``request_timeout``.
         """
-        return await look_up(self._dispatched_pull, timeout=self._client.config.request_timeout)
+        return await look_up(self._dispatched_pull, timeout=self._timeout)
 
     async def _dispatched_pull(self) -> PullResult:
-        budget = READ_PATIENCE * self._client.config.request_timeout
-        result = await look_up(self._pull_once, timeout=budget)
+        result = await look_up(self._pull_once, timeout=READ_PATIENCE * self._timeout)
         self._check(result)
         if self._has_hole_in_front(result):
             await self._check_hole(result)
         return result
 
     def _has_hole_in_front(self, result: PullResult) -> bool:
-        return bool(result.body) and _queue_offset_at(result.body, 0) > self._position
+        return bool(result.body) and queue_offset_at(result.body, 0) > self._position
 
     async def _check_hole(self, result: PullResult) -> None:
         """Tell a gap from a loss. Filtered messages leave holes all the time: asking each time would cost."""
@@ -239,22 +165,21 @@ class RangeReader:
         found = self._client.routes.reading_addr(self._range.queue)
         try:
             connection = await self._client.remoting.connect(found.broker_addr)
-            command = self._request(self._position, 1)
-            answer = await connection.start(command, self._client.config.request_timeout)
+            command = self._request_of()(self._position, 1)
+            answer = await connection.start(command, self._timeout)
             return parse_pull(answer, found.broker_addr)
         except RocketMQError as error:
             await self._start_over(error)
             raise
 
     async def _pull_once(self) -> PullResult:
-        found = self._client.routes.reading_addr(self._range.queue)
         try:
-            connection = await self._client.remoting.connect(found.broker_addr)
-            self._predict(connection)
+            if len(self._waiting) <= self._depth // 2:
+                await self._predict()
             prediction = self._waiting.popleft()
             if prediction.offset != self._position:
                 raise ProtocolError(f"the answer for {prediction.offset} came for {self._position}")
-            return parse_pull(await prediction.answer, found.broker_addr)
+            return parse_pull(await prediction.answer, prediction.addr)
         except RocketMQError as error:
             await self._start_over(error)
             raise
@@ -269,25 +194,37 @@ class RangeReader:
     def _is_slave(self) -> bool:
         return self._client.routes.reading_addr(self._range.queue).is_slave
 
-    def _predict(self, connection: Connection) -> None:
-        """Keep ``depth`` pulls on the wire."""
+    async def _predict(self) -> None:
+        """Put pulls on the wire until ``depth`` are there."""
+        addr, timeout = self._client.routes.reading_addr(self._range.queue).broker_addr, self._timeout
+        connection, request_of = await self._client.remoting.connect(addr), self._request_of()
         while len(self._waiting) < self._depth and self._planned < self._range.end:
             count = min(MAX_MSG_NUMS, self._range.end - self._planned)
-            answer = connection.start(
-                self._request(self._planned, count), self._client.config.request_timeout
-            )
-            self._waiting.append(_Prediction(self._planned, answer))
+            answer = connection.start(request_of(self._planned, count), timeout)
+            self._waiting.append(_Prediction(self._planned, answer, addr))
             self._planned += min(self._step, count)
 
-    def _request(self, offset: int, count: int) -> RemotingCommand:
-        """The one of the start for another offset: making each anew would be a third of a pull's price."""
-        fields = {
-            **self._first.ext_fields,
-            "queueOffset": str(offset),
-            "maxMsgNums": str(count),
-            "bname": self._client.routes.broker_name(self._range.queue),
-        }
-        return self._client.remoting.signed(RemotingCommand(self._first.code, fields))
+    def _request_of(self) -> Callable[[int, int], Request]:
+        """Makes a pull of an offset and a count, for the broker that has the queue now."""
+        broker_name = self._client.routes.broker_name(self._range.queue)
+        request_of = self._requests.get(broker_name)
+        if request_of is None:
+            request_of = self._requests[broker_name] = self._template(broker_name)
+        return request_of
+
+    def _template(self, broker_name: str) -> Callable[[int, int], Request]:
+        queue, only = self._range.queue, self._filter
+        command = pull_request(
+            self._client.wire_topic(queue.topic),
+            queue.queue_id,
+            self._range.begin,
+            broker_name=broker_name,
+            max_msg_nums=MAX_MSG_NUMS,
+            group=READER_GROUP,
+            expression=only.sub_string if only else SUB_ALL,
+            expression_type=only.expression_type if only else TAG,
+        )
+        return self._client.remoting.template(command, "queueOffset", "maxMsgNums")
 
     def _check_removal(self, result: PullResult) -> None:
         """Refuse what a broker passes over because its file was deleted: that is no gap but a loss."""
@@ -342,25 +279,22 @@ class RangeReader:
         self._waiting.clear()
         self._planned = self._position
 
-    def _starts_in_range(self, result: PullResult) -> list[int]:
-        starts = message_starts(result.body)
+    def _starts_in_range(self, result: PullResult, base: int) -> list[int]:
+        """Where messages of the range begin, if the answer's body begins at ``base``."""
+        body = result.body
+        starts = message_starts(body, base=base)
         if not starts:
             return starts
-        if _queue_offset_at(result.body, starts[0]) >= self._position and (
-            _queue_offset_at(result.body, starts[-1]) < self._range.end
+        if queue_offset_at(body, 0) >= self._position and (
+            queue_offset_at(body, starts[-1] - base) < self._range.end
         ):
             return starts
-        return [start for start in starts if self._reaches_range(result.body, start)]
+        return [start for start in starts if self._reaches_range(body, start - base)]
 
     def _reaches_range(self, body: bytes, start: int) -> bool:
         """Whether a message, or one of those it holds, is still to be read."""
-        first = _queue_offset_at(body, start)
+        first = queue_offset_at(body, start)
         return first < self._range.end and first + message_count(body, start) > self._position
 
     def _block(self, bodies: list[bytes], starts: list[int]) -> MessageBlock:
         return MessageBlock(self._range.queue, b"".join(bodies), starts, min(self._position, self._range.end))
-
-
-def _queue_offset_at(body: bytes, start: int) -> int:
-    """The queue offset of the message that begins at ``start``."""
-    return int(_QUEUE_OFFSET.unpack_from(body, start + QUEUE_OFFSET_POSITION)[0])

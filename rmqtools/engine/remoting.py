@@ -2,7 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ClientConfig, parse_address
@@ -12,6 +13,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.acl import AclSigner
 from rmqtools.protocol.command import RemotingCommand, response
+from rmqtools.protocol.template import Request, RequestTemplate
 
 log = get_logger(__name__)
 
@@ -103,6 +105,18 @@ class Remoting:
             if task.cancelled() and self._closed:
                 raise ClientStateError("the client was closed meanwhile") from error
             raise
+
+    def template(self, command: RemotingCommand, *names: str) -> Callable[..., Request]:
+        """Make requests like ``command`` of the numbers of its fields ``names``, credentials included."""
+        if self._signer is None:
+            return RequestTemplate(command, names).fill
+        signer = self._signer
+
+        def signed(*numbers: int) -> Request:
+            filled = dict(zip(names, map(str, numbers), strict=True))
+            return signer.sign(replace(command, ext_fields={**command.ext_fields, **filled}))
+
+        return signed
 
     def signed(self, command: RemotingCommand) -> RemotingCommand:
         """The command with credentials, if the client has any."""

@@ -14,9 +14,10 @@ from rmqtools.errors import (
     RocketMQError,
 )
 from rmqtools.log import get_logger
-from rmqtools.protocol.command import RemotingCommand, decode_command, encode_command
+from rmqtools.protocol.command import RemotingCommand, decode_command
 from rmqtools.protocol.foreign import name_foreign_protocol
 from rmqtools.protocol.framing import FrameDecoder
+from rmqtools.protocol.template import Request
 
 log = get_logger(__name__)
 
@@ -63,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether commands can be written."""
         return self._transport is not None and not self._transport.is_closing()
 
-    async def invoke(self, command: RemotingCommand, timeout: float) -> RemotingCommand:
+    async def invoke(self, command: Request, timeout: float) -> RemotingCommand:
         """Send a request and wait at most ``timeout`` seconds for its answer.
 
         Raises:
@@ -76,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         await self.wait_writable(timeout)
         return await self.start(command, max(0.0, timeout - (self._loop.time() - began)))
 
-    def start(self, command: RemotingCommand, timeout: float) -> asyncio.Future[RemotingCommand]:
+    def start(self, command: Request, timeout: float) -> asyncio.Future[RemotingCommand]:
         """Write a request at once; the returned future gives the answer or raises as :meth:`invoke` does."""
         opaque = next(self._opaques) & 0x7FFF_FFFF
         future: asyncio.Future[RemotingCommand] = self._loop.create_future()
@@ -195,9 +196,9 @@ class Connection(asyncio.BufferedProtocol):
 
     # inside
 
-    def _write(self, command: RemotingCommand, opaque: int) -> None:
+    def _write(self, command: Request, opaque: int) -> None:
         """A small request in company leaves with the others of this turn of the loop: calls are dear."""
-        data = encode_command(command, opaque=opaque)
+        data = command.encode(opaque)
         is_alone = len(self._pending) <= 1 and not self._unsent
         if not self._unsent and not is_alone:
             self._loop.call_soon(self._flush)

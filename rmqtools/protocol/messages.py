@@ -66,20 +66,26 @@ _BORN_HOST = 9  # which of them it is
 _SMALLEST = _FIXED[0].whole.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
 
 
-def message_starts(data: bytes | memoryview) -> list[int]:
+def message_starts(data: bytes | memoryview, *, base: int = 0) -> list[int]:
     """Where each message of a pull body begins, by the chain of sizes; nothing else is looked at.
+
+    ``base`` is added to each: where ``data`` itself will begin.
 
     Raises:
         ProtocolError: a size leads nowhere.
     """
     starts: list[int] = []
     start, end = 0, len(data)
+    size_at = _INT.unpack_from
     while start < end:
-        size = _INT.unpack_from(data, start)[0] if end - start >= _INT.size else 0
-        if not _SMALLEST <= size <= end - start:
-            raise ProtocolError(f"pull body of {end} bytes: message of {size} bytes at {start}")
-        starts.append(start)
+        size = size_at(data, start)[0] if end - start >= _SMALLEST else 0
+        if size < _SMALLEST:
+            break
+        starts.append(base + start)
         start += size
+    if start != end:
+        at = starts[-1] - base if start > end else start
+        raise ProtocolError(f"pull body of {end} bytes: message of {size} bytes at {at}")
     return starts
 
 

@@ -1,12 +1,15 @@
 """Blocking face of :mod:`rmqtools.aio.client`."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
+from typing import TypeVar
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.queue import QueueRange
 from rmqtools.sync.lifecycle import Blocking
+
+T = TypeVar("T")
 
 
 class Client(Blocking):
@@ -40,4 +43,12 @@ class Client(Blocking):
             sql=sql,
             fail_on_data_loss=fail_on_data_loss,
         )
-        return self._bridge.iterate(blocks)
+        return self.iterate(blocks)
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """Walk an asynchronous iterator that uses :attr:`asynchronous`.
+
+        It runs on the loop thread and is one item ahead of the caller: work that it does for every item, such
+        as decoding, costs no changes of threads, but holds up whatever else this process does on that loop.
+        """
+        return self._bridge.iterate(items)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from rmqtools import QueueRange
 from rmqtools.config import parse_address
-from rmqtools.engine.range_read import MAX_MSG_NUMS, READER_GROUP, pull_request
+from rmqtools.engine.pull_command import pull_request
+from rmqtools.engine.range_read import MAX_MSG_NUMS, READER_GROUP
 from rmqtools.protocol.command import encode_command
 
 _IN_FLIGHT = 4  # of each queue

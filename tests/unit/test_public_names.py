@@ -34,7 +34,7 @@ PUBLIC = {
         TransactionProducer create_reply""",
 }
 
-ONLY_BLOCKING = {"send_async"}  # a coroutine is asynchronous anyway
+ONLY_BLOCKING = {"send_async", "iterate"}  # coroutines and asynchronous iterators need neither
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -1,9 +1,10 @@
 """Ranges as batches: one per block, cut where bodies have grown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from rmqtools import MessageBlock, QueueRange
 from rmqtools.arrow import message_schema, read_range
+from rmqtools.engine.loop import Bridge
 from tests.unit.arrow.stored_messages import (
     COMPRESSED,
     QUEUE,
@@ -17,19 +18,25 @@ RANGE = QueueRange(QUEUE, 0, 100)
 
 
 class Blocks:
-    """Hands out blocks as a client does; knows whether it was left to the end, or closed."""
+    """Hands out blocks as a client does, on the loop thread; knows whether it was read to its end."""
 
     def __init__(self, blocks: Sequence[MessageBlock]) -> None:
         self.blocks = blocks
         self.asked: dict[str, object] = {}
         self.closed = False
+        self.asynchronous = self
+        self.iterate = Bridge().iterate
 
-    def read_blocks(self, range_: QueueRange, **settings: object) -> Iterator[MessageBlock]:
-        self.asked = {"range": range_, **settings}
+    async def _blocks(self) -> AsyncGenerator[MessageBlock, None]:
         try:
-            yield from self.blocks
+            for block in self.blocks:
+                yield block
         finally:
             self.closed = True
+
+    def read_blocks(self, range_: QueueRange, **settings: object) -> AsyncGenerator[MessageBlock, None]:
+        self.asked = {"range": range_, **settings}
+        return self._blocks()
 
 
 def test_blocks_are_asked_for_by_the_thousand_and_each_becomes_a_batch():

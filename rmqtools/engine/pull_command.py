@@ -1,0 +1,67 @@
+"""A pull: what is asked, and what a broker's answer says."""
+
+from rmqtools.errors import BrokerError
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.group import SUB_ALL
+from rmqtools.model.result import PullResult, PullStatus
+from rmqtools.model.sys_flag import PullSysFlag
+from rmqtools.policy.subscription import TAG
+from rmqtools.protocol.command import RemotingCommand, request
+from rmqtools.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader, decode_header
+
+_STATUS_BY_CODE: dict[int, PullStatus] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+def pull_request(
+    wire_topic: str,
+    queue_id: int,
+    offset: int,
+    *,
+    broker_name: str,
+    max_msg_nums: int,
+    group: str,
+    expression: str = SUB_ALL,
+    expression_type: str = TAG,
+) -> RemotingCommand:
+    """A pull answered at once: no long poll, no commit. Of everything, unless an expression says of what."""
+    header = PullMessageRequestHeader(
+        consumer_group=group,
+        topic=wire_topic,
+        queue_id=queue_id,
+        queue_offset=offset,
+        max_msg_nums=max_msg_nums,
+        sys_flag=PullSysFlag.FLAG_SUBSCRIPTION,
+        commit_offset=0,
+        suspend_timeout_millis=0,
+        subscription=expression,
+        sub_version=0,
+        expression_type=expression_type,
+        bname=broker_name,
+    )
+    return request(header)
+
+
+def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
+    """Read a broker's answer to a pull.
+
+    Raises:
+        BrokerError: a code that is no outcome of a pull.
+    """
+    status = _STATUS_BY_CODE.get(answer.code)
+    if status is None:
+        raise BrokerError(answer.code, answer.remark, addr)
+    header = decode_header(PullMessageResponseHeader, answer.ext_fields)
+    return PullResult(
+        status,
+        header.next_begin_offset,
+        header.min_offset,
+        header.max_offset,
+        header.suggest_which_broker_id,
+        answer.body if status is PullStatus.FOUND else b"",
+        answer.remark or "",
+    )
