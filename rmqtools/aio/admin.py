@@ -164,4 +164,4 @@ class Admin(GroupAdmin, PinAdmin, Asynchronous):
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
         """
         self.core.check_started()
-        return read_messages(self.core, range_)
+        return read_messages(self.core, range_, max_messages=256, max_bytes=1024 * 1024)

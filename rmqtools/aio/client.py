@@ -7,7 +7,9 @@ from rmqtools.config import ClientConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.range_filter import read_filter
 from rmqtools.engine.range_read import RangeReader
+from rmqtools.engine.read_messages import plain_topics, read_messages
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
 
@@ -74,3 +76,35 @@ class Client(Asynchronous):
             fail_on_data_loss=fail_on_data_loss,
         )
         return reader.blocks(max_messages=max_messages, max_bytes=max_bytes)
+
+    def read_messages(
+        self,
+        range_: QueueRange,
+        *,
+        max_messages: int = 256,
+        max_bytes: int = 1024 * 1024,
+        tags: Collection[str] = (),
+        sql: str | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> AsyncGenerator[list[MessageExt], None]:
+        """Read exactly the messages of a range, in order; arguments and errors as of :meth:`read_blocks`.
+
+        A field of a message is decoded when it is first asked for: what nobody looks at costs nothing.
+
+        Yields:
+            Lists of messages in the order of their offsets, none of them empty; some ``max_messages`` or
+            ``max_bytes`` at a time, as stored.
+
+        Raises:
+            ProtocolError: a message that cannot be read; the text names it.
+        """
+        self.core.check_started()
+        found = read_messages(
+            self.core,
+            range_,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
+            fail_on_data_loss=fail_on_data_loss,
+        )
+        return plain_topics(found, self.core.config.namespace)

@@ -16,7 +16,6 @@ from rmqtools.arrow.rows import rows_to_batch, timestamp_column, topic_in
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
 from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_bytes, cut_spans, repeat_text
 from rmqtools.arrow.stored import PlainMessages, find_plain
-from rmqtools.arrow.stored_one import decode_stored
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.message_const import (
@@ -24,6 +23,7 @@ from rmqtools.model.message_const import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
+from rmqtools.protocol.stored_block import decode_stored
 
 
 def decode_block(block: MessageBlock, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.RecordBatch:

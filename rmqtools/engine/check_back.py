@@ -14,7 +14,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.client import ClientCore
@@ -106,7 +105,7 @@ class CheckBack:
 
     def _start(self, message: MessageExt, key: tuple[str, str]) -> None:
         topic = without_this_namespace(message.topic, self._config.namespace)
-        task = asyncio.create_task(self._decide(replace(message, topic=topic), key))
+        task = asyncio.create_task(self._decide(message.with_topic(topic), key))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -52,6 +52,7 @@ class ConcurrentConsumption:
         self._waiting: deque[_Chunk] = deque()
         self._running: set[_Chunk] = set()
         self._workers: set[asyncio.Task[None]] = set()
+        self._idle = 0  # workers that have not begun yet: each will find a chunk
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
 
@@ -100,13 +101,15 @@ class ConcurrentConsumption:
 
     def _employ(self) -> None:
         """Have a worker for every chunk that waits, up to the number allowed."""
-        wanted = min(len(self._waiting), self._config.consume_threads - len(self._workers))
+        wanted = min(len(self._waiting) - self._idle, self._config.consume_threads - len(self._workers))
         for _ in range(wanted):
+            self._idle += 1
             task = asyncio.create_task(self._work(), name="consume")
             self._workers.add(task)
             task.add_done_callback(self._ended)
 
     async def _work(self) -> None:
+        self._idle -= 1
         while self._waiting and not self._closing:
             chunk = self._waiting.popleft()
             if chunk.held.is_dropped:
@@ -147,10 +150,12 @@ class ConcurrentConsumption:
                 *(self._send_back.send(message, delay_level, queue=queue) for message in failed)
             )
             kept = [message for message, done in zip(failed, sent, strict=True) if not done]
+        if not kept:
+            self._consumed(chunk.held, chunk.messages)
+            return
         offsets = {message.queue_offset for message in kept}
         self._consumed(chunk.held, [one for one in chunk.messages if one.queue_offset not in offsets])
-        if kept:
-            self._later(_Chunk(chunk.held, tuple(map(tried_again, kept))))
+        self._later(_Chunk(chunk.held, tuple(map(tried_again, kept))))
 
     def _consumed(self, held: ProcessQueue, messages: Iterable[MessageExt]) -> None:
         offset = held.remove(messages)

@@ -210,7 +210,7 @@ class ConsumerCore(ABC):
     def plain_message(self, message: MessageExt) -> MessageExt:
         """A message with the topic its user knows, also where it comes from the group's retry topic."""
         topic = without_this_namespace(original_topic(message, self.group), self.config.namespace)
-        return message if topic == message.topic else replace(message, topic=topic)
+        return message if topic == message.topic else message.with_topic(topic)
 
     # PullOwner: what fetching asks for
 

@@ -9,7 +9,6 @@ consumeMessageDirectly (Java client). Ours: a queue goes on at its new offset at
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from rmqtools.engine.process_queue import ProcessQueue
@@ -77,7 +76,7 @@ class OperatorRequests:
         header = decode_header(ConsumeMessageDirectlyResultRequestHeader, command.ext_fields)
         if header.consumer_group != self._consumer.group:
             return self._no_such_group(command, header.consumer_group)
-        message = replace(decode_message(command.body), broker_name=header.broker_name or "")
+        message = decode_message(command.body, broker_name=header.broker_name or "")
         result = await self._consumer.consume_directly(message)
         if result is None:
             remark = f"group {self._consumer.group} has no listener for topic {message.topic} at this member"

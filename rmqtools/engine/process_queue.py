@@ -129,17 +129,21 @@ class ProcessQueue:
 
     def put(self, messages: Iterable[MessageExt]) -> None:
         """Take messages that were fetched, in order of their offsets; those held already are passed over."""
+        held, taken = self._messages, self._taken
+        offset = -1
         for message in messages:
-            if message.queue_offset not in self._messages and message.queue_offset not in self._taken:
-                self._messages[message.queue_offset] = message
+            offset = message.queue_offset
+            if offset not in held and offset not in taken:
+                held[offset] = message
                 self._cached_bytes += len(message.body)
-                self._end = max(self._end, message.queue_offset + 1)
+        self._end = max(self._end, offset + 1)
         self.wake()
 
     def remove(self, messages: Iterable[MessageExt]) -> int:
         """Messages are consumed; what may be committed now, -1 if nothing ever was here."""
+        pop = self._messages.pop
         for message in messages:
-            if self._messages.pop(message.queue_offset, None) is not None:
+            if pop(message.queue_offset, None) is not None:
                 self._cached_bytes -= len(message.body)
         self.last_consume_ms = self._clock.now_ms()
         self.wake()

@@ -7,7 +7,8 @@ forgotten this member is told of it at once.
 """
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from rmqtools.config_consumer import ConsumerConfig
 from rmqtools.engine.client import ClientCore
@@ -27,6 +28,7 @@ from rmqtools.policy.subscription import TAG, matches_tags
 from rmqtools.protocol.command import request
 from rmqtools.protocol.headers import PullMessageRequestHeader
 from rmqtools.protocol.messages import decode_messages
+from rmqtools.protocol.template import Request
 
 log = get_logger(__name__)
 
@@ -72,6 +74,13 @@ class PullOwner(Protocol):
         """Count messages that were fetched."""
 
 
+class _Form(NamedTuple):
+    """How a queue is asked for messages while a subscription stays as it is."""
+
+    subscription: SubscriptionData
+    fill: Callable[..., Request]
+
+
 class Puller:
     """Fetches all held queues of one consumer, each in a task of its own."""
 
@@ -83,6 +92,7 @@ class Puller:
         self._unanswered: dict[str, float] = {}  # address -> when a pull failed there
         self._told: dict[str, float] = {}  # address -> when a broker that had forgotten us was told
         self._tasks: dict[asyncio.Task[None], ProcessQueue] = {}
+        self._forms: dict[ProcessQueue, _Form] = {}
 
     def start(self, held: ProcessQueue) -> None:
         """Begin to fetch a queue."""
@@ -106,10 +116,10 @@ class Puller:
         """Ask once for the next messages of a queue; a broker holds the answer until there are some."""
         queue, routes = held.queue, self._client.routes
         found = routes.reading_addr(queue, self._broker_ids.get(queue, MASTER_ID))
-        command = request(self._header(held, is_slave=found.is_slave))
+        request = self._request(held, is_slave=found.is_slave)
         try:
             answer = await self._client.remoting.invoke(
-                found.broker_addr, command, timeout=self._config.pull_timeout
+                found.broker_addr, request, timeout=self._config.pull_timeout
             )
         except RemotingError:
             self._unanswered[found.broker_addr] = self._client.clock.monotonic()
@@ -126,25 +136,34 @@ class Puller:
         addr = self._client.routes.reading_addr(queue, broker_id).broker_addr
         return self._client.clock.monotonic() - self._unanswered.get(addr, -_TRUST_AGAIN) >= _TRUST_AGAIN
 
-    def _header(self, held: ProcessQueue, *, is_slave: bool) -> PullMessageRequestHeader:
-        queue, subscription = held.queue, self._owner.subscription_of(held.queue.topic)
-        noted = self._owner.offset_for_pull(queue)
-        by_tags = subscription.expression_type == TAG  # conditions are compiled once, from the heartbeat
+    def _request(self, held: ProcessQueue, *, is_slave: bool) -> Request:
+        subscription = self._owner.subscription_of(held.queue.topic)
+        noted = self._owner.offset_for_pull(held.queue)
+        form = self._forms.get(held)
+        if form is None or form.subscription != subscription:
+            form = self._forms[held] = _Form(subscription, self._template(held.queue, subscription))
+        by_tags = _is_by_tags(subscription)
         sys_flag = build_pull_sys_flag(commit_offset=bool(noted), suspend=True, subscription=by_tags)
-        return PullMessageRequestHeader(
+        if is_slave:
+            sys_flag = clear_commit_offset_flag(sys_flag)
+        return form.fill(held.next_offset, sys_flag, noted or 0)
+
+    def _template(self, queue: MessageQueue, subscription: SubscriptionData) -> Callable[..., Request]:
+        header = PullMessageRequestHeader(
             consumer_group=self._owner.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
-            queue_offset=held.next_offset,
+            queue_offset=0,
             max_msg_nums=self._config.pull_batch_size,
-            sys_flag=clear_commit_offset_flag(sys_flag) if is_slave else sys_flag,
-            commit_offset=noted or 0,
+            sys_flag=0,
+            commit_offset=0,
             suspend_timeout_millis=round(self._config.long_poll_timeout * 1000),
-            subscription=subscription.sub_string if by_tags else None,
+            subscription=subscription.sub_string if _is_by_tags(subscription) else None,
             sub_version=subscription.sub_version,
             expression_type=subscription.expression_type,
             bname=queue.broker_name,
         )
+        return self._client.remoting.template(request(header), "queueOffset", "sysFlag", "commitOffset")
 
     async def _pull_forever(self, held: ProcessQueue) -> None:
         while not held.is_dropped:
@@ -243,6 +262,11 @@ class Puller:
             self._broker_ids[queue] = next((id_ for id_ in ids if id_ > now), ids[0])
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task, None)
+        self._forms.pop(self._tasks.pop(task), None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("pull_task_failed", task=task.get_name(), reason=repr(error), exc_info=error)
+
+
+def _is_by_tags(subscription: SubscriptionData) -> bool:
+    """Conditions are not sent with a pull: brokers compile them once, from the heartbeat."""
+    return subscription.expression_type == TAG

@@ -4,7 +4,6 @@ Source of the rules: DefaultMQPushConsumerImpl (Java client).
 """
 
 import asyncio
-from dataclasses import replace
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config_consumer import PushConsumerConfig
@@ -126,12 +125,12 @@ class PushCore(ConsumerCore):
     def plain_message(self, message: MessageExt) -> MessageExt:
         """See :class:`ConsumerCore`; also for what is left of the time when a topic was popped."""
         topic = self._retry_topics.get(message.topic, message.topic)
-        return super().plain_message(message if topic == message.topic else replace(message, topic=topic))
+        return super().plain_message(message if topic == message.topic else message.with_topic(topic))
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
         """See :class:`OperatedConsumer`."""
         if message.topic == dlq_topic(self.group):
-            message = replace(message, topic=message.properties.get(PROPERTY_RETRY_TOPIC, message.topic))
+            message = message.with_topic(message.properties.get(PROPERTY_RETRY_TOPIC, message.topic))
         plain = self.plain_message(message)
         if not self.listeners.has(plain.topic):
             return None

@@ -1,22 +1,54 @@
-"""Messages of a range, decoded: for tools that look at some of them, not for hot paths."""
+"""Messages of a range, decoded on the loop block by block."""
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.range_read import RangeReader
+from rmqtools.model.group import SubscriptionData
 from rmqtools.model.message import MessageExt
+from rmqtools.model.names import without_this_namespace
 from rmqtools.model.queue import QueueRange
-from rmqtools.protocol.messages import decode_message
+from rmqtools.policy.subscription import matches_tags
+from rmqtools.protocol.stored_block import decode_block_messages
 
-_MAX_MESSAGES, _MAX_BYTES = 256, 1024 * 1024
+
+async def read_messages(
+    client: ClientCore,
+    range_: QueueRange,
+    *,
+    max_messages: int,
+    max_bytes: int,
+    read_filter: SubscriptionData | None = None,
+    fail_on_data_loss: bool = True,
+) -> AsyncGenerator[list[MessageExt], None]:
+    """See :meth:`rmqtools.aio.Client.read_messages`; topics are as the servers know them."""
+    reader = RangeReader(client, range_, read_filter=read_filter, fail_on_data_loss=fail_on_data_loss)
+    async with aclosing(reader.blocks(max_messages=max_messages, max_bytes=max_bytes)) as blocks:
+        async for block in blocks:
+            messages = _inside(decode_block_messages(block), range_)
+            if read_filter is not None:  # brokers compare hash codes, so others come through
+                messages = [message for message in messages if matches_tags(read_filter, message.tags)]
+            if messages:
+                yield messages
 
 
-async def read_messages(client: ClientCore, range_: QueueRange) -> AsyncIterator[list[MessageExt]]:
-    """See :meth:`rmqtools.aio.Admin.read_messages`."""
-    blocks = RangeReader(client, range_).blocks(max_messages=_MAX_MESSAGES, max_bytes=_MAX_BYTES)
-    async for block in blocks:
-        yield [
-            replace(decode_message(block.buffer, start), broker_name=block.queue.broker_name)
-            for start in block.starts
-        ]
+async def plain_topics(
+    lists: AsyncGenerator[list[MessageExt], None], namespace: str | None
+) -> AsyncGenerator[list[MessageExt], None]:
+    """The same messages with their topics as a client of a namespace knows them."""
+    async with aclosing(lists):
+        async for messages in lists:
+            if namespace:
+                messages = [
+                    message.with_topic(without_this_namespace(message.topic, namespace))
+                    for message in messages
+                ]
+            yield messages
+
+
+def _inside(messages: list[MessageExt], range_: QueueRange) -> list[MessageExt]:
+    """Without those of stored batches that reach over the range's ends."""
+    if messages and range_.begin <= messages[0].queue_offset and messages[-1].queue_offset < range_.end:
+        return messages
+    return [message for message in messages if range_.begin <= message.queue_offset < range_.end]

@@ -35,9 +35,7 @@ class Remoting:
         """Answer the brokers' own requests of this code with ``handler(command, addr)``."""
         self._handlers[code] = handler
 
-    async def invoke(
-        self, addr: str, command: RemotingCommand, *, timeout: float | None = None
-    ) -> RemotingCommand:
+    async def invoke(self, addr: str, command: Request, *, timeout: float | None = None) -> RemotingCommand:
         """Send a request and wait for its answer, whatever its code.
 
         Args:
@@ -52,7 +50,8 @@ class Remoting:
         budget = self._config.request_timeout if timeout is None else timeout
         deadline = self._clock.monotonic() + budget
         connection = await self.connect(addr, timeout=budget)
-        return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
+        signed = self.signed(command) if isinstance(command, RemotingCommand) else command
+        return await connection.invoke(signed, max(0.0, deadline - self._clock.monotonic()))
 
     async def invoke_ok(
         self, addr: str, command: RemotingCommand, *, timeout: float | None = None

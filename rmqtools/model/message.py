@@ -1,7 +1,7 @@
 """What is sent, and what comes back from a queue."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rmqtools.model.message_const import (
@@ -66,26 +66,26 @@ def message_texts(message: Message) -> tuple[str, ...]:
     )
 
 
-DecodeLater: TypeAlias = Callable[[str, bytes], Iterable[tuple[str, Any]]]
-"""From a field's name and what is undecoded to the value, and others that come with it for nothing."""
+SlotFillers: TypeAlias = Mapping[str, Callable[["MessageExt", tuple[Any, ...], bytes], None]]
+"""By name of a field: what fills its slot, out of the fields of fixed width and the properties' bytes."""
 
 
 class _Stored:
-    """What a message holds undecoded: an empty slot of :class:`MessageExt` is filled when it is asked for.
+    """What a message holds undecoded: an empty slot of :class:`MessageExt` is filled when it is asked for."""
 
-    Bytes and a function, no closure, no tuple: the garbage collector would have to look at them all the time.
-    """
+    __slots__ = ("_fillers", "_fixed", "_properties_text")
 
-    __slots__ = ("_decode", "_undecoded")
+    _fillers: "SlotFillers"
+    _fixed: tuple[Any, ...]
+    _properties_text: bytes
 
     if not TYPE_CHECKING:  # to a type checker a class with __getattr__ has every name
 
         def __getattr__(self, name: str) -> Any:
-            if name not in _SET:
+            if name not in SLOTS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            for field_name, value in self._decode(name, self._undecoded):
-                _SET[field_name](self, value)
-            return object.__getattribute__(self, name)
+            self._fillers[name](self, self._fixed, self._properties_text)
+            return _get_slot(self, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,30 +115,13 @@ class MessageExt(_Stored):
     offset_msg_id: str = ""
     broker_name: str = ""
 
-    @classmethod
-    def decoded_later(
-        cls,
-        topic: str,
-        queue_id: int,
-        *,
-        queue_offset: int,
-        body: bytes,
-        sys_flag: int,
-        broker_name: str,
-        undecoded: bytes,
-        decode: DecodeLater,
-    ) -> "MessageExt":
-        """A message with the fields every consumer looks at; ``decode`` finds the others in ``undecoded``."""
-        message = cls.__new__(cls)
-        _set_topic(message, topic)
-        _set_queue_id(message, queue_id)
-        _set_queue_offset(message, queue_offset)
-        _set_body(message, body)
-        _set_sys_flag(message, sys_flag)
-        _set_broker_name(message, broker_name)
-        _set_undecoded(message, undecoded)
-        _set_decode(message, decode)
-        return message
+    def with_topic(self, topic: str) -> "MessageExt":
+        """The same message of another topic; what is undecoded stays so."""
+        fixed = getattr(self, "_fixed", None)
+        if fixed is None:
+            return replace(self, topic=topic)
+        text, fillers = self._properties_text, self._fillers
+        return undecoded_message(topic, self.queue_offset, self.body, self.broker_name, fixed, text, fillers)
 
     @property
     def msg_id(self) -> str:
@@ -157,7 +140,31 @@ class MessageExt(_Stored):
 
 
 # The slots themselves: the class is frozen, and object.__setattr__ would look each of them up by its name.
-_SET = {field.name: getattr(MessageExt, field.name).__set__ for field in fields(MessageExt)}
-_set_topic, _set_queue_id, _set_queue_offset = _SET["topic"], _SET["queue_id"], _SET["queue_offset"]
-_set_body, _set_sys_flag, _set_broker_name = _SET["body"], _SET["sys_flag"], _SET["broker_name"]
-_set_undecoded, _set_decode = (getattr(MessageExt, name).__set__ for name in ("_undecoded", "_decode"))
+SLOTS: Mapping[str, Callable[[MessageExt, Any], None]] = {
+    field.name: getattr(MessageExt, field.name).__set__ for field in fields(MessageExt)
+}
+_get_slot = object.__getattribute__
+_set_topic, _set_queue_offset = SLOTS["topic"], SLOTS["queue_offset"]
+_set_body, _set_broker_name = SLOTS["body"], SLOTS["broker_name"]
+_set_fillers, _set_fixed, _set_text = (getattr(MessageExt, name).__set__ for name in _Stored.__slots__)
+
+
+def undecoded_message(
+    topic: str,
+    queue_offset: int,
+    body: bytes,
+    broker_name: str,
+    fixed: tuple[Any, ...],
+    properties_text: bytes,
+    fillers: SlotFillers,
+) -> MessageExt:
+    """A message with what every consumer looks at; ``fillers`` add the rest when it is asked for."""
+    message = MessageExt.__new__(MessageExt)
+    _set_topic(message, topic)
+    _set_queue_offset(message, queue_offset)
+    _set_body(message, body)
+    _set_broker_name(message, broker_name)
+    _set_fixed(message, fixed)
+    _set_text(message, properties_text)
+    _set_fillers(message, fillers)
+    return message

@@ -14,11 +14,11 @@ here both are errors.
 
 import struct
 import zlib
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.message import MessageExt
+from rmqtools.model.message import SLOTS, MessageExt, SlotFillers, undecoded_message
 from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, COMPRESSED_FLAG, STOREHOSTADDRESS_V6_FLAG
 from rmqtools.protocol.compression import MAX_BODY_BYTES, CompressionType, compress, decompress
 from rmqtools.protocol.hosts import decode_host, encode_host
@@ -36,6 +36,7 @@ MESSAGE_STORE_TIMESTAMP_POSITION = 56
 
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
+_pack_long = _LONG.pack
 _SHORT = struct.Struct(">h")
 _V1_TOPIC_LENGTH = struct.Struct(">b")
 _TOPIC_LENGTHS = {MESSAGE_MAGIC_CODE: _V1_TOPIC_LENGTH, MESSAGE_MAGIC_CODE_V2: _SHORT}
@@ -43,27 +44,34 @@ _CRC_MASK = 0x7FFF_FFFF
 _MAX_SHORT = 0x7FFF
 
 
-class _Fixed(NamedTuple):
-    """The fields of fixed width for one of the four forms of two hosts: all, and those decoded at once."""
-
-    whole: struct.Struct
-    hot: struct.Struct
+def _fixed(born_bytes: int, store_bytes: int) -> struct.Struct:
+    return struct.Struct(f">iiiiiqqiq{born_bytes}sq{store_bytes}siqi")
 
 
-def _fixed(born_bytes: int, store_bytes: int) -> _Fixed:
-    whole = struct.Struct(f">iiiiiqqiq{born_bytes}sq{store_bytes}siqi")
-    return _Fixed(whole, struct.Struct(f">ii4xi4xq8x4x8x{born_bytes}s8x{store_bytes}s4x8xi"))
-
-
+_V6_FLAGS = BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG
 _FIXED = {
     0: _fixed(8, 8),
     BORNHOST_V6_FLAG: _fixed(20, 8),
     STOREHOSTADDRESS_V6_FLAG: _fixed(8, 20),
-    BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG: _fixed(20, 20),
+    _V6_FLAGS: _fixed(20, 20),
 }
-_V6_FLAGS = BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG
-_BORN_HOST = 9  # which of them it is
-_SMALLEST = _FIXED[0].whole.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
+_IPV4 = _FIXED[0]
+_SMALLEST = _IPV4.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
+# which of the fixed fields is which
+_SIZE, _MAGIC, _QUEUE_OFFSET, _LOG_OFFSET, _SYS_FLAG = 0, 1, 5, 6, 7
+_BORN_HOST, _STORE_HOST, _BODY_LENGTH = 9, 11, 14
+_NUMBERS = {
+    "store_size_bytes": _SIZE,
+    "body_crc": 2,
+    "queue_id": 3,
+    "flag": 4,
+    "commit_log_offset": _LOG_OFFSET,
+    "sys_flag": _SYS_FLAG,
+    "born_timestamp_ms": 8,
+    "store_timestamp_ms": 10,
+    "reconsume_times": 12,
+    "prepared_transaction_offset": 13,
+}
 
 
 def message_starts(data: bytes | memoryview, *, base: int = 0) -> list[int]:
@@ -98,19 +106,19 @@ def queue_offset_at(data: bytes | memoryview, start: int) -> int:
 def decode_messages(
     data: bytes | memoryview,
     *,
+    starts: Iterable[int] | None = None,
     decompress_bodies: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
     broker_name: str = "",
 ) -> list[MessageExt]:
-    """Read all messages of a pull body, which came from the broker of that name.
+    """Read the messages of a pull body, which came from the broker of that name; ``starts``: only these.
 
     Raises:
         ProtocolError: one of them cannot be read; see ``decode_message``.
     """
-    return [
-        _decode_whole(data, start, decompress_bodies, max_body_bytes, broker_name)
-        for start in message_starts(data)
-    ]
+    whole = bytes(data)
+    starts = message_starts(whole) if starts is None else starts
+    return _decode(whole, starts, decompress_bodies, max_body_bytes, broker_name)
 
 
 def decode_message(
@@ -119,6 +127,7 @@ def decode_message(
     *,
     decompress_body: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
+    broker_name: str = "",
 ) -> MessageExt:
     """Read the message that begins at ``start``.
 
@@ -128,7 +137,8 @@ def decode_message(
     Raises:
         ProtocolError: no message, cut off, or a body that cannot be decompressed.
     """
-    return _decode_whole(data, start, decompress_body, max_body_bytes, "")
+    (message,) = _decode(bytes(data), (start,), decompress_body, max_body_bytes, broker_name)
+    return message
 
 
 def check_body(message: MessageExt, body: bytes) -> bool:
@@ -153,7 +163,7 @@ def encode_message(message: MessageExt, *, version: int = MESSAGE_MAGIC_CODE) ->
     if len(topic) > _MAX_SHORT >> (8 * (2 - length_form.size)) or len(properties) > _MAX_SHORT:
         raise ValueError(f"topic of {len(topic)} or properties of {len(properties)} bytes are too long")
     rest = (body, length_form.pack(len(topic)), topic, _SHORT.pack(len(properties)), properties)
-    form = _FIXED[message.sys_flag & _V6_FLAGS].whole
+    form = _FIXED[message.sys_flag & _V6_FLAGS]
     fixed = form.pack(
         form.size + sum(map(len, rest)),
         version,
@@ -180,71 +190,81 @@ def _stored_body(message: MessageExt) -> bytes:
     return compress(CompressionType.of_sys_flag(message.sys_flag), message.body)
 
 
-def _decode_whole(
-    data: bytes | memoryview, start: int, decompress_body: bool, max_body_bytes: int, broker_name: str
-) -> MessageExt:
-    try:
-        return _decode(data, start, decompress_body, max_body_bytes, broker_name)
-    except struct.error as error:
-        raise ProtocolError(f"message at {start} of {len(data)} bytes is cut off: {error}") from error
-
-
 def _decode(
-    data: bytes | memoryview, start: int, decompress_body: bool, max_body_bytes: int, broker_name: str
-) -> MessageExt:
-    (sys_flag,) = _INT.unpack_from(data, start + SYSFLAG_POSITION)
-    form = _FIXED[sys_flag & _V6_FLAGS]
-    size, magic, queue_id, queue_offset, born_host, store_host, body_length = form.hot.unpack_from(
-        data, start
-    )
-    length_form = _TOPIC_LENGTHS.get(magic)
-    if length_form is None:
+    data: bytes, starts: Iterable[int], decompress_bodies: bool, max_body_bytes: int, broker_name: str
+) -> list[MessageExt]:
+    messages: list[MessageExt] = []
+    known_hosts: tuple[bytes, bytes] | None = None
+    topic_bytes, topic = b"", ""
+    start, unpack, short_at = 0, _IPV4.unpack_from, _SHORT.unpack_from
+    try:
+        for start in starts:
+            fixed, body_at = unpack(data, start), start + _IPV4.size
+            if fixed[_SYS_FLAG] & _V6_FLAGS:
+                form = _FIXED[fixed[_SYS_FLAG] & _V6_FLAGS]
+                fixed, body_at = form.unpack_from(data, start), start + form.size
+            size, magic, _, _, _, queue_offset, _, sys_flag, _, born, _, store, _, _, length = fixed
+            body_end = body_at + length if length > 0 else body_at
+            if magic == MESSAGE_MAGIC_CODE:  # nearly always
+                topic_at = body_end + 1
+                topic_end = topic_at + (data[body_end] ^ 0x80) - 0x80  # a signed byte
+            else:
+                topic_at, topic_end = _topic_span(data, magic, start, body_end)
+            (length,) = short_at(data, topic_end)
+            end = topic_end + 2 + length if length > 0 else topic_end + 2
+            if topic_end < topic_at or end > start + size or end > len(data):
+                raise ProtocolError(f"message at {start} says {size} bytes and holds {end - start}")
+            if (born, store) != known_hosts:
+                known_hosts = _checked_hosts(born, store)
+            if data[topic_at:topic_end] != topic_bytes:
+                topic_bytes = data[topic_at:topic_end]
+                topic = topic_bytes.decode("utf-8", "replace")
+            body = data[body_at:body_end]
+            if sys_flag & COMPRESSED_FLAG and decompress_bodies and body:
+                body = decompress(CompressionType.of_sys_flag(sys_flag), body, max_bytes=max_body_bytes)
+                fixed = (*fixed[:_SYS_FLAG], sys_flag & ~COMPRESSED_FLAG, *fixed[_SYS_FLAG + 1 :])
+            text = data[topic_end + 2 : end]
+            messages.append(undecoded_message(topic, queue_offset, body, broker_name, fixed, text, _FILLERS))
+    except (struct.error, IndexError) as error:
+        raise ProtocolError(f"message at {start} of {len(data)} bytes is cut off: {error}") from error
+    return messages
+
+
+def _checked_hosts(born: bytes, store: bytes) -> tuple[bytes, bytes]:
+    """Say now, not when they are asked for, what is no host."""
+    decode_host(born)
+    decode_host(store)
+    return born, store
+
+
+def _fill_properties(message: MessageExt, _: tuple[Any, ...], text: bytes) -> None:
+    _set_properties(message, parse_properties(text.decode("utf-8", "replace")))
+
+
+def _fill_places(message: MessageExt, fixed: tuple[Any, ...], _: bytes) -> None:
+    store_host = fixed[_STORE_HOST]
+    _set_born_host(message, decode_host(fixed[_BORN_HOST]))
+    _set_store_host(message, decode_host(store_host))
+    _set_offset_msg_id(message, (store_host + _pack_long(fixed[_LOG_OFFSET])).hex().upper())
+
+
+def _filler_of(name: str, index: int) -> Callable[[MessageExt, tuple[Any, ...], bytes], None]:
+    put = SLOTS[name]
+    return lambda message, fixed, _: put(message, fixed[index])
+
+
+_set_properties, _set_offset_msg_id = SLOTS["properties"], SLOTS["offset_msg_id"]
+_set_born_host, _set_store_host = SLOTS["born_host"], SLOTS["store_host"]
+_FILLERS: SlotFillers = {
+    "properties": _fill_properties,
+    **dict.fromkeys(("born_host", "store_host", "offset_msg_id"), _fill_places),
+    **{name: _filler_of(name, index) for name, index in _NUMBERS.items()},
+}
+
+
+def _topic_span(data: bytes, magic: int, start: int, length_at: int) -> tuple[int, int]:
+    """Where the topic of a message that is not of the usual version begins and ends."""
+    if magic != MESSAGE_MAGIC_CODE_V2:
         raise ProtocolError(f"message at {start} has the magic number {magic}")
-    body_at = start + form.whole.size
-    body_end = body_at + max(body_length, 0)
-    topic_at = body_end + length_form.size
-    topic_end = topic_at + length_form.unpack_from(data, body_end)[0]
-    properties_at = topic_end + _SHORT.size
-    properties_end = properties_at + max(_SHORT.unpack_from(data, topic_end)[0], 0)
-    if topic_end < topic_at or properties_end > min(start + size, len(data)):
-        raise ProtocolError(f"message at {start} says {size} bytes and holds {properties_end - start}")
-    decode_host(born_host)  # what is no host must be said now
-    decode_host(store_host)
-    body, topic = bytes(data[body_at:body_end]), bytes(data[topic_at:topic_end])
-    if decompress_body and sys_flag & COMPRESSED_FLAG and body:
-        body = decompress(CompressionType.of_sys_flag(sys_flag), body, max_bytes=max_body_bytes)
-        sys_flag &= ~COMPRESSED_FLAG
-    return MessageExt.decoded_later(
-        topic.decode("utf-8", "replace"),
-        queue_id,
-        queue_offset=queue_offset,
-        body=body,
-        sys_flag=sys_flag,
-        broker_name=broker_name,
-        undecoded=bytes(data[start:body_at]) + bytes(data[properties_at:properties_end]),
-        decode=_decode_later,
-    )
-
-
-def _decode_later(name: str, undecoded: bytes) -> Iterable[tuple[str, Any]]:
-    """The field of that name, and those that come with it: of a message without body and topic."""
-    (sys_flag,) = _INT.unpack_from(undecoded, SYSFLAG_POSITION)
-    form = _FIXED[sys_flag & _V6_FLAGS].whole
-    if name == "properties":
-        return ((name, parse_properties(undecoded[form.size :].decode("utf-8", "replace"))),)
-    fixed = form.unpack_from(undecoded)
-    size, _, crc, _, flag, _, log_offset, _, born_ms = fixed[:_BORN_HOST]
-    born_host, store_ms, store_host, reconsumed, prepared, _ = fixed[_BORN_HOST:]
-    return (
-        ("offset_msg_id", (store_host + _LONG.pack(log_offset)).hex().upper()),
-        ("commit_log_offset", log_offset),
-        ("flag", flag),
-        ("born_timestamp_ms", born_ms),
-        ("born_host", decode_host(born_host)),
-        ("store_timestamp_ms", store_ms),
-        ("store_host", decode_host(store_host)),
-        ("reconsume_times", reconsumed),
-        ("prepared_transaction_offset", prepared),
-        ("body_crc", crc),
-        ("store_size_bytes", size),
-    )
+    begin = length_at + _SHORT.size
+    return begin, begin + int(_SHORT.unpack_from(data, length_at)[0])

@@ -14,8 +14,12 @@ def parse_properties(text: str | None) -> dict[str, str]:
 
     A value may hold \\x01: only the first one of a pair separates.
     """
-    pairs = [pair.partition(NAME_VALUE_SEPARATOR) for pair in (text or "").split(PROPERTY_SEPARATOR)]
-    return {name: value for name, _, value in pairs if name and value}
+    properties = {}
+    for pair in (text or "").split(PROPERTY_SEPARATOR):
+        name, _, value = pair.partition(NAME_VALUE_SEPARATOR)
+        if name and value:
+            properties[name] = value
+    return properties
 
 
 def format_properties(properties: Mapping[str, str]) -> str:

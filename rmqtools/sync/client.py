@@ -6,6 +6,7 @@ from typing import TypeVar
 from rmqtools import aio
 from rmqtools.config import ClientConfig
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 from rmqtools.sync.lifecycle import Blocking
 
@@ -44,6 +45,27 @@ class Client(Blocking):
             fail_on_data_loss=fail_on_data_loss,
         )
         return self.iterate(blocks)
+
+    def read_messages(
+        self,
+        range_: QueueRange,
+        *,
+        max_messages: int = 256,
+        max_bytes: int = 1024 * 1024,
+        tags: Collection[str] = (),
+        sql: str | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> Iterator[list[MessageExt]]:
+        """See :meth:`rmqtools.aio.Client.read_messages`."""
+        found = self.asynchronous.read_messages(
+            range_,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            tags=tags,
+            sql=sql,
+            fail_on_data_loss=fail_on_data_loss,
+        )
+        return self.iterate(found)
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Walk an asynchronous iterator that uses :attr:`asynchronous`.

@@ -1,5 +1,6 @@
 """A push consumer: how fast it goes through a backlog, and how long a message takes to reach its listener."""
 
+import asyncio
 import struct
 import threading
 import time
@@ -15,6 +16,7 @@ from rmqtools import (
     ProducerConfig,
     PushConsumer,
     PushConsumerConfig,
+    aio,
 )
 
 _PATIENCE = 60.0
@@ -41,6 +43,30 @@ def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
     consumer.subscribe(work["topic"], listen)
     with consumer:
         done.wait(_PATIENCE)
+    return {"count": count, "seconds": times[1] - times[0]}
+
+
+def push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
+    """The same on an event loop, with a coroutine for a listener."""
+    return asyncio.run(_push_aio(name_server, work))
+
+
+async def _push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
+    total, count, times, done = int(work["total"]), 0, [0.0, 0.0], asyncio.Event()
+
+    async def listen(messages: Sequence[MessageExt], _: object) -> None:
+        nonlocal count
+        now = time.perf_counter()
+        times[0] = times[0] or now
+        times[1] = now
+        count += len(messages)
+        if count >= total:
+            done.set()
+
+    consumer = aio.PushConsumer(_config(name_server, work, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET))
+    consumer.subscribe(work["topic"], listen)
+    async with consumer, asyncio.timeout(_PATIENCE):
+        await done.wait()
     return {"count": count, "seconds": times[1] - times[0]}
 
 
@@ -88,7 +114,11 @@ def _body() -> bytes:
 
 
 def _consumer(name_server: str, work: dict[str, str], consume_from: ConsumeFromWhere) -> PushConsumer:
-    config = PushConsumerConfig(
+    return PushConsumer(_config(name_server, work, consume_from))
+
+
+def _config(name_server: str, work: dict[str, str], consume_from: ConsumeFromWhere) -> PushConsumerConfig:
+    return PushConsumerConfig(
         name_server=name_server,
         group=work["group"],
         instance_name=work["group"],
@@ -96,4 +126,3 @@ def _consumer(name_server: str, work: dict[str, str], consume_from: ConsumeFromW
         consume_threads=int(work["threads"]),
         consume_message_batch_max_size=int(work["batch"]),
     )
-    return PushConsumer(config)

@@ -8,7 +8,6 @@ from typing import Any
 
 from rmqtools import Admin, Client, ClientConfig, QueueRange
 from rmqtools.arrow import read_range
-from rmqtools.protocol.messages import decode_messages
 from tests.bench.count_only import count_messages
 
 _clients: dict[str, Client] = {}  # of this process, by name server
@@ -80,18 +79,20 @@ def _read_arrow(client: Client, range_: QueueRange) -> int:
 
 
 def _read_lazy(client: Client, range_: QueueRange) -> int:
-    return sum(
-        len(message.body) > 0
-        for block in client.read_blocks(range_)
-        for message in decode_messages(block.buffer, broker_name=block.queue.broker_name)
-    )
+    return sum(len(message.body) > 0 for messages in client.read_messages(range_) for message in messages)
 
 
 def _read_eager(client: Client, range_: QueueRange) -> int:
     return sum(
-        bool(message.body and message.properties and message.born_host and message.offset_msg_id)
-        for block in client.read_blocks(range_)
-        for message in decode_messages(block.buffer, broker_name=block.queue.broker_name)
+        bool(
+            message.body
+            and message.properties
+            and message.born_host
+            and message.store_host
+            and message.offset_msg_id
+        )
+        for messages in client.read_messages(range_)
+        for message in messages
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from rmqtools.model.message import MessageExt
+from rmqtools.model.message import SLOTS, MessageExt, undecoded_message
 from rmqtools.protocol.messages import decode_message, encode_message
 
 MADE = MessageExt(
@@ -57,17 +57,26 @@ def test_a_message_not_decoded_yet_equals_one_made_of_the_same_values(seen):
 def test_what_is_decoded_is_decoded_once():
     asked = []
 
-    def decode(name: str, undecoded: bytes) -> list[tuple[str, object]]:
-        asked.append((name, undecoded))
-        return [("properties", {"TAGS": "t"})]
+    def fill(message: MessageExt, fixed: tuple[object, ...], properties_text: bytes) -> None:
+        asked.append((fixed, properties_text))
+        SLOTS["properties"](message, {"TAGS": "t"})
 
-    message = MessageExt.decoded_later(
-        "T", 0, queue_offset=1, body=b"x", sys_flag=0, broker_name="b", undecoded=b"rest", decode=decode
-    )
+    message = undecoded_message("T", 1, b"x", "b", (0, 1), b"rest", {"properties": fill})
 
     assert (message.body, message.queue_offset, asked) == (b"x", 1, [])
     assert (message.tags, message.keys) == ("t", None)
-    assert asked == [("properties", b"rest")]
+    assert asked == [((0, 1), b"rest")]
+
+
+@pytest.mark.parametrize("message", [MADE, decode_message(STORED)], ids=["made", "stored"])
+def test_another_topic_changes_nothing_else(message):
+    assert message.with_topic("U") == replace(message, topic="U")
+
+
+def test_another_topic_decodes_nothing():
+    message = undecoded_message("T", 1, b"x", "b", (0, 1), b"rest", {})  # nothing that could decode
+
+    assert message.with_topic("U").topic == "U"
 
 
 @pytest.mark.parametrize("message", [MADE, decode_message(STORED)], ids=["made", "stored"])
