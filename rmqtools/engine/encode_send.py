@@ -23,19 +23,19 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.route_update import DEFAULT_TOPIC
-from rmqtools.protocol.command import ONEWAY_FLAG, RemotingCommand
+from rmqtools.protocol.command import request
 from rmqtools.protocol.compression import CompressionType, compress
-from rmqtools.protocol.header_codec import encode_header
 from rmqtools.protocol.headers import SendMessageRequestHeaderV2
 from rmqtools.protocol.message_batch import encode_batch_message
 from rmqtools.protocol.properties import format_properties
+from rmqtools.protocol.template import FilledRequest, Request, RequestTemplate
 
 DEFAULT_TOPIC_QUEUE_NUMS = 4  # upstream defaultTopicQueueNums
 _WAIT_OK = format_properties({PROPERTY_WAIT_STORE_MSG_OK: "true"})
 _NOTHING: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # frozen would be right, and three times as slow to make
 class Outgoing:
     """What one request will carry, whichever queue is chosen for it."""
 
@@ -50,40 +50,34 @@ class Outgoing:
     flag: int = 0
     code: RequestCode = RequestCode.SEND_MESSAGE_V2
 
-    def request_to(self, queue: MessageQueue, broker_name: str, *, oneway: bool = False) -> RemotingCommand:
+    def request_to(self, queue: MessageQueue, broker_name: str, *, oneway: bool = False) -> Request:
         """The request that stores it in ``queue``."""
-        fields = {
-            **_fields_in_common(self.group, self.wire_topic, self.code is RequestCode.SEND_BATCH_MESSAGE),
-            "e": str(queue.queue_id),
-            "f": str(int(self.sys_flag)),
-            "g": str(self.born_timestamp_ms),
-            "h": str(self.flag),
-            "i": self.properties_text,
-            "n": broker_name,
-        }
-        return RemotingCommand(self.code, fields, self.body, flag=ONEWAY_FLAG if oneway else 0)
+        template = _template(self.code, self.group, self.wire_topic, broker_name, oneway)
+        numbers = (queue.queue_id, self.sys_flag, self.born_timestamp_ms, self.flag)
+        return FilledRequest(template, numbers, self.properties_text, self.body)
 
 
 @lru_cache(maxsize=1024)
-def _fields_in_common(group: str, wire_topic: str, batch: bool) -> Mapping[str, str]:
-    """The header of all requests to a topic: to write each anew would be a quarter of a send's price."""
-    return encode_header(
-        SendMessageRequestHeaderV2(
-            producer_group=group,
-            topic=wire_topic,
-            default_topic=DEFAULT_TOPIC,
-            default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS,
-            queue_id=0,
-            sys_flag=0,
-            born_timestamp=0,
-            flag=0,
-            properties="",
-            reconsume_times=0,
-            unit_mode=False,
-            batch=batch,
-            broker_name="",
-        )
+def _template(
+    code: RequestCode, group: str, wire_topic: str, broker_name: str, oneway: bool
+) -> RequestTemplate:
+    """All requests to a topic's queues on one broker."""
+    header = SendMessageRequestHeaderV2(
+        producer_group=group,
+        topic=wire_topic,
+        default_topic=DEFAULT_TOPIC,
+        default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS,
+        queue_id=0,
+        sys_flag=0,
+        born_timestamp=0,
+        flag=0,
+        properties="",
+        reconsume_times=0,
+        unit_mode=False,
+        batch=code is RequestCode.SEND_BATCH_MESSAGE,
+        broker_name=broker_name,
     )
+    return RequestTemplate(request(header, code=code, oneway=oneway), ("e", "f", "g", "h"), text="i")
 
 
 class Encoder:

@@ -7,7 +7,6 @@ forgotten this member is told of it at once.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from rmqtools.config_consumer import ConsumerConfig
@@ -28,7 +27,7 @@ from rmqtools.policy.subscription import TAG, matches_tags
 from rmqtools.protocol.command import request
 from rmqtools.protocol.headers import PullMessageRequestHeader
 from rmqtools.protocol.messages import decode_messages
-from rmqtools.protocol.template import Request
+from rmqtools.protocol.template import Request, RequestTemplate
 
 log = get_logger(__name__)
 
@@ -78,7 +77,7 @@ class _Form(NamedTuple):
     """How a queue is asked for messages while a subscription stays as it is."""
 
     subscription: SubscriptionData
-    fill: Callable[..., Request]
+    template: RequestTemplate
 
 
 class Puller:
@@ -146,9 +145,9 @@ class Puller:
         sys_flag = build_pull_sys_flag(commit_offset=bool(noted), suspend=True, subscription=by_tags)
         if is_slave:
             sys_flag = clear_commit_offset_flag(sys_flag)
-        return form.fill(held.next_offset, sys_flag, noted or 0)
+        return form.template.fill(held.next_offset, sys_flag, noted or 0)
 
-    def _template(self, queue: MessageQueue, subscription: SubscriptionData) -> Callable[..., Request]:
+    def _template(self, queue: MessageQueue, subscription: SubscriptionData) -> RequestTemplate:
         header = PullMessageRequestHeader(
             consumer_group=self._owner.group,
             topic=queue.topic,
@@ -163,7 +162,7 @@ class Puller:
             expression_type=subscription.expression_type,
             bname=queue.broker_name,
         )
-        return self._client.remoting.template(request(header), "queueOffset", "sysFlag", "commitOffset")
+        return RequestTemplate(request(header), ("queueOffset", "sysFlag", "commitOffset"))
 
     async def _pull_forever(self, held: ProcessQueue) -> None:
         while not held.is_dropped:

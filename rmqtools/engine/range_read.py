@@ -10,7 +10,7 @@ depends on what matches.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -28,7 +28,7 @@ from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.command import RemotingCommand
 from rmqtools.protocol.inner_batch import message_count
 from rmqtools.protocol.messages import message_starts, queue_offset_at
-from rmqtools.protocol.template import Request
+from rmqtools.protocol.template import RequestTemplate
 
 log = get_logger(__name__)
 
@@ -88,7 +88,7 @@ class RangeReader:
         self._planned = range_.begin  # the next queue offset to ask for
         self._step = MAX_MSG_NUMS
         self._waiting: deque[_Prediction] = deque()
-        self._requests: dict[str, Callable[[int, int], Request]] = {}
+        self._templates: dict[str, RequestTemplate] = {}  # by broker name
 
     async def blocks(self, *, max_messages: int, max_bytes: int) -> AsyncGenerator[MessageBlock, None]:
         """Yield the range as blocks of at least ``max_messages`` messages or ``max_bytes``, but for the last.
@@ -165,8 +165,8 @@ class RangeReader:
         found = self._client.routes.reading_addr(self._range.queue)
         try:
             connection = await self._client.remoting.connect(found.broker_addr)
-            command = self._request_of()(self._position, 1)
-            answer = await connection.start(command, self._timeout)
+            request = self._client.remoting.signed(self._template().fill(self._position, 1))
+            answer = await connection.start(request, self._timeout)
             return parse_pull(answer, found.broker_addr)
         except RocketMQError as error:
             await self._start_over(error)
@@ -197,22 +197,23 @@ class RangeReader:
     async def _predict(self) -> None:
         """Put pulls on the wire until ``depth`` are there."""
         addr, timeout = self._client.routes.reading_addr(self._range.queue).broker_addr, self._timeout
-        connection, request_of = await self._client.remoting.connect(addr), self._request_of()
+        connection = await self._client.remoting.connect(addr)
+        template, signed = self._template(), self._client.remoting.signed
         while len(self._waiting) < self._depth and self._planned < self._range.end:
             count = min(MAX_MSG_NUMS, self._range.end - self._planned)
-            answer = connection.start(request_of(self._planned, count), timeout)
+            answer = connection.start(signed(template.fill(self._planned, count)), timeout)
             self._waiting.append(_Prediction(self._planned, answer, addr))
             self._planned += min(self._step, count)
 
-    def _request_of(self) -> Callable[[int, int], Request]:
-        """Makes a pull of an offset and a count, for the broker that has the queue now."""
+    def _template(self) -> RequestTemplate:
+        """A pull of an offset and a count, for the broker that has the queue now."""
         broker_name = self._client.routes.broker_name(self._range.queue)
-        request_of = self._requests.get(broker_name)
-        if request_of is None:
-            request_of = self._requests[broker_name] = self._template(broker_name)
-        return request_of
+        template = self._templates.get(broker_name)
+        if template is None:
+            template = self._templates[broker_name] = self._make_template(broker_name)
+        return template
 
-    def _template(self, broker_name: str) -> Callable[[int, int], Request]:
+    def _make_template(self, broker_name: str) -> RequestTemplate:
         queue, only = self._range.queue, self._filter
         command = pull_request(
             self._client.wire_topic(queue.topic),
@@ -224,7 +225,7 @@ class RangeReader:
             expression=only.sub_string if only else SUB_ALL,
             expression_type=only.expression_type if only else TAG,
         )
-        return self._client.remoting.template(command, "queueOffset", "maxMsgNums")
+        return RequestTemplate(command, ("queueOffset", "maxMsgNums"))
 
     def _check_removal(self, result: PullResult) -> None:
         """Refuse what a broker passes over because its file was deleted: that is no gap but a loss."""

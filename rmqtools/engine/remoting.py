@@ -2,8 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ClientConfig, parse_address
@@ -13,7 +12,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.acl import AclSigner
 from rmqtools.protocol.command import RemotingCommand, response
-from rmqtools.protocol.template import Request, RequestTemplate
+from rmqtools.protocol.template import Request
 
 log = get_logger(__name__)
 
@@ -48,10 +47,12 @@ class Remoting:
             RemotingTimeoutError, ConnectionLostError: sent, but nobody answered.
         """
         budget = self._config.request_timeout if timeout is None else timeout
+        connection = self._open.get(addr)
+        if connection is not None and connection.is_ready:  # nothing to wait for, as nearly always
+            return await connection.start(self.signed(command), budget)
         deadline = self._clock.monotonic() + budget
         connection = await self.connect(addr, timeout=budget)
-        signed = self.signed(command) if isinstance(command, RemotingCommand) else command
-        return await connection.invoke(signed, max(0.0, deadline - self._clock.monotonic()))
+        return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
 
     async def invoke_ok(
         self, addr: str, command: RemotingCommand, *, timeout: float | None = None
@@ -66,9 +67,7 @@ class Remoting:
             raise BrokerError(answer.code, answer.remark, addr)
         return answer
 
-    async def invoke_oneway(
-        self, addr: str, command: RemotingCommand, *, timeout: float | None = None
-    ) -> None:
+    async def invoke_oneway(self, addr: str, command: Request, *, timeout: float | None = None) -> None:
         """Send a command that nobody answers; returns once it is written.
 
         Waits while the peer takes no bytes, and lets the loop run: nothing else makes a sender wait.
@@ -105,21 +104,9 @@ class Remoting:
                 raise ClientStateError("the client was closed meanwhile") from error
             raise
 
-    def template(self, command: RemotingCommand, *names: str) -> Callable[..., Request]:
-        """Make requests like ``command`` of the numbers of its fields ``names``, credentials included."""
-        if self._signer is None:
-            return RequestTemplate(command, names).fill
-        signer = self._signer
-
-        def signed(*numbers: int) -> Request:
-            filled = dict(zip(names, map(str, numbers), strict=True))
-            return signer.sign(replace(command, ext_fields={**command.ext_fields, **filled}))
-
-        return signed
-
-    def signed(self, command: RemotingCommand) -> RemotingCommand:
-        """The command with credentials, if the client has any."""
-        return self._signer.sign(command) if self._signer else command
+    def signed(self, request: Request) -> Request:
+        """The request with credentials, if the client has any."""
+        return self._signer.sign(request.command()) if self._signer else request
 
     async def close(self) -> None:
         """Close all connections; answers still awaited fail."""

@@ -32,10 +32,10 @@ class Routes:
         """Call ``callback(topic)`` on the loop after a topic's route has changed."""
         self._on_change.append(callback)
 
-    def knows(self, topic: str) -> bool:
-        """Whether :meth:`publish_info` answers without asking anybody."""
+    def known(self, topic: str) -> TopicPublishInfo | None:
+        """What :meth:`publish_info` gives without asking anybody; None: it has to ask, or has nothing."""
         info = self.tables.publish.get(topic)
-        return info is not None and info.ok
+        return info if info is not None and info.queues else None
 
     async def publish_info(
         self, topic: str, *, default_topic_queue_nums: int | None = None
@@ -51,7 +51,7 @@ class Routes:
             TopicNotFoundError: no route.
             PermissionDeniedError: the route forbids writing, or no master of the topic is alive.
         """
-        if not self.knows(topic):
+        if self.known(topic) is None:
             await self._refresh_or_default(topic, default_topic_queue_nums)
         info = self.tables.publish[topic]
         if not info.ok:

@@ -82,9 +82,7 @@ class Sender:
 
     async def next_queue(self, topic: str) -> MessageQueue:
         """The queue whose turn it is."""
-        queue = await self._target(topic, ANY_QUEUE, None, SendLoop(attempts_left=1), [])
-        assert queue is not None  # with no attempt made it raises instead
-        return queue
+        return self._select(topic, await self.publish_info(topic), ANY_QUEUE, None, None)
 
     async def place(
         self,
@@ -123,9 +121,11 @@ class Sender:
         while loop.attempts_left and (not attempts or now() < deadline):
             target, first = first, None
             if target is None:
-                target = await self._target_by(deadline, outgoing, choice, message, loop, attempts)
-            if target is None:
-                break
+                topic = outgoing.topic
+                info = self._client.routes.known(topic) or await self._find(topic, deadline, attempts)
+                if info is None:
+                    break
+                target = self._select(topic, info, choice, message, loop.last_broker_name)
             share = attempt_timeout(deadline - now(), loop.attempts_left)
             try:
                 answer = await self._attempt(outgoing, target, share, attempts)
@@ -157,52 +157,42 @@ class Sender:
         retries = self._config.retry_times_when_send_failed if choice.is_free else 0
         return SendLoop(1 + retries, self._config.retry_another_broker_when_not_store_ok)
 
-    async def _target(
+    def _select(
         self,
         topic: str,
+        info: TopicPublishInfo,
         choice: QueueChoice,
         message: Message | None,
-        loop: SendLoop,
-        attempts: Sequence[SendAttempt],
-    ) -> MessageQueue | None:
-        """The queue to try next; None when there is none any more although there was one."""
-        try:
-            info = await self.publish_info(topic)
-        except RocketMQError:
-            if not attempts:
-                raise  # nothing was tried, so nothing can be unknown
-            return None
+        last_broker_name: str | None,
+    ) -> MessageQueue:
+        """The queue to try next."""
         if not choice.is_free:
             return choice.of(info.queues, message)
         index = self._index_by_topic.get(topic)
         if index is None:
             index = self._index_by_topic[topic] = QueueIndex(random.getrandbits(31))
-        now_ms = round(self._client.clock.monotonic() * 1000)
-        return select_tolerant(info.queues, index, loop.last_broker_name, self.tolerance, now_ms)
+        now_ms = round(self._client.clock.monotonic() * 1000) if self.tolerance.enabled else 0
+        return select_tolerant(info.queues, index, last_broker_name, self.tolerance, now_ms)
 
-    async def _target_by(
-        self,
-        deadline: float,
-        outgoing: Outgoing,
-        choice: QueueChoice,
-        message: Message | None,
-        loop: SendLoop,
-        attempts: Sequence[SendAttempt],
-    ) -> MessageQueue | None:
-        """:meth:`_target` within the deadline of the send."""
-        if self._client.routes.knows(outgoing.topic):  # nothing to wait for, as nearly always
-            return await self._target(outgoing.topic, choice, message, loop, attempts)
+    async def _find(
+        self, topic: str, deadline: float, attempts: Sequence[SendAttempt]
+    ) -> TopicPublishInfo | None:
+        """A topic's queues within the deadline of the send; None: there are none any more, but there were."""
         try:
             async with asyncio.timeout(max(0.0, deadline - self._client.clock.monotonic())):
-                return await self._target(outgoing.topic, choice, message, loop, attempts)
+                return await self.publish_info(topic)
         except TimeoutError as error:
             if attempts:
                 return None
             failure = self._client.name_server.last_failure
             raise SendError(
-                f"no route of topic {outgoing.topic!r} came before the send's deadline: nothing was sent"
+                f"no route of topic {topic!r} came before the send's deadline: nothing was sent"
                 + (f" ({failure}; check name_server={self._config.name_server!r})" if failure else "")
             ) from error
+        except RocketMQError:
+            if attempts:
+                return None
+            raise  # nothing was tried, so nothing can be unknown
 
     async def _attempt(
         self, outgoing: Outgoing, queue: MessageQueue, timeout: float, attempts: list[SendAttempt]
@@ -221,8 +211,9 @@ class Sender:
             attempts.append(SendAttempt(queue, addr, now() - began, outcome_of(error), str(error)))
             self._mark(broker_name, now() - began, error)
             raise
-        attempts.append(SendAttempt(queue, addr, now() - began, Outcome.STORED))
-        self._mark(broker_name, now() - began, None)
+        seconds = now() - began
+        attempts.append(SendAttempt(queue, addr, seconds, Outcome.STORED))
+        self._mark(broker_name, seconds, None)
         return answer
 
     def _mark(self, broker_name: str, seconds: float, error: RocketMQError | None) -> None:

@@ -64,6 +64,11 @@ class Connection(asyncio.BufferedProtocol):
         """Whether commands can be written."""
         return self._transport is not None and not self._transport.is_closing()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a request may be started at once: the peer takes bytes, and has not fallen silent."""
+        return self.is_open and self._writable.is_set() and not self.is_silent
+
     async def invoke(self, command: Request, timeout: float) -> RemotingCommand:
         """Send a request and wait at most ``timeout`` seconds for its answer.
 
@@ -93,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write(command, opaque)
         return future
 
-    def send_oneway(self, command: RemotingCommand) -> None:
+    def send_oneway(self, command: Request) -> None:
         """Write a command that nobody answers.
 
         Raises:

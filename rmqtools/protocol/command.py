@@ -71,6 +71,10 @@ class RemotingCommand:
         """The whole frame, under this opaque; errors as of :func:`encode_command`."""
         return encode_command(self, opaque=opaque)
 
+    def command(self) -> "RemotingCommand":
+        """Itself."""
+        return self
+
 
 def request(
     header: RequestHeader,
@@ -206,22 +210,15 @@ def _command_of(fields: dict[str, Any]) -> RemotingCommand:
         if type(value) is not str:
             ext_fields = {name: _text_of(value) for name, value in ext_fields.items()}
             break
-    remark = fields.get("remark")
-    return RemotingCommand(
-        code=_int_of(fields["code"]),
-        ext_fields=ext_fields,
-        opaque=_int_of(fields.get("opaque", 0)),
-        flag=_int_of(fields.get("flag", 0)),
-        remark=remark if remark is None else str(remark),
-        language=_LANGUAGE_BY_NAME.get(fields.get("language", "JAVA")),
-        version=_int_of(fields.get("version", 0)),
-    )
-
-
-def _int_of(value: Any) -> int:
-    if type(value) is int and -0x8000_0000 <= value <= 0x7FFF_FFFF:
-        return value
-    raise ValueError(f"{value!r} is no 32-bit integer")
+    get = fields.get
+    numbers = (fields["code"], get("opaque", 0), get("flag", 0), get("version", 0))
+    for number in numbers:
+        if type(number) is not int or not -0x8000_0000 <= number <= 0x7FFF_FFFF:
+            raise ValueError(f"{number!r} is no 32-bit integer")
+    code, opaque, flag, version = numbers
+    remark, language = get("remark"), _LANGUAGE_BY_NAME.get(get("language", "JAVA"))
+    remark = remark if remark is None else str(remark)
+    return RemotingCommand(code, ext_fields, b"", opaque, flag, remark, language, version)
 
 
 def _text_of(value: Any) -> str | None:

@@ -1,17 +1,19 @@
-"""Requests that differ in a few numbers: all else of their JSON header is written once.
+"""Requests that differ in a few fields: all else of their JSON header is written once.
 
-What a pull costs is mostly its header, and the next pull of a queue differs only in where it begins.
+Most of what a small request costs is its header, and the next one's differs only in an offset or a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from json.encoder import encode_basestring
 from typing import NamedTuple, Protocol
 
+from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import SerializeType
 from rmqtools.protocol.command import RemotingCommand, encode_json_header
 from rmqtools.protocol.framing import encode_frame
 
-_MARK = "\ue000"  # for private use: more of them than any value holds mark the places of the numbers
+_MARK = "\ue000"  # for private use: more of them than any value holds mark the places to fill
 
 
 class Request(Protocol):
@@ -22,36 +24,74 @@ class Request(Protocol):
         """The request code."""
 
     def encode(self, opaque: int) -> bytes:
-        """The whole frame, under this opaque."""
+        """The whole frame, under this opaque.
 
+        Raises:
+            ProtocolError: a text that is no Unicode.
+        """
 
-class FilledRequest(NamedTuple):
-    """A template with its numbers."""
-
-    code: int
-    form: str
-    numbers: tuple[int, ...]
-
-    def encode(self, opaque: int) -> bytes:
-        """See :meth:`Request.encode`."""
-        header = self.form % (*self.numbers, opaque)
-        return encode_frame(SerializeType.JSON, header.encode(), b"")
+    def command(self) -> RemotingCommand:
+        """The same as a command, to be signed."""
 
 
 class RequestTemplate:
-    """A request without a body in which the fields ``names`` hold other numbers each time."""
+    """A request in which the fields ``numbers``, and maybe one ``text``, hold something else each time."""
 
-    def __init__(self, command: RemotingCommand, names: Sequence[str]) -> None:
-        fixed = {name: value for name, value in command.ext_fields.items() if name not in names}
+    def __init__(self, command: RemotingCommand, numbers: Sequence[str], text: str | None = None) -> None:
+        self._numbers, self._text = numbers, text
+        self.fixed = {
+            name: value for name, value in command.ext_fields.items() if name not in (*numbers, text)
+        }
+        self.code, self.flag = command.code, command.flag
+        self.form = self._form_of(command)
+
+    def fill(self, *numbers: int) -> "FilledRequest":
+        """The request with these numbers, in the order of their names."""
+        return FilledRequest(self, numbers)
+
+    def fields(self, numbers: Sequence[int], text: str | None) -> Mapping[str, str | None]:
+        """The header's fields when they are filled in."""
+        filled = dict(zip(self._numbers, map(str, numbers), strict=True))
+        return {**self.fixed, **filled} | ({} if self._text is None else {self._text: text})
+
+    def _form_of(self, command: RemotingCommand) -> str:
         mark = _MARK
-        while any(mark in text for pair in fixed.items() for text in pair if text):
+        while any(mark in text for pair in self.fixed.items() for text in pair if text):
             mark += _MARK
-        marked = replace(command, ext_fields=fixed | dict.fromkeys(names, mark), opaque=0)
-        text = encode_json_header(marked).decode().replace("%", "%%").replace(mark, "%d")
-        before, _, after = text.rpartition('"opaque":0,')
-        self._code = command.code
-        self._form = f'{before}"opaque":%d,{after}'
+        marked = dict.fromkeys(self._numbers, mark)
+        texts = {} if self._text is None else {self._text: mark}
+        empty = replace(command, ext_fields={**self.fixed, **marked, **texts}, opaque=0)
+        form = encode_json_header(empty).decode().replace("%", "%%")
+        form = form.replace(f'"{mark}"', '"%d"', len(self._numbers)).replace(f'"{mark}"', "%s")
+        before, _, after = form.rpartition('"opaque":0,')
+        return f'{before}"opaque":%d,{after}'
 
-    def fill(self, *numbers: int) -> FilledRequest:
-        """The request with these numbers, in the order of the names."""
-        return FilledRequest(self._code, self._form, numbers)
+
+class FilledRequest(NamedTuple):
+    """A template with what it lacks."""
+
+    template: RequestTemplate
+    numbers: tuple[int, ...]
+    text: str | None = None
+    body: bytes = b""
+
+    @property
+    def code(self) -> int:
+        """See :attr:`Request.code`."""
+        return self.template.code
+
+    def encode(self, opaque: int) -> bytes:
+        """See :meth:`Request.encode`."""
+        if self.text is None:
+            header = self.template.form % (*self.numbers, opaque)
+        else:
+            header = self.template.form % (*self.numbers, encode_basestring(self.text), opaque)
+        try:
+            return encode_frame(SerializeType.JSON, header.encode(), self.body)
+        except UnicodeEncodeError as error:
+            raise ProtocolError(f"request {self.code} holds text that is no Unicode: {error}") from error
+
+    def command(self) -> RemotingCommand:
+        """See :meth:`Request.command`."""
+        fields = self.template.fields(self.numbers, self.text)
+        return RemotingCommand(self.code, fields, self.body, flag=self.template.flag)

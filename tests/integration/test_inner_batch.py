@@ -80,7 +80,15 @@ def test_every_message_of_stored_batches_is_read_once_however_the_queue_is_cut(
         for row in batch.to_pylist()
     ]
 
+    objects = [
+        message.queue_offset
+        for begin in range(0, COUNT, 77)
+        for messages in client.read_messages(QueueRange(queue, begin, min(begin + 77, COUNT)))
+        for message in messages
+    ]
+
     assert {row["sysFlag"] & 0xC0 for row in whole} == {0xC0}  # they were stored so
+    assert objects == list(range(COUNT))
     assert [row["queueOffset"] for row in whole] == list(range(COUNT)) == cut
     assert [int(row["body"]) for row in whole] == list(range(COUNT))
     assert [row["tags"] for row in whole] == [f"t{number % 3}" for number in range(COUNT)]

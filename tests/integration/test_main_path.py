@@ -204,6 +204,24 @@ def test_a_read_survives_a_broker_that_returns_fewer_messages_from_one_pull_to_t
     assert read == list(range(3000))
 
 
+def test_messages_of_a_range_are_those_sent_and_tags_are_compared_as_text(
+    producer, client, admin, make_topic
+):
+    topic = make_topic(queues=1, broker_names=["broker-a"])
+    tags = ["Aa", "BB", "C"]  # the first two have the same hash code, which is all that brokers compare
+    results = [producer.send(Message(topic, b"%d" % n, tags[n % 3], (f"k{n}",))) for n in range(30)]
+    (queue,) = admin.fetch_subscribe_queues(topic)
+    admin.await_readable({queue: 30})
+
+    whole = [m for found in client.read_messages(QueueRange(queue, 0, 30), max_messages=7) for m in found]
+    some = [m for found in client.read_messages(QueueRange(queue, 3, 30), tags=["BB"]) for m in found]
+
+    assert [m.msg_id for m in whole] == [result.msg_id for result in results]
+    assert [m.offset_msg_id for m in whole] == [result.offset_msg_id for result in results]
+    assert [(m.topic, m.body, m.keys) for m in whole] == [(topic, b"%d" % n, f"k{n}") for n in range(30)]
+    assert [m.queue_offset for m in some] == list(range(4, 30, 3))
+
+
 def test_a_program_that_forgets_to_close_ends_at_once_with_a_warning(local_cluster, make_topic):
     program = f"""
 from rmqtools import Message, Producer, ProducerConfig

@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Iterator
-from concurrent.futures import Future
 
-from rmqtools.engine.loop import LoopThread
+from rmqtools.engine.loop import Bridge
 
 
 class TlsProxy:
@@ -21,13 +20,12 @@ class TlsProxy:
 
     @contextlib.contextmanager
     def serving(self) -> Iterator["TlsProxy"]:
-        thread = LoopThread.of_this_process()
-        started: Future[None] = thread.submit(self._start())
-        started.result(10)
+        bridge = Bridge()
+        bridge.run(self._start())
         try:
             yield self
         finally:
-            thread.submit(self._stop()).result(10)
+            bridge.run(self._stop())
 
     async def _start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from rmqtools.engine.caller_thread import CallerThread
-from rmqtools.engine.loop import LoopThread
+from rmqtools.engine.loop import Bridge
 
 
 def call_from_loop(function, *arguments):
@@ -15,7 +15,7 @@ def call_from_loop(function, *arguments):
     async def on_loop():
         return await caller.call(function, *arguments)
 
-    return caller.wait(LoopThread.of_this_process().submit(on_loop()))
+    return caller.wait(Bridge().submit(on_loop()))
 
 
 def test_a_callback_runs_on_the_waiting_thread_and_its_result_comes_back():

@@ -2,6 +2,7 @@ import asyncio
 import os
 import signal
 import threading
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -120,6 +121,39 @@ def test_an_interrupt_while_an_item_is_waited_for_is_that_interrupt():
             next(items)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupt_while_a_call_is_waited_for_cancels_its_coroutine():
+    ended = threading.Event()
+
+    async def wait_for_ever():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGUSR1]).start()
+        with pytest.raises(KeyboardInterrupt):
+            Bridge().run(wait_for_ever())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert ended.wait(5)
+
+
+def test_a_coroutine_that_was_cancelled_is_an_exception_like_any_other_for_its_caller():
+    async def cancelled():
+        raise asyncio.CancelledError
+
+    with pytest.raises(CancelledError) as caught:
+        Bridge().run(cancelled())
+
+    assert isinstance(caught.value, Exception)
 
 
 def in_child(work) -> str:
