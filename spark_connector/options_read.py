@@ -164,7 +164,8 @@ HOW_OPTIONS: Final = (
         "a whole number",
         parse_count,
         None,
-        "Split large queues until there are about this many Spark partitions; else one per queue.",
+        "Split large queues until there are about this many Spark partitions; else one per queue, but in a "
+        "stream queues with less than 1,000 messages in a micro-batch share one.",
         Where.READ,
     ),
     Option(

@@ -42,6 +42,19 @@ def plan_ranges(
     return _split_large(ranges, min_partitions)
 
 
+def gather_ranges(ranges: Sequence[QueueRange], rows: int) -> list[tuple[QueueRange, ...]]:
+    """Put neighbours together, one Spark task each, until a task has ``rows`` messages; but for the last."""
+    groups: list[list[QueueRange]] = []
+    count = rows
+    for range_ in ranges:
+        if count >= rows:
+            groups.append([])
+            count = 0
+        groups[-1].append(range_)
+        count += len(range_)
+    return [tuple(group) for group in groups]
+
+
 def _parts_by_size(range_: QueueRange, max_records: int | None) -> int:
     return 1 if max_records is None else -(-len(range_) // max_records)
 

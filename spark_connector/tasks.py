@@ -10,7 +10,7 @@ from rmqtools.arrow import message_schema, read_range
 from rmqtools.log import get_logger
 from spark_connector.allocation import Allocation, share_queues
 from spark_connector.clients import client_of, lent_client
-from spark_connector.planning import plan_ranges
+from spark_connector.planning import gather_ranges, plan_ranges
 from spark_connector.read_role import ReadOptions
 
 if TYPE_CHECKING:
@@ -28,11 +28,16 @@ class ReadTask:
 
 
 def plan_tasks(
-    options: ReadOptions, begin: Mapping[MessageQueue, int], end: Mapping[MessageQueue, int]
+    options: ReadOptions,
+    begin: Mapping[MessageQueue, int],
+    end: Mapping[MessageQueue, int],
+    *,
+    rows_per_task: int = 1,
 ) -> list[ReadTask]:
     """Cut ``[begin, end)`` of every queue into tasks.
 
-    With readers each gets a task, if there is anything to read for it; else each range is one.
+    With readers each gets a task, if there is anything to read for it; else each range is one, but several
+    share one while they have less than ``rows_per_task`` messages and the options say nothing of partitions.
 
     Raises:
         ValueError: a queue would end before it begins.
@@ -40,15 +45,10 @@ def plan_tasks(
     """
     allocation = options.allocation
     if allocation is None or not allocation.readers:
-        return [
-            ReadTask((range_,))
-            for range_ in plan_ranges(
-                begin,
-                end,
-                min_partitions=options.min_partitions,
-                max_records=options.max_records_per_partition,
-            )
-        ]
+        wanted, largest = options.min_partitions, options.max_records_per_partition
+        ranges = plan_ranges(begin, end, min_partitions=wanted, max_records=largest)
+        rows = rows_per_task if wanted is None and largest is None else 1
+        return [ReadTask(group) for group in gather_ranges(ranges, rows)]
     address = _address(client_of(options.client))
     return _shared_tasks(allocation, address, plan_ranges(begin, end), begin)
 

@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 SIZES: Final = (100, 1024)
+_FACES: Final = {
+    "aio": "aio",
+    "sync": "blocking",
+}  # what runs on a loop of its own has the bar, both are shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,27 +106,29 @@ def _reads(total: int) -> list[Area]:
     )
     areas += [
         Area(
-            name=f"read -> message objects, {kind}, {size} B",
+            name=f"message objects, {kind}, {_FACES[face]}, {size} B",
             ours=Side(
-                program="ours", work="objects", settings={"topic": backlog(size), "kind": kind, "threads": 1}
+                program="ours", work="objects", settings={"topic": backlog(size), "kind": kind, "face": face}
             ),
             theirs=(_pull(size),),
-            bar=bar,
+            bar=bar if face == "aio" else None,
             group="objects",
             quick=kind == "lazy" and size == 1024,
         )
         for kind, bar in (("lazy", 1.0), ("eager", 0.6))
+        for face in _FACES
         for size in SIZES
     ]
     areas += [
         Area(
-            name=f"push consumer, no-op listener, {size} B",
-            ours=_push("ours", size, total),
-            theirs=(_push("java", size, total),),
-            bar=0.8,
+            name=f"push, no-op listener, {_FACES[face]}, {size} B",
+            ours=_push("ours", face, size, total),
+            theirs=(_push("java", "", size, total),),
+            bar=0.8 if face == "aio" else None,
             group="push",
             quick=size == 1024,
         )
+        for face in _FACES
         for size in SIZES
     ]
     areas += [
@@ -139,13 +145,14 @@ def _reads(total: int) -> list[Area]:
     return areas
 
 
-def _push(program: str, size: int, total: int) -> Side:
+def _push(program: str, face: str, size: int, total: int) -> Side:
     settings = {
+        "face": face,
         "topic": backlog(size),
         "threads": 20,
         "batch": 32,
         "total": total,
-        "group": f"push-{program}-@",
+        "group": f"push-{program}{face}-@",
     }
     return Side(program=program, work="push", settings=settings)
 

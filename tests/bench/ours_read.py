@@ -1,14 +1,17 @@
 """Reading a whole topic: as Arrow batches, as messages, or only counted."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from rmqtools import Admin, Client, ClientConfig, QueueRange
+from rmqtools import Admin, Client, ClientConfig, MessageExt, QueueRange, aio
 from rmqtools.arrow import read_range
 from tests.bench.count_only import count_messages
+
+Look = Callable[[Sequence[MessageExt]], int]
 
 _clients: dict[str, Client] = {}  # of this process, by name server
 
@@ -26,17 +29,19 @@ class Readers:
         shares = _shares(self._ranges(work["topic"]), int(work["processes"]))
         threads = int(work["threads"])
         if len(shares) == 1:
-            return _timed(lambda: _read(self._name_server, shares[0], threads, "arrow"))
+            return _timed(lambda: _read_arrow(self._name_server, shares[0], threads))
         if self._pool is None:
             self._pool = ProcessPoolExecutor(len(shares), get_context("spawn"))
         submit = self._pool.submit
-        futures = (submit(_read, self._name_server, share, threads, "arrow") for share in shares)
+        futures = (submit(_read_arrow, self._name_server, share, threads) for share in shares)
         return _timed(lambda: sum(future.result() for future in list(futures)))
 
     def objects(self, work: dict[str, str]) -> dict[str, Any]:
-        """MessageExt objects: ``kind`` lazy looks at bodies only, eager at everything."""
-        ranges, threads = self._ranges(work["topic"]), int(work["threads"])
-        return _timed(lambda: _read(self._name_server, ranges, threads, work["kind"]))
+        """MessageExt objects: ``kind`` lazy looks at bodies only, eager at all that is not a number."""
+        ranges, look = self._ranges(work["topic"]), _LOOKS[work["kind"]]
+        if work["face"] == "aio":
+            return asyncio.run(_objects_aio(self._name_server, ranges, look))
+        return _timed(lambda: _objects(self._name_server, ranges, look))
 
     def count(self, work: dict[str, str]) -> dict[str, Any]:
         """Pulls without looking at the messages: what the broker can give."""
@@ -62,27 +67,45 @@ class Readers:
         return [QueueRange(queue, 0, self._admin.max_offset(queue)) for queue in queues]
 
 
-def _read(name_server: str, ranges: Sequence[QueueRange], threads: int, kind: str) -> int:
+def _client(name_server: str) -> Client:
     client = _clients.get(name_server)
     if client is None:
         client = _clients[name_server] = Client(ClientConfig(name_server=name_server))
         client.start()
-    read = _KINDS[kind]
+    return client
+
+
+def _read_arrow(name_server: str, ranges: Sequence[QueueRange], threads: int) -> int:
+    client = _client(name_server)
+
+    def read(range_: QueueRange) -> int:
+        return sum(batch.num_rows for batch in read_range(client, range_))
+
     if threads == 1:
-        return sum(read(client, range_) for range_ in ranges)
+        return sum(map(read, ranges))
     with ThreadPoolExecutor(threads) as pool:
-        return sum(pool.map(lambda range_: read(client, range_), ranges))
+        return sum(pool.map(read, ranges))
 
 
-def _read_arrow(client: Client, range_: QueueRange) -> int:
-    return sum(batch.num_rows for batch in read_range(client, range_))
+def _objects(name_server: str, ranges: Sequence[QueueRange], look: Look) -> int:
+    client = _client(name_server)
+    return sum(look(messages) for range_ in ranges for messages in client.read_messages(range_))
 
 
-def _read_lazy(client: Client, range_: QueueRange) -> int:
-    return sum(len(message.body) > 0 for messages in client.read_messages(range_) for message in messages)
+async def _objects_aio(name_server: str, ranges: Sequence[QueueRange], look: Look) -> dict[str, Any]:
+    async with aio.Client(ClientConfig(name_server=name_server)) as client:
+        count, began = 0, time.perf_counter()
+        for range_ in ranges:
+            async for messages in client.read_messages(range_):
+                count += look(messages)
+        return {"count": count, "seconds": time.perf_counter() - began}
 
 
-def _read_eager(client: Client, range_: QueueRange) -> int:
+def _look_at_bodies(messages: Sequence[MessageExt]) -> int:
+    return sum(len(message.body) > 0 for message in messages)
+
+
+def _look_at_all(messages: Sequence[MessageExt]) -> int:
     return sum(
         bool(
             message.body
@@ -91,16 +114,11 @@ def _read_eager(client: Client, range_: QueueRange) -> int:
             and message.store_host
             and message.offset_msg_id
         )
-        for messages in client.read_messages(range_)
         for message in messages
     )
 
 
-_KINDS: dict[str, Callable[[Client, QueueRange], int]] = {
-    "arrow": _read_arrow,
-    "lazy": _read_lazy,
-    "eager": _read_eager,
-}
+_LOOKS: dict[str, Look] = {"lazy": _look_at_bodies, "eager": _look_at_all}
 
 
 def _shares(ranges: Sequence[QueueRange], count: int) -> list[list[QueueRange]]:

@@ -36,14 +36,15 @@ def filled(make_topic, producer, admin):
 @pytest.mark.parametrize(
     ("options", "tasks"),
     [
-        pytest.param({}, 2, id="one-per-queue"),
+        pytest.param({}, 1, id="small-ranges-share-a-task"),
+        pytest.param({"minPartitions": "2"}, 2, id="one-per-queue"),
         pytest.param({"minPartitions": "4"}, 4, id="minPartitions"),
         pytest.param({"maxRecordsPerPartition": "20"}, 4, id="maxRecordsPerPartition"),
         pytest.param({"readers": "1"}, 1, id="one-reader"),
         pytest.param({"readers": "3", "allocator": "AVG_BY_CIRCLE"}, 2, id="a-reader-without-a-queue"),
     ],
 )
-def test_a_micro_batch_is_planned_as_a_batch_is(make_reader, filled, options, tasks):
+def test_a_micro_batch_is_planned_as_a_batch_is_but_for_small_ranges(make_reader, filled, options, tasks):
     reader = make_reader(topic=filled, **options)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools import MessageQueue, QueueRange
-from spark_connector.planning import plan_ranges
+from spark_connector.planning import gather_ranges, plan_ranges
 
 A, B, C = (MessageQueue("T", f"broker-{name}", 0) for name in "abc")
 
@@ -42,6 +42,25 @@ def test_min_partitions_cuts_large_queues_and_leaves_small_ones():
 
 def test_min_partitions_is_a_hint_where_there_are_fewer_messages():
     assert plan_ranges({A: 0}, {A: 2}, min_partitions=5) == [QueueRange(A, 0, 1), QueueRange(A, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "groups"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([5, 1], [[5, 1]], id="less-than-one-task"),
+        pytest.param([10, 10], [[10], [10]], id="each-has-enough"),
+        pytest.param([4, 4, 4, 9, 2], [[4, 4, 4], [9, 2]], id="neighbours"),
+        pytest.param([30, 1], [[30], [1]], id="a-small-rest"),
+    ],
+)
+def test_neighbours_share_a_task_until_it_has_enough_messages(lengths, groups):
+    ranges = [QueueRange(MessageQueue("T", "b", n), 0, length) for n, length in enumerate(lengths)]
+
+    gathered = gather_ranges(ranges, 10)
+
+    assert [[len(range_) for range_ in group] for group in gathered] == groups
+    assert [range_ for group in gathered for range_ in group] == ranges
 
 
 def test_a_start_after_the_end_is_refused_by_queue():
