@@ -6,7 +6,7 @@ from typing import Any
 from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer import ProducerCore
-from rmqtools.engine.send import QueueChoice
+from rmqtools.engine.send import queue_choice
 from rmqtools.errors import SendError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
@@ -76,7 +76,7 @@ class Producer(Asynchronous):
 
         Source of the rule: DefaultMQProducer.send (Java client).
         """
-        return await self._core.send(message, choice=QueueChoice(queue, selector, arg), timeout=timeout)
+        return await self._core.send(message, choice=queue_choice(queue, selector, arg), timeout=timeout)
 
     async def send_oneway(
         self,
@@ -92,7 +92,7 @@ class Producer(Asynchronous):
             MessageRejectedError, TopicNotFoundError, PermissionDeniedError: as :meth:`send`.
             RemotingConnectError: it could not be written.
         """
-        await self._core.send_oneway(message, choice=QueueChoice(queue, selector, arg))
+        await self._core.send_oneway(message, choice=queue_choice(queue, selector, arg))
 
     async def send_orderly(self, message: Message, *, timeout: float | None = None) -> SendResult:
         """Send one message to the queue its ``sharding_key`` falls on, after those before it on that queue.
@@ -213,7 +213,7 @@ class Producer(Asynchronous):
 
         Source of the rule: DefaultMQProducer.request (Java client).
         """
-        return await self._core.request(message, choice=QueueChoice(queue, selector, arg), timeout=timeout)
+        return await self._core.request(message, choice=queue_choice(queue, selector, arg), timeout=timeout)
 
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Take back a message that still waits for its delivery time (brokers 5.x, recallMessageEnable=true).

@@ -62,14 +62,16 @@ class ProcessQueue:
     @property
     def min_offset(self) -> int | None:
         """The first offset not yet consumed; None: nothing is held."""
-        firsts = [next(iter(held)) for held in (self._messages, self._taken) if held]
-        return min(firsts, default=None)
+        if not self._taken:  # always, but in order
+            return next(iter(self._messages), None)
+        return min(next(iter(held)) for held in (self._messages, self._taken) if held)
 
     @property
     def max_offset(self) -> int | None:
         """The last offset held; None: nothing is."""
-        lasts = [next(reversed(held)) for held in (self._messages, self._taken) if held]
-        return max(lasts, default=None)
+        if not self._taken:
+            return next(reversed(self._messages), None)
+        return max(next(reversed(held)) for held in (self._messages, self._taken) if held)
 
     @property
     def span(self) -> int:

@@ -1,5 +1,7 @@
 """A pull: what is asked, and what a broker's answer says."""
 
+from dataclasses import dataclass
+
 from rmqtools.errors import BrokerError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SUB_ALL
@@ -7,7 +9,8 @@ from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.command import RemotingCommand, request
-from rmqtools.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader, decode_header
+from rmqtools.protocol.header_codec import Header, Int64, decode_header
+from rmqtools.protocol.headers import PullMessageRequestHeader
 
 _STATUS_BY_CODE: dict[int, PullStatus] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
@@ -46,6 +49,16 @@ def pull_request(
     return request(header)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress(Header):
+    """What is used of a PullMessageResponseHeader: every pull's answer passes here."""
+
+    suggest_which_broker_id: Int64
+    next_begin_offset: Int64
+    min_offset: Int64
+    max_offset: Int64
+
+
 def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
     """Read a broker's answer to a pull.
 
@@ -55,7 +68,7 @@ def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark, addr)
-    header = decode_header(PullMessageResponseHeader, answer.ext_fields)
+    header = decode_header(_Progress, answer.ext_fields)
     return PullResult(
         status,
         header.next_begin_offset,

@@ -55,6 +55,11 @@ class PushCore(ConsumerCore):
             is_orderly=config.orderly,
             clock=clock,
         )
+        self._limits = PullThresholds(
+            max_count=config.pull_threshold_for_queue,
+            max_size_bytes=config.pull_threshold_bytes_for_queue,
+            max_span=None if config.orderly else config.consume_concurrently_max_span,
+        )
         self.is_suspended = False
         self.listeners = Listeners(self.client.clock, self.rates, orderly=config.orderly)
         max_times = max_reconsume_times(config.max_reconsume_times)
@@ -169,15 +174,9 @@ class PushCore(ConsumerCore):
 
     def _thresholds(self) -> PullThresholds:
         config = self.push_config
-        span = None if config.orderly else config.consume_concurrently_max_span
-        limits = PullThresholds(
-            max_count=config.pull_threshold_for_queue,
-            max_size_bytes=config.pull_threshold_bytes_for_queue,
-            max_span=span,
-        )
         if config.pull_threshold_for_topic is None and config.pull_threshold_bytes_for_topic is None:
-            return limits
-        return limits.shared(
+            return self._limits
+        return self._limits.shared(
             len(self.table),
             topic_count=config.pull_threshold_for_topic,
             topic_size_bytes=config.pull_threshold_bytes_for_topic,

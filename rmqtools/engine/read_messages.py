@@ -24,13 +24,22 @@ async def read_messages(
 ) -> AsyncGenerator[list[MessageExt], None]:
     """See :meth:`rmqtools.aio.Client.read_messages`; topics are as the servers know them."""
     reader = RangeReader(client, range_, read_filter=read_filter, fail_on_data_loss=fail_on_data_loss)
-    async with aclosing(reader.blocks(max_messages=max_messages, max_bytes=max_bytes)) as blocks:
+    messages: list[MessageExt] = []
+    size_bytes = 0
+    async with aclosing(
+        reader.blocks(max_messages=1, max_bytes=max_bytes)
+    ) as blocks:  # pull by pull: no copy
         async for block in blocks:
-            messages = _inside(decode_block_messages(block), range_)
+            found = _inside(decode_block_messages(block), range_)
             if read_filter is not None:  # brokers compare hash codes, so others come through
-                messages = [message for message in messages if matches_tags(read_filter, message.tags)]
-            if messages:
+                found = [message for message in found if matches_tags(read_filter, message.tags)]
+            messages += found
+            size_bytes += len(block.buffer)
+            if messages and (len(messages) >= max_messages or size_bytes >= max_bytes):
                 yield messages
+                messages, size_bytes = [], 0
+    if messages:
+        yield messages
 
 
 async def plain_topics(

@@ -65,6 +65,15 @@ class QueueChoice:
 ANY_QUEUE = QueueChoice()
 
 
+def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | None, arg: Any) -> QueueChoice:
+    """The choice of a caller; nearly always there is none, and nothing to make.
+
+    Raises:
+        MessageRejectedError: both a queue and a selector.
+    """
+    return ANY_QUEUE if queue is None and selector is None else QueueChoice(queue, selector, arg)
+
+
 class Sender:
     """Places what is to go out for one producer. Used from the client's event loop."""
 

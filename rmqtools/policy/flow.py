@@ -54,15 +54,13 @@ class Exceeded:
 
 def exceeded_threshold(cached: Cached, thresholds: PullThresholds) -> Exceeded | None:
     """The first limit that forbids to pull now; None where the queue may be pulled."""
-    pairs = (
-        ("max_count", cached.count, thresholds.max_count),
-        ("max_size_bytes", cached.size_bytes, thresholds.max_size_bytes),
-        ("max_span", cached.span, thresholds.max_span),
-    )
-    return next(
-        (Exceeded(name, value, limit) for name, value, limit in pairs if limit is not None and value > limit),
-        None,
-    )
+    if cached.count > thresholds.max_count:
+        return Exceeded("max_count", cached.count, thresholds.max_count)
+    if cached.size_bytes > thresholds.max_size_bytes:
+        return Exceeded("max_size_bytes", cached.size_bytes, thresholds.max_size_bytes)
+    if thresholds.max_span is not None and cached.span > thresholds.max_span:
+        return Exceeded("max_span", cached.span, thresholds.max_span)
+    return None
 
 
 def _share(of_topic: int | None, queue_count: int, least: int) -> int | None:
