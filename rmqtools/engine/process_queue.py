@@ -132,7 +132,7 @@ class ProcessQueue:
     def put(self, messages: Iterable[MessageExt]) -> None:
         """Take messages that were fetched, in order of their offsets; those held already are passed over."""
         held, taken = self._messages, self._taken
-        offset = -1
+        offset = self._end - 1
         for message in messages:
             offset = message.queue_offset
             if offset not in held and offset not in taken:

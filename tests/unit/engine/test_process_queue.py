@@ -31,7 +31,11 @@ def offsets(found: Iterable[MessageExt]) -> list[int]:
 
 
 def test_nothing_may_be_committed_of_a_queue_that_never_held_anything():
-    assert ProcessQueue(QUEUE, ManualClock()).committable == -1
+    held = ProcessQueue(QUEUE, ManualClock())
+
+    held.put([])
+
+    assert held.committable == -1
 
 
 def test_the_first_message_not_consumed_is_what_may_be_committed():
