@@ -5,10 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 SIZES: Final = (100, 1024)
-_FACES: Final = {
-    "aio": "aio",
-    "sync": "blocking",
-}  # what runs on a loop of its own has the bar, both are shown
+_FACES: Final = {"aio": "aio", "sync": "blocking"}  # the bar is aio's, both are shown
 
 
 @dataclass(frozen=True, kw_only=True)
