@@ -81,10 +81,14 @@ class Call(Generic[T]):
         except BaseException:
             self._loop.call_soon_threadsafe(self._cancel)
             raise
-        assert self._task is not None
-        if self._task.cancelled():
-            raise CancelledError  # the threads' own: asyncio's is no Exception
-        return self._task.result()
+        task, self._task = self._task, None
+        assert task is not None
+        try:
+            if task.cancelled():
+                raise CancelledError  # the threads' own: asyncio's is no Exception
+            return task.result()
+        finally:
+            del task  # an error's traceback holds this frame, and the task holds the error
 
     def _begin(self) -> None:
         self._task = self._loop.create_task(self._coroutine)

@@ -141,15 +141,18 @@ class RangeReader:
         A broker acknowledges a message before its queue shows it, so an end of the queue is believed only
         after ``request_timeout``.
         """
+        now = self._client.clock.monotonic
+        gives_up = now() + READ_PATIENCE * self._timeout
         try:
             return await self._checked(await self._pull_once())  # nearly always
         except RocketMQError as error:
             if not may_retry(error):
                 raise
-        return await look_up(self._patient_pull, timeout=self._timeout)
+        patience = max(0.0, gives_up - now())
+        return await look_up(lambda: self._patient_pull(patience), timeout=self._timeout)
 
-    async def _patient_pull(self) -> PullResult:
-        return await self._checked(await look_up(self._pull_once, timeout=READ_PATIENCE * self._timeout))
+    async def _patient_pull(self, patience: float) -> PullResult:
+        return await self._checked(await look_up(self._pull_once, timeout=patience))
 
     async def _checked(self, result: PullResult) -> PullResult:
         self._check(result)

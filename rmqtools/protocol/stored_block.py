@@ -5,7 +5,7 @@ import struct
 from rmqtools.errors import ProtocolError
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol.inner_batch import is_inner_batch, unwrap
+from rmqtools.protocol.inner_batch import holds_inner_batch, unwrap
 from rmqtools.protocol.messages import decode_message, decode_messages, queue_offset_at
 
 
@@ -21,7 +21,7 @@ def decode_block_messages(block: MessageBlock) -> list[MessageExt]:
         messages = decode_messages(block.buffer, starts=block.starts, broker_name=block.queue.broker_name)
     except ProtocolError:
         return [message for start in block.starts for message in decode_stored(block, start)]
-    if _all_are_single(messages):
+    if not holds_inner_batch(block.buffer, block.starts):
         return messages
     return [inner for message in messages for inner in unwrap(message)]
 
@@ -39,15 +39,6 @@ def decode_stored(block: MessageBlock, start: int) -> list[MessageExt]:
             f"message at queue offset {_offset_text(block, start)} of {block.queue} cannot be decoded: "
             f"{error}; what is before and behind it can be read"
         ) from error
-
-
-def _all_are_single(messages: list[MessageExt]) -> bool:
-    """Whether none is a batch, which takes several offsets; only the last one's do not show in the next."""
-    if not messages:
-        return True
-    if messages[-1].queue_offset - messages[0].queue_offset != len(messages) - 1:
-        return not any(is_inner_batch(message.sys_flag) for message in messages)
-    return not is_inner_batch(messages[-1].sys_flag)
 
 
 def _offset_text(block: MessageBlock, start: int) -> str:

@@ -61,7 +61,10 @@ class RequestTemplate:
         marked = dict.fromkeys(self._numbers, mark)
         texts = {} if self._text is None else {self._text: mark}
         empty = replace(command, ext_fields={**self.fixed, **marked, **texts}, opaque=0)
-        form = encode_json_header(empty).decode().replace("%", "%%")
+        try:
+            form = encode_json_header(empty).decode().replace("%", "%%")
+        except UnicodeEncodeError as error:
+            raise ProtocolError(f"request {command.code} holds text that is no Unicode: {error}") from error
         form = form.replace(f'"{mark}"', '"%d"', len(self._numbers)).replace(f'"{mark}"', "%s")
         before, _, after = form.rpartition('"opaque":0,')
         return f'{before}"opaque":%d,{after}'

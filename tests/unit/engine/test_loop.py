@@ -1,7 +1,9 @@
 import asyncio
+import gc
 import os
 import signal
 import threading
+import weakref
 from concurrent.futures import CancelledError
 
 import pytest
@@ -154,6 +156,27 @@ def test_a_coroutine_that_was_cancelled_is_an_exception_like_any_other_for_its_c
         Bridge().run(cancelled())
 
     assert isinstance(caught.value, Exception)
+
+
+def test_an_error_keeps_nothing_alive_that_its_caller_had():
+    class Held:
+        pass
+
+    async def fail() -> None:
+        raise ValueError
+
+    def call() -> weakref.ref[Held]:
+        held = Held()
+        try:
+            Bridge().run(fail())
+        except ValueError:
+            return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert call()() is None
+    finally:
+        gc.enable()
 
 
 def in_child(work) -> str:

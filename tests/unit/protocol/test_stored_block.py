@@ -35,6 +35,12 @@ def test_a_batch_is_taken_apart_wherever_it_stands(behind):
     assert len(messages) == 4 + len(behind)
 
 
+def test_a_batch_of_one_message_leaves_no_gap_and_is_taken_out_all_the_same():
+    block = block_of([inner_batch([b"real"], queue_offset=10), Stored(queue_offset=11, body=b"plain")])
+
+    assert [message.body for message in decode_block_messages(block)] == [b"real", b"plain"]
+
+
 def test_a_message_that_cannot_be_read_is_named_with_its_place():
     block = block_of([Stored(queue_offset=7), Stored(queue_offset=8, magic=0x12345678)])
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from rmqtools.errors import ProtocolError
 from rmqtools.protocol.command import RemotingCommand, decode_command, encode_command
 from rmqtools.protocol.framing import FrameDecoder
-from rmqtools.protocol.template import RequestTemplate
+from rmqtools.protocol.template import FilledRequest, RequestTemplate
 
 FIELDS = {"topic": "t", "queueOffset": "0", "subscription": "*", "maxMsgNums": "32"}
 
@@ -15,6 +16,16 @@ def header_of(frame: bytes) -> dict[str, object]:
     (whole,) = FrameDecoder().feed(frame)
     header: dict[str, object] = json.loads(whole.header)
     return header
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"), [({"tags": "\ud800", "n": "0"}, None), ({"n": "0", "i": ""}, "\ud800")]
+)
+def test_text_that_is_no_unicode_is_a_protocol_error_as_in_any_command(fields, text) -> None:
+    command = RemotingCommand(11, fields)
+
+    with pytest.raises(ProtocolError, match="request 11 holds text that is no Unicode"):
+        FilledRequest(RequestTemplate(command, ["n"], "i" if text else None), (1,), text).encode(1)
 
 
 @pytest.mark.parametrize("number", [0, 7, -1, 2**63 - 1])
