@@ -43,7 +43,7 @@ def plan_ranges(
 
 
 def gather_ranges(ranges: Sequence[QueueRange], rows: int) -> list[tuple[QueueRange, ...]]:
-    """Put neighbours together, one Spark task each, until a task has ``rows`` messages; but for the last."""
+    """Put neighbours together, one Spark task each, until a task has ``rows`` messages; the last may not."""
     groups: list[list[QueueRange]] = []
     count = rows
     for range_ in ranges:

@@ -7,7 +7,7 @@ from rmqtools.config import ClientConfig
 from rmqtools.engine.client import ClientCore
 from rmqtools.engine.range_filter import read_filter
 from rmqtools.engine.range_read import RangeReader
-from rmqtools.engine.read_messages import plain_topics, read_messages
+from rmqtools.engine.read_messages import read_messages
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
@@ -99,12 +99,12 @@ class Client(Asynchronous):
             ProtocolError: a message that cannot be read; the text names it.
         """
         self.core.check_started()
-        found = read_messages(
+        return read_messages(
             self.core,
             range_,
             max_messages=max_messages,
             max_bytes=max_bytes,
             read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
             fail_on_data_loss=fail_on_data_loss,
+            namespace=self.core.config.namespace,
         )
-        return plain_topics(found, self.core.config.namespace)

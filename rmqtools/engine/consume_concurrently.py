@@ -52,7 +52,7 @@ class ConcurrentConsumption:
         self._waiting: deque[_Chunk] = deque()
         self._running: set[_Chunk] = set()
         self._workers: set[asyncio.Task[None]] = set()
-        self._idle = 0  # workers that have not begun yet: each will find a chunk
+        self._unbegun = 0  # workers that have not begun yet: each will find a chunk
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
 
@@ -101,15 +101,15 @@ class ConcurrentConsumption:
 
     def _employ(self) -> None:
         """Have a worker for every chunk that waits, up to the number allowed."""
-        wanted = min(len(self._waiting) - self._idle, self._config.consume_threads - len(self._workers))
+        wanted = min(len(self._waiting) - self._unbegun, self._config.consume_threads - len(self._workers))
         for _ in range(wanted):
-            self._idle += 1
+            self._unbegun += 1
             task = asyncio.create_task(self._work(), name="consume")
             self._workers.add(task)
             task.add_done_callback(self._ended)
 
     async def _work(self) -> None:
-        self._idle -= 1
+        self._unbegun -= 1
         while self._waiting and not self._closing:
             chunk = self._waiting.popleft()
             if chunk.held.is_dropped:

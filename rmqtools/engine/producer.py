@@ -71,10 +71,8 @@ class ProducerCore:
         """See :meth:`rmqtools.aio.Producer.send`."""
         self._check(message)
         outgoing = self.encoder.encode(message)
-        placed, attempts = await self.sender.place_whole(
-            outgoing, choice=choice, message=message, timeout=timeout
-        )
-        return self._traced([message], placed.results(attempts))[0]
+        results = await self.sender.place(outgoing, choice=choice, message=message, timeout=timeout)
+        return self._traced([message], results)[0]
 
     async def send_oneway(self, message: Message, *, choice: QueueChoice) -> None:
         """See :meth:`rmqtools.aio.Producer.send_oneway`."""

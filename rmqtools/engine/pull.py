@@ -115,10 +115,10 @@ class Puller:
         """Ask once for the next messages of a queue; a broker holds the answer until there are some."""
         queue, routes = held.queue, self._client.routes
         found = routes.reading_addr(queue, self._broker_ids.get(queue, MASTER_ID))
-        request = self._request(held, is_slave=found.is_slave)
+        asked = self._request(held, is_slave=found.is_slave)
         try:
             answer = await self._client.remoting.invoke(
-                found.broker_addr, request, timeout=self._config.pull_timeout
+                found.broker_addr, asked, timeout=self._config.pull_timeout
             )
         except RemotingError:
             self._unanswered[found.broker_addr] = self._client.clock.monotonic()

@@ -24,7 +24,6 @@ from rmqtools.model.block import MessageBlock
 from rmqtools.model.group import SUB_ALL, SubscriptionData
 from rmqtools.model.queue import QueueRange
 from rmqtools.model.result import PullResult, PullStatus
-from rmqtools.policy.retry import may_retry
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.command import RemotingCommand
 from rmqtools.protocol.inner_batch import message_count
@@ -141,20 +140,10 @@ class RangeReader:
         A broker acknowledges a message before its queue shows it, so an end of the queue is believed only
         after ``request_timeout``.
         """
-        now = self._client.clock.monotonic
-        gives_up = now() + READ_PATIENCE * self._timeout
-        try:
-            return await self._checked(await self._pull_once())  # nearly always
-        except RocketMQError as error:
-            if not may_retry(error):
-                raise
-        patience = max(0.0, gives_up - now())
-        return await look_up(lambda: self._patient_pull(patience), timeout=self._timeout)
+        return await look_up(self._dispatched_pull, timeout=self._timeout)
 
-    async def _patient_pull(self, patience: float) -> PullResult:
-        return await self._checked(await look_up(self._pull_once, timeout=patience))
-
-    async def _checked(self, result: PullResult) -> PullResult:
+    async def _dispatched_pull(self) -> PullResult:
+        result = await look_up(self._pull_once, timeout=READ_PATIENCE * self._timeout)
         self._check(result)
         if self._has_hole_in_front(result):
             await self._check_hole(result)

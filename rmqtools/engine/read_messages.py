@@ -21,19 +21,19 @@ async def read_messages(
     max_bytes: int,
     read_filter: SubscriptionData | None = None,
     fail_on_data_loss: bool = True,
+    namespace: str | None = None,
 ) -> AsyncGenerator[list[MessageExt], None]:
-    """See :meth:`rmqtools.aio.Client.read_messages`; topics are as the servers know them."""
+    """See :meth:`rmqtools.aio.Client.read_messages`; topics keep a namespace that is not given."""
     reader = RangeReader(client, range_, read_filter=read_filter, fail_on_data_loss=fail_on_data_loss)
     messages: list[MessageExt] = []
     size_bytes = 0
-    async with aclosing(
-        reader.blocks(max_messages=1, max_bytes=max_bytes)
-    ) as blocks:  # pull by pull: no copy
-        async for block in blocks:
+    pulls = reader.blocks(max_messages=1, max_bytes=max_bytes)  # a block of one pull is not copied
+    async with aclosing(pulls):
+        async for block in pulls:
             found = _inside(decode_block_messages(block), range_)
             if read_filter is not None:  # brokers compare hash codes, so others come through
                 found = [message for message in found if matches_tags(read_filter, message.tags)]
-            messages += found
+            messages += _plain(found, namespace)
             size_bytes += len(block.buffer)
             if messages and (len(messages) >= max_messages or size_bytes >= max_bytes):
                 yield messages
@@ -42,18 +42,11 @@ async def read_messages(
         yield messages
 
 
-async def plain_topics(
-    lists: AsyncGenerator[list[MessageExt], None], namespace: str | None
-) -> AsyncGenerator[list[MessageExt], None]:
-    """The same messages with their topics as a client of a namespace knows them."""
-    async with aclosing(lists):
-        async for messages in lists:
-            if namespace:
-                messages = [
-                    message.with_topic(without_this_namespace(message.topic, namespace))
-                    for message in messages
-                ]
-            yield messages
+def _plain(messages: list[MessageExt], namespace: str | None) -> list[MessageExt]:
+    """The messages with their topics as a client of a namespace knows them."""
+    if not namespace:
+        return messages
+    return [message.with_topic(without_this_namespace(message.topic, namespace)) for message in messages]
 
 
 def _inside(messages: list[MessageExt], range_: QueueRange) -> list[MessageExt]:

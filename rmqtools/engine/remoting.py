@@ -86,7 +86,7 @@ class Remoting:
         if self._closed:
             raise ClientStateError("the client is closed")
         connection = self._open.get(addr)
-        if connection is not None and connection.is_open and not connection.is_silent:
+        if connection is not None and connection.is_usable:
             return connection
         if (task := self._connecting.get(addr)) is None:
             task = asyncio.create_task(self._make_connection(addr))

@@ -35,7 +35,7 @@ class Routes:
     def known(self, topic: str) -> TopicPublishInfo | None:
         """What :meth:`publish_info` gives without asking anybody; None: it has to ask, or has nothing."""
         info = self.tables.publish.get(topic)
-        return info if info is not None and info.queues else None
+        return info if info is not None and info.ok else None
 
     async def publish_info(
         self, topic: str, *, default_topic_queue_nums: int | None = None

@@ -65,9 +65,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport is not None and not self._transport.is_closing()
 
     @property
+    def is_usable(self) -> bool:
+        """Whether it is open and has not fallen silent."""
+        return self.is_open and not self.is_silent
+
+    @property
     def is_ready(self) -> bool:
-        """Whether a request may be started at once: the peer takes bytes, and has not fallen silent."""
-        return self.is_open and self._writable.is_set() and not self.is_silent
+        """Whether a request may be started at once: it is usable, and the peer takes bytes."""
+        return self.is_usable and self._writable.is_set()
 
     async def invoke(self, command: Request, timeout: float) -> RemotingCommand:
         """Send a request and wait at most ``timeout`` seconds for its answer.

@@ -58,8 +58,7 @@ _FIXED = {
 _IPV4 = _FIXED[0]
 _SMALLEST = _IPV4.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
 # which of the fixed fields is which
-_SIZE, _MAGIC, _QUEUE_OFFSET, _LOG_OFFSET, _SYS_FLAG = 0, 1, 5, 6, 7
-_BORN_HOST, _STORE_HOST, _BODY_LENGTH = 9, 11, 14
+_SIZE, _LOG_OFFSET, _SYS_FLAG, _BORN_HOST, _STORE_HOST = 0, 6, 7, 9, 11
 _NUMBERS = {
     "store_size_bytes": _SIZE,
     "body_crc": 2,

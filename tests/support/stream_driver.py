@@ -23,9 +23,8 @@ def main(folder: Path, options: dict[str, str]) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "2g")
-        .config(
-            "spark.local.dir", str(folder / "local")
-        )  # not the machine's: who is killed tidies nothing up
+        # who is killed tidies nothing up, so nothing is left outside the folder
+        .config("spark.local.dir", str(folder / "local"))
         .config(
             "spark.driver.extraJavaOptions",
             f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={folder}",
