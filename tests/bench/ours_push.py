@@ -24,26 +24,40 @@ _SENT_AT = struct.Struct(">q")
 _WARM = 200  # messages before those that count
 
 
+class _Arrivals:
+    """Counts messages, and when the first and the last of ``total`` came."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._count = 0
+        self._first = self._last = 0.0
+
+    def note(self, messages: Sequence[MessageExt]) -> bool:
+        """Whether all are there. Not safe on several threads at once."""
+        self._last = time.perf_counter()
+        self._first = self._first or self._last
+        self._count += len(messages)
+        return self._count >= self._total
+
+    def result(self) -> dict[str, Any]:
+        """As a round is reported."""
+        return {"count": self._count, "seconds": self._last - self._first}
+
+
 def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
     """From the first message that a listener gets to the last; a group of its own each time."""
-    total, count, times, done = int(work["total"]), 0, [0.0, 0.0], threading.Event()
-    lock = threading.Lock()
+    arrivals, done, lock = _Arrivals(int(work["total"])), threading.Event(), threading.Lock()
 
     def listen(messages: Sequence[MessageExt], _: object) -> None:
-        nonlocal count
-        now = time.perf_counter()
         with lock:
-            times[0] = times[0] or now
-            times[1] = now
-            count += len(messages)
-            if count >= total:
+            if arrivals.note(messages):
                 done.set()
 
     consumer = _consumer(name_server, work, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
     consumer.subscribe(work["topic"], listen)
     with consumer:
         done.wait(_PATIENCE)
-    return {"count": count, "seconds": times[1] - times[0]}
+    return arrivals.result()
 
 
 def push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
@@ -52,22 +66,17 @@ def push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
 
 
 async def _push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
-    total, count, times, done = int(work["total"]), 0, [0.0, 0.0], asyncio.Event()
+    arrivals, done = _Arrivals(int(work["total"])), asyncio.Event()
 
     async def listen(messages: Sequence[MessageExt], _: object) -> None:
-        nonlocal count
-        now = time.perf_counter()
-        times[0] = times[0] or now
-        times[1] = now
-        count += len(messages)
-        if count >= total:
+        if arrivals.note(messages):
             done.set()
 
     consumer = aio.PushConsumer(_config(name_server, work, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET))
     consumer.subscribe(work["topic"], listen)
     async with consumer, asyncio.timeout(_PATIENCE):
         await done.wait()
-    return {"count": count, "seconds": times[1] - times[0]}
+    return arrivals.result()
 
 
 def latency(name_server: str, work: dict[str, str]) -> dict[str, Any]:
