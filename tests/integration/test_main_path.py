@@ -3,12 +3,14 @@
 import asyncio
 import subprocess
 import sys
+import uuid
 from collections import Counter
 
 import pytest
 
 from rmqtools import (
     Admin,
+    Client,
     ClientConfig,
     Message,
     Perm,
@@ -220,6 +222,23 @@ def test_messages_of_a_range_are_those_sent_and_tags_are_compared_as_text(
     assert [m.offset_msg_id for m in whole] == [result.offset_msg_id for result in results]
     assert [(m.topic, m.body, m.keys) for m in whole] == [(topic, b"%d" % n, f"k{n}") for n in range(30)]
     assert [m.queue_offset for m in some] == list(range(4, 30, 3))
+
+
+def test_messages_read_in_a_namespace_have_plain_topics_and_an_admin_sees_whole_ones(local_cluster):
+    settings = {"name_server": local_cluster.name_server, "namespace": "ns"}
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    with Client(ClientConfig(**settings)) as client, Admin(client) as admin:
+        admin.create_topic(name, read_queue_nums=1, write_queue_nums=1)
+        with Producer(ProducerConfig(**settings)) as producer:
+            result = producer.send(Message(name, b"x"))
+        admin.await_readable({result.queue: 1})
+        range_ = QueueRange(result.queue, 0, 1)
+
+        read = [message for found in client.read_messages(range_) for message in found]
+        seen = [message for found in admin.read_messages(range_) for message in found]
+
+    assert [(message.topic, message.body) for message in read] == [(name, b"x")]
+    assert [message.topic for message in seen] == [f"ns%{name}"]
 
 
 def test_a_program_that_forgets_to_close_ends_at_once_with_a_warning(local_cluster, make_topic):
