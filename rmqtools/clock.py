@@ -28,13 +28,8 @@ class SystemClock:
         """See :meth:`Clock.now_ms`."""
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        """See :meth:`Clock.monotonic`."""
-        return time.monotonic()
-
-    def nanos(self) -> int:
-        """See :meth:`Clock.nanos`."""
-        return time.perf_counter_ns()
+    monotonic = staticmethod(time.monotonic)  # every send asks five times
+    nanos = staticmethod(time.perf_counter_ns)
 
 
 SYSTEM_CLOCK = SystemClock()

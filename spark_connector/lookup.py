@@ -1,11 +1,11 @@
 """What the driver asks the cluster before a read: which queues, what they hold, where to start and end."""
 
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from rmqtools import Admin, MessageQueue, QueueRange
+from rmqtools import Admin, MessageQueue, QueueRange, aio
 from rmqtools.errors import BrokerError, ConfigError, DataLossError
 from rmqtools.log import get_logger
 from rmqtools.model.names import LMQ_PREFIX, LOGICAL_QUEUE_MOCK_BROKER_PREFIX
@@ -18,7 +18,7 @@ from spark_connector.selection import Assign, TopicPattern
 log = get_logger(__name__)
 T = TypeVar("T")
 
-_QUESTIONS_AT_ONCE: Final = 16
+_QUESTIONS_AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Lookup:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._admin = Admin(client_of(options.client))
+        self._client = client_of(options.client)
+        self._admin = Admin(self._client)
+        self._asked = aio.Admin(self._client.asynchronous)
 
     @property
     def admin(self) -> Admin:
@@ -84,13 +86,11 @@ class Lookup:
 
     def stored(self, queues: Iterable[MessageQueue]) -> Stored:
         """What queues hold now."""
-        queues = list(queues)
-        earliest = self._ask_all(self._admin.min_offset, queues)
-        return Stored(earliest, self._ask_all(self._admin.max_offset, queues))
+        return self._client.run(self._stored(list(queues)))
 
     def latest(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
         """The offsets that the next messages of queues get."""
-        return self._ask_all(self._admin.max_offset, list(queues))
+        return self._client.run(_ask_all(self._asked.max_offset, list(queues)))
 
     def resolve(self, bound: Bound, stored: Stored, *, is_start: bool = True) -> dict[MessageQueue, int]:
         """Turn one end of a read into an offset for each queue of ``stored``.
@@ -139,17 +139,22 @@ class Lookup:
             namespace=self._options.client.namespace,
         )
 
-    def _ask_all(
-        self, question: Callable[[MessageQueue], T], queues: list[MessageQueue]
-    ) -> dict[MessageQueue, T]:
-        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
-            return dict(zip(queues, pool.map(question, queues), strict=True))
+    async def _stored(self, queues: list[MessageQueue]) -> Stored:
+        bounds = await _ask_all(self._bounds_of, queues)
+        return Stored(
+            {queue: earliest for queue, (earliest, _) in bounds.items()},
+            {queue: latest for queue, (_, latest) in bounds.items()},
+        )
+
+    async def _bounds_of(self, queue: MessageQueue) -> tuple[int, int]:
+        earliest = await self._asked.min_offset(queue)
+        return earliest, await self._asked.max_offset(queue)
 
     def _at_times(self, times: Times, stored: Stored, *, is_start: bool) -> dict[MessageQueue, int]:
         if not isinstance(times.timestamps_ms, int):
             check_queues(times.timestamps_ms, stored.latest, remedy="milliseconds since 1970")
-        found = self._ask_all(
-            lambda queue: self._admin.search_offset(queue, times.at(queue)), list(stored.latest)
+        found = self._client.run(
+            _ask_all(lambda queue: self._asked.search_offset(queue, times.at(queue)), list(stored.latest))
         )
         if is_start and self._options.when_none_after == "error":
             _refuse_none_after(times, found, stored)
@@ -192,6 +197,25 @@ class Lookup:
                 raise ConfigError(f"{text}: give offsets, or set failOnDataLoss=false to go on from {within}")
             log.warning("group_offset_not_stored", reason=text, taken=within)
         return within
+
+
+async def _ask_all(
+    question: Callable[[MessageQueue], Coroutine[Any, Any, T]], queues: list[MessageQueue]
+) -> dict[MessageQueue, T]:
+    """Ask for every queue at once; after the first error nobody goes on asking."""
+    slots = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
+
+    async def ask(queue: MessageQueue) -> T:
+        async with slots:
+            return await question(queue)
+
+    asked = [asyncio.ensure_future(ask(queue)) for queue in queues]
+    try:
+        return dict(zip(queues, await asyncio.gather(*asked), strict=True))
+    finally:
+        for one in asked:
+            one.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
 
 
 def _within(offset: int, queue: MessageQueue, stored: Stored) -> int:

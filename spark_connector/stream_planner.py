@@ -2,6 +2,7 @@
 
 Lives in the query's own Python process on the driver, one per run of the query. Spark asks some 85 times a
 second while a query is idle; brokers are asked when a batch is over, and else once per ``pollInterval``.
+Behind a backlog of several batches they are asked once a second.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,6 +21,8 @@ from spark_connector.stream_offsets import StreamOffsets
 log = get_logger(__name__)
 
 PATIENCE: Final = 60.0  # seconds that brokers may be silent; as long as Kafka's client asks, by default
+
+_NEWS_CAN_WAIT: Final = 1.0  # seconds that a query behind a backlog plans by what it knows of it
 
 Offsets = Mapping[MessageQueue, int]
 
@@ -117,7 +120,7 @@ class StreamPlanner:
         return end
 
     def _plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
-        stored = self._look(start_json)
+        stored = self._look(start_json, limited=limited)
         if stored is None:
             return None
         start = StreamOffsets.from_json(start_json)
@@ -131,15 +134,35 @@ class StreamPlanner:
         self._batch_at = self.clock.monotonic()
         return end
 
-    def _look(self, start: Mapping[str, Any]) -> Stored | None:
-        """What to plan with: news if a batch is over or some time has passed; None: wait."""
+    def _look(self, start: Mapping[str, Any], *, limited: bool) -> Stored | None:
+        """What to plan with: news if a batch is over or some time has passed; None: wait.
+
+        Behind a backlog that is known to fill the next batch news can wait for a moment.
+        """
         waiting = self._asked_for == start
         if self._frozen:
             return self._stored
-        if waiting and self.clock.monotonic() - self._stored_at < self.poll_interval:
+        age = self.clock.monotonic() - self._stored_at
+        if waiting and age < self.poll_interval:
             return None
+        if (
+            limited
+            and not waiting
+            and age < min(self.poll_interval, _NEWS_CAN_WAIT)
+            and self._is_filled(start)
+        ):
+            return self._stored
         self._asked_for = dict(start)
         return self._fetch()
+
+    def _is_filled(self, start: Mapping[str, Any]) -> bool:
+        """Whether what was stored at the last look fills a batch, by number."""
+        if self._stored is None or self.limits.max_offsets is None or self.limits.max_bytes is not None:
+            return False
+        latest, following = self._stored.latest, StreamOffsets.from_json(start).next
+        if following.keys() != latest.keys():
+            return False
+        return sum(latest[queue] - at for queue, at in following.items()) >= self.limits.max_offsets
 
     def _fetch(self) -> Stored:
         return self._note(self.brokers.fetch_stored(must_exist=False))

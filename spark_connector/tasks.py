@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from rmqtools import Client, MessageQueue, QueueRange
 from rmqtools.allocate import client_address
-from rmqtools.arrow import message_schema, read_range
+from rmqtools.arrow import message_schema, read_ranges
 from rmqtools.log import get_logger
 from spark_connector.allocation import Allocation, share_queues
 from spark_connector.clients import client_of, lent_client
+from spark_connector.collector import settle
 from spark_connector.planning import gather_ranges, plan_ranges
 from spark_connector.read_role import ReadOptions
 
@@ -61,15 +62,15 @@ def read_task(options: ReadOptions, task: ReadTask) -> Iterator["pa.RecordBatch"
     with lent_client(options.client) as client:
         if task.reader_id and options.allocation and options.allocation.verify_host:
             _verify_host(task.reader_id, client)
-        for range_ in task.ranges:
-            yield from read_range(
-                client,
-                range_,
-                schema=schema,
-                tags=options.tags,
-                sql=options.sql,
-                fail_on_data_loss=options.fail_on_data_loss,
-            )
+        yield from read_ranges(
+            client,
+            task.ranges,
+            schema=schema,
+            tags=options.tags,
+            sql=options.sql,
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
+    settle()
 
 
 def _shared_tasks(

@@ -10,6 +10,7 @@ from rmqtools.arrow import SendReport, send_batches
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.clients import lent_producer
+from spark_connector.collector import settle
 from spark_connector.stamps import Stamper
 from spark_connector.write_role import WriteOptions
 
@@ -59,6 +60,7 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
     except Exception:
         log.warning("write_task_failed", partition=place.partition, attempt=place.attempt, **report.counts())
         raise
+    settle()
     return TaskReport(report)
 
 

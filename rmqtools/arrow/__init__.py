@@ -7,7 +7,7 @@
 
 from rmqtools.arrow.decode import decode_block
 from rmqtools.arrow.encode import batch_to_messages
-from rmqtools.arrow.read_range import read_range
+from rmqtools.arrow.read_range import read_range, read_ranges
 from rmqtools.arrow.row_bytes import row_bytes
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema
 from rmqtools.arrow.send_batches import SendReport, send_batches
@@ -20,6 +20,7 @@ __all__ = [
     "decode_block",
     "message_schema",
     "read_range",
+    "read_ranges",
     "row_bytes",
     "send_batches",
 ]

@@ -4,7 +4,9 @@ The plain messages of a block are decoded together, column by column (``stored``
 ``texts``); the others one by one (``rows``); then both are put back into the order of the queue.
 """
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,14 @@ from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_bytes, cut_spans, r
 from rmqtools.arrow.stored import PlainMessages, find_plain
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
+from rmqtools.protocol.inner_batch import INNER_BATCH
+from rmqtools.protocol.messages import SYSFLAG_POSITION
 from rmqtools.protocol.stored_block import decode_stored
 
 
@@ -41,17 +46,47 @@ def decode_block(block: MessageBlock, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.
         ProtocolError: bytes that are no stored message, or a body that cannot be decompressed (official
             clients hand out such a body as it is stored); the text names queue and queue offset.
     """
-    data = np.frombuffer(block.buffer, np.uint8)
-    starts = np.asarray(block.starts, np.int64)
-    plain = find_plain(data, starts)
-    plain = _with_first_topic(data, plain)
-    plain, properties = _with_regular_properties(data, plain)
-    batch = _plain_batch(block, data, plain, properties, schema)
-    if len(plain) == len(starts):
+    return decode_joined(JoinedBlocks((block,)), schema)
+
+
+class JoinedBlocks:
+    """Blocks of one topic on one broker, one after the other as if they were one."""
+
+    def __init__(self, blocks: Sequence[MessageBlock]) -> None:
+        self._blocks = blocks
+        self.queue = blocks[0].queue
+        whole = blocks[0].buffer if len(blocks) == 1 else b"".join(block.buffer for block in blocks)
+        self.data: Bytes = np.frombuffer(whole, np.uint8)
+        begins = accumulate((len(block.buffer) for block in blocks), initial=0)
+        parts = [
+            np.asarray(block.starts, np.int64) + begin for block, begin in zip(blocks, begins, strict=False)
+        ]
+        self.starts: Positions = np.concatenate(parts)
+
+    def hold_inner_batch(self) -> bool:
+        """Whether a message holds others. Blocks that ``message_starts`` cut have a flag at every start."""
+        flags = self.data[self.starts + (SYSFLAG_POSITION + 3)]  # its last byte tells
+        return bool((flags & INNER_BATCH == INNER_BATCH).any())
+
+    def decode(self, row: int) -> list[MessageExt]:
+        """The messages stored at a row, one by one."""
+        ends = list(accumulate(map(len, self._blocks)))
+        number = bisect_right(ends, row)
+        block = self._blocks[number]
+        return decode_stored(block, block.starts[row - ends[number] + len(block)])
+
+
+def decode_joined(joined: JoinedBlocks, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.RecordBatch:
+    """Return the messages of all the blocks as one batch; see :func:`decode_block`."""
+    plain = find_plain(joined.data, joined.starts)
+    plain = _with_first_topic(joined.data, plain)
+    plain, properties = _with_regular_properties(joined.data, plain)
+    batch = _plain_batch(joined, plain, properties, schema)
+    if len(plain) == len(joined.starts):
         return batch
-    others = np.ones(len(starts), np.bool_)
+    others = np.ones(len(joined.starts), np.bool_)
     others[plain.rows] = False
-    return _with_others(block, batch, plain.rows, np.flatnonzero(others))
+    return _with_others(joined, batch, plain.rows, np.flatnonzero(others))
 
 
 def _with_first_topic(data: Bytes, plain: PlainMessages) -> PlainMessages:
@@ -77,13 +112,13 @@ def _with_regular_properties(data: Bytes, plain: PlainMessages) -> tuple[PlainMe
 
 
 def _plain_batch(
-    block: MessageBlock, data: Bytes, plain: PlainMessages, properties: Properties, schema: pa.Schema
+    joined: JoinedBlocks, plain: PlainMessages, properties: Properties, schema: pa.Schema
 ) -> pa.RecordBatch:
-    head, count = plain.head, len(plain)
+    head, count, data, queue = plain.head, len(plain), joined.data, joined.queue
     topic = data[plain.topic.begin[0] : plain.topic.end[0]].tobytes().decode() if count else ""
     columns: Mapping[str, Callable[[], Any]] = {
-        "topic": lambda: repeat_text(topic_in(block.queue, topic), count),
-        "brokerName": lambda: repeat_text(block.queue.broker_name, count),
+        "topic": lambda: repeat_text(topic_in(queue, topic), count),
+        "brokerName": lambda: repeat_text(queue.broker_name, count),
         "queueId": lambda: head["queue_id"].astype(np.int32),
         "queueOffset": lambda: head["queue_offset"].astype(np.int64),
         "body": lambda: cut_spans(data, plain.body, pa.binary()),
@@ -111,11 +146,13 @@ def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
 
 
 def _with_others(
-    block: MessageBlock, batch: pa.RecordBatch, plain_rows: Positions, other_rows: Positions
+    joined: JoinedBlocks, batch: pa.RecordBatch, plain_rows: Positions, other_rows: Positions
 ) -> pa.RecordBatch:
     """Decode the messages that are not plain, and put all into the block's order."""
-    found = [decode_stored(block, block.starts[row]) for row in other_rows]
-    others = rows_to_batch([message for messages in found for message in messages], block.queue, batch.schema)
+    found = [joined.decode(int(row)) for row in other_rows]
+    others = rows_to_batch(
+        [message for messages in found for message in messages], joined.queue, batch.schema
+    )
     rows = np.concatenate([plain_rows, np.repeat(other_rows, [len(messages) for messages in found])])
     order = np.argsort(rows, kind="stable")
     table = pa.Table.from_batches([batch, others]).take(pa.array(order)).combine_chunks()

@@ -87,6 +87,13 @@ def byte_lengths(column: pa.Array) -> Positions:
     return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
 
 
+def all_bytes(column: pa.Array) -> bytes:
+    """The elements of a binary column back to back, perhaps with what lies in null ones."""
+    _, _, data = column.buffers()
+    offsets = _offsets(column)
+    return b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()
+
+
 def _join(*parts: pa.Array) -> pa.Array:
     """The parts of every row behind one another; null is nothing."""
     return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
@@ -150,6 +157,6 @@ def _binary(offsets: npt.NDArray[np.int32], data: pa.Buffer | None) -> pa.Array:
 
 
 def _offsets(column: pa.Array) -> npt.NDArray[np.int32]:
-    """Where the elements begin and end in the array's buffer; there are no nulls."""
+    """Where the elements begin and end in the array's buffer."""
     _, offsets, _ = column.buffers()
     return np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]

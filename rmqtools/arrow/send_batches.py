@@ -1,8 +1,10 @@
 """Send record batches, and count what became of their rows."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
@@ -22,7 +24,7 @@ ExtraProperties = Callable[[pa.RecordBatch, int], dict[str, pa.Array]]
 """Called with a batch and the number of its first row: more properties, a text for every row."""
 
 _ROWS_AT_ONCE: Final = 10_000  # no more than there are unique ids at a time; as many as Spark gives
-_BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # about; twice this is in memory
+_BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # about; three times this is in memory
 _POSSIBLY_STORED: Final = (Outcome.STORED, Outcome.UNKNOWN)
 
 
@@ -106,9 +108,10 @@ def send_batches(
 ) -> SendReport:
     """Send every row of every batch as a message; return when all are acknowledged.
 
-    Rows go in batches, queues in turn, and after a failure to another broker. Rows with ``brokerName`` and
-    ``queueId``, or with ``shardingKey``, go to that queue, or the one the key falls on: in their order, and
-    tried once. The messages cannot be traced.
+    While rows are on the wire the next ones are taken from ``batches`` and encoded: only the return says that
+    rows are acknowledged. Rows go in batches, queues in turn, and after a failure to another broker.
+    Rows with ``brokerName`` and ``queueId``, or with ``shardingKey``, go to that queue, or the one the key
+    falls on: in their order, and tried once. The messages cannot be traced.
 
     Args:
         producer: started.
@@ -125,12 +128,12 @@ def send_batches(
     """
     report = SendReport() if report is None else report
     choice, row = QueueChoice(selector), 0
-    for batch in batches:
-        for part in _portions(batch):
+    with _Wire(producer, report) as wire:
+        for part in chain.from_iterable(map(_portions, batches)):
             extra = None if extra_properties is None else extra_properties(part, row)
             sent = part.drop_columns([name for name in unsent if name in part.schema.names])
             rows = rows_of(sent, topic=topic, first_row=row, extra=extra)
-            _send(producer, parcels_of(producer, rows, choice), report)
+            wire.send(parcels_of(producer, rows, choice))
             row += part.num_rows
     return report
 
@@ -145,10 +148,51 @@ def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(begin, size)
 
 
-def _send(producer: "Producer", parcels: Sequence[Parcel], report: SendReport) -> None:
-    results = producer.send_parcels(parcels)
-    for parcel, result in zip(parcels, results, strict=True):
-        report.count(parcel, result)
+class _Wire:
+    """Has one portion of the rows on its way, so that the next one is encoded meanwhile.
+
+    When the block ends, also by an error, what is on its way is waited for and counted; an interruption
+    cancels it.
+    """
+
+    def __init__(self, producer: "Producer", report: SendReport) -> None:
+        self._producer = producer
+        self._report = report
+        self._sent: tuple[Sequence[Parcel], Future[list[ParcelResult | SendError]]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or issubclass(kind, Exception):
+            self._settle()
+        elif self._sent is not None:
+            self._sent[1].cancel()
+
+    def send(self, parcels: Sequence[Parcel]) -> None:
+        """Send these when those before are placed.
+
+        Raises:
+            SendError: one of those before could not be placed; these are not sent.
+        """
+        self._settle()
+        self._sent = parcels, self._producer.send_parcels_async(parcels)
+
+    def _settle(self) -> None:
+        if self._sent is None:
+            return
+        (parcels, future), self._sent = self._sent, None
+        try:
+            results = future.result()
+        except BaseException:  # interrupted; to what has ended this does nothing
+            future.cancel()
+            raise
+        for parcel, result in zip(parcels, results, strict=True):
+            self._report.count(parcel, result)
+        _raise_failed(parcels, results)
+
+
+def _raise_failed(parcels: Sequence[Parcel], results: Sequence[ParcelResult | SendError]) -> None:
     failed = {number: result for number, result in enumerate(results) if isinstance(result, SendError)}
     if not failed:
         return

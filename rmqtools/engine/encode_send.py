@@ -43,7 +43,7 @@ class Outgoing:
     wire_topic: str
     group: str
     msg_ids: Sequence[str]
-    body: bytes
+    body: bytes | memoryview
     properties_text: str
     born_timestamp_ms: int
     sys_flag: int = 0
@@ -136,9 +136,9 @@ class Encoder:
         """Encode what is not encoded yet, and address it."""
         if parcel.message is not None:
             return self.encode(parcel.message)
-        return self._batch(parcel.topic, parcel.msg_ids, bytes(parcel.body), self._now_ms())
+        return self._batch(parcel.topic, parcel.msg_ids, memoryview(parcel.body).cast("B"), self._now_ms())
 
-    def _batch(self, topic: str, msg_ids: Sequence[str], body: bytes, now_ms: int) -> Outgoing:
+    def _batch(self, topic: str, msg_ids: Sequence[str], body: bytes | memoryview, now_ms: int) -> Outgoing:
         return Outgoing(
             topic=topic,
             wire_topic=with_namespace(topic, self._config.namespace),

@@ -144,8 +144,9 @@ class Bridge:
         try:
             while (item := self.run(following())) is not _END:
                 yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
-        finally:
+        except BaseException:  # at its end it has closed itself
             self.run(close())
+            raise
 
     def _thread_for(self, coroutine: Coroutine[Any, Any, T]) -> LoopThread:
         """The loop thread; a coroutine that cannot run there is closed."""

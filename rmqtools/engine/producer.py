@@ -71,8 +71,10 @@ class ProducerCore:
         """See :meth:`rmqtools.aio.Producer.send`."""
         self._check(message)
         outgoing = self.encoder.encode(message)
-        results = await self.sender.place(outgoing, choice=choice, message=message, timeout=timeout)
-        return self._traced([message], results)[0]
+        placed, attempts = await self.sender.place_whole(
+            outgoing, choice=choice, message=message, timeout=timeout
+        )
+        return self._traced([message], placed.results(attempts))[0]
 
     async def send_oneway(self, message: Message, *, choice: QueueChoice) -> None:
         """See :meth:`rmqtools.aio.Producer.send_oneway`."""

@@ -10,6 +10,7 @@ from rmqtools.model.codes import ResponseCode
 from rmqtools.model.parcel import ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools.model.slots import slot_maker
 from rmqtools.protocol.command import RemotingCommand
 from rmqtools.protocol.headers import SendMessageResponseHeader, decode_header
 
@@ -19,6 +20,8 @@ STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
     ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
     ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
 }
+
+_send_result = slot_maker(SendResult)
 
 
 @dataclass(slots=True)  # frozen would be right, and three times as slow to make
@@ -35,19 +38,20 @@ class Placed:
     def results(self, attempts: Sequence[SendAttempt]) -> list[SendResult]:
         """One result per message; a broker answers a batch with the first offset and all offset ids."""
         tries = tuple(attempts)
-        offset_msg_ids = self.header.msg_id.split(",")
+        header = self.header
+        offset_msg_ids = header.msg_id.split(",")
         return [
-            SendResult(
-                status=self.status,
-                queue=self.queue,
-                queue_offset=self.header.queue_offset + number,
-                msg_id=msg_id,
-                offset_msg_id=offset_msg_id,
-                transaction_id=self.header.transaction_id,
-                region_id=self.region_id,
-                recall_handle=self.header.recall_handle,
-                is_trace_on=self.is_trace_on,
-                attempts=tries,
+            _send_result(
+                self.status,
+                self.queue,
+                header.queue_offset + number,
+                msg_id,
+                offset_msg_id,
+                header.transaction_id,
+                self.region_id,
+                header.recall_handle,
+                self.is_trace_on,
+                tries,
             )
             for number, (msg_id, offset_msg_id) in enumerate(zip(self.msg_ids, offset_msg_ids, strict=True))
         ]

@@ -66,26 +66,28 @@ def message_texts(message: Message) -> tuple[str, ...]:
     )
 
 
-SlotFillers: TypeAlias = Mapping[str, Callable[["MessageExt", tuple[Any, ...], bytes], None]]
-"""By name of a field: what fills its slot, out of the fields of fixed width and the properties' bytes."""
+Filler: TypeAlias = Callable[["MessageExt", "Undecoded"], Any]
+"""Fills the slot of a field, perhaps others too, and returns the field's value."""
+
+Undecoded: TypeAlias = tuple[Mapping[str, Filler], tuple[Any, ...], bytes, str]
+"""What a stored message still holds undecoded: fillers by name of a field, and what they decode: the fields
+of fixed width, the properties' bytes, the broker's name. A class of its own would double the price."""
 
 
 class _Stored:
     """What a message holds undecoded: an empty slot of :class:`MessageExt` is filled when it is asked for."""
 
-    __slots__ = ("_fillers", "_fixed", "_properties_text")
+    __slots__ = ("_undecoded",)
 
-    _fillers: "SlotFillers"
-    _fixed: tuple[Any, ...]
-    _properties_text: bytes
+    _undecoded: "Undecoded"
 
     if not TYPE_CHECKING:  # to a type checker a class with __getattr__ has every name
 
         def __getattr__(self, name: str) -> Any:
             if name not in SLOTS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self._fillers[name](self, self._fixed, self._properties_text)
-            return _get_slot(self, name)
+            undecoded = self._undecoded
+            return undecoded[0][name](self, undecoded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +119,10 @@ class MessageExt(_Stored):
 
     def with_topic(self, topic: str) -> "MessageExt":
         """The same message of another topic; what is undecoded stays so."""
-        fixed = getattr(self, "_fixed", None)
-        if fixed is None:
+        undecoded = getattr(self, "_undecoded", None)
+        if undecoded is None:
             return replace(self, topic=topic)
-        text, fillers = self._properties_text, self._fillers
-        return undecoded_message(topic, self.queue_offset, self.body, self.broker_name, fixed, text, fillers)
+        return undecoded_message(topic, self.queue_offset, self.body, undecoded)
 
     @property
     def msg_id(self) -> str:
@@ -143,28 +144,16 @@ class MessageExt(_Stored):
 SLOTS: Mapping[str, Callable[[MessageExt, Any], None]] = {
     field.name: getattr(MessageExt, field.name).__set__ for field in fields(MessageExt)
 }
-_get_slot = object.__getattribute__
-_set_topic, _set_queue_offset = SLOTS["topic"], SLOTS["queue_offset"]
-_set_body, _set_broker_name = SLOTS["body"], SLOTS["broker_name"]
-_set_fillers, _set_fixed, _set_text = (getattr(MessageExt, name).__set__ for name in _Stored.__slots__)
+_new = MessageExt.__new__
+_set_topic, _set_queue_offset, _set_body = SLOTS["topic"], SLOTS["queue_offset"], SLOTS["body"]
+_set_undecoded = getattr(MessageExt, "_undecoded").__set__  # noqa: B009 # of a class it is the slot itself
 
 
-def undecoded_message(
-    topic: str,
-    queue_offset: int,
-    body: bytes,
-    broker_name: str,
-    fixed: tuple[Any, ...],
-    properties_text: bytes,
-    fillers: SlotFillers,
-) -> MessageExt:
-    """A message with what every consumer looks at; ``fillers`` add the rest when it is asked for."""
-    message = MessageExt.__new__(MessageExt)
+def undecoded_message(topic: str, queue_offset: int, body: bytes, undecoded: Undecoded) -> MessageExt:
+    """A message with what every consumer looks at; the rest is decoded when it is asked for."""
+    message = _new(MessageExt)
     _set_topic(message, topic)
     _set_queue_offset(message, queue_offset)
     _set_body(message, body)
-    _set_broker_name(message, broker_name)
-    _set_fixed(message, fixed)
-    _set_text(message, properties_text)
-    _set_fillers(message, fillers)
+    _set_undecoded(message, undecoded)
     return message

@@ -30,7 +30,7 @@ class Frame(NamedTuple):
     body: bytes
 
 
-def encode_frame(serializer: int, header: bytes, body: bytes) -> bytes:
+def encode_frame(serializer: int, header: bytes, body: bytes | memoryview) -> bytes:
     """Put a header and a body behind their lengths.
 
     Raises:

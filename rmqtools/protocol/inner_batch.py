@@ -17,13 +17,13 @@ from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.protocol.message_batch import decode_batch
 from rmqtools.protocol.messages import SYSFLAG_POSITION, decode_message
 
-_INNER_BATCH: Final = int(MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG)
+INNER_BATCH: Final = int(MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG)
 _INT: Final = struct.Struct(">i")
 
 
 def is_inner_batch(sys_flag: int) -> bool:
     """Whether a message holds others."""
-    return sys_flag & _INNER_BATCH == _INNER_BATCH
+    return sys_flag & INNER_BATCH == INNER_BATCH
 
 
 def holds_inner_batch(data: bytes, starts: Iterable[int]) -> bool:
@@ -32,7 +32,7 @@ def holds_inner_batch(data: bytes, starts: Iterable[int]) -> bool:
     Looks at the last byte of each sys flag: to ask a message for its flag costs ten times as much.
     """
     at = SYSFLAG_POSITION + _INT.size - 1
-    return any(data[start + at] & _INNER_BATCH == _INNER_BATCH for start in starts)
+    return any(data[start + at] & INNER_BATCH == INNER_BATCH for start in starts)
 
 
 def message_count(data: bytes, start: int) -> int:

@@ -83,19 +83,26 @@ class UniqueIdGenerator:
         self._counter = 0
         self._month_start_ms = 0
         self._next_month_start_ms = 0
+        self._prefix_ms = -1
+        self._prefix = ""
 
     def next(self, now_ms: int) -> str:
         """The next id. ``now_ms``: the time in milliseconds since 1970; it may step back a little."""
         counter = self._counter & _MASK_16
         self._counter += 1
-        return f"{self._fixed}{self._millis(now_ms):08X}{counter:04X}"
+        return f"{self._prefix_at(now_ms)}{counter:04X}"
 
     def take(self, count: int, now_ms: int) -> MsgIds:
         """The next ``count`` ids, for messages encoded elsewhere; at most 65536."""
-        prefix = f"{self._fixed}{self._millis(now_ms):08X}"
-        ids = MsgIds(prefix, self._counter & _MASK_16, count)
+        ids = MsgIds(self._prefix_at(now_ms), self._counter & _MASK_16, count)
         self._counter += count
         return ids
+
+    def _prefix_at(self, now_ms: int) -> str:
+        """All but the counter; many ids are made in one millisecond."""
+        if now_ms != self._prefix_ms:
+            self._prefix_ms, self._prefix = now_ms, f"{self._fixed}{self._millis(now_ms):08X}"
+        return self._prefix
 
     def _millis(self, now_ms: int) -> int:
         if not self._month_start_ms <= now_ms < self._next_month_start_ms:

@@ -14,11 +14,11 @@ here both are errors.
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.message import SLOTS, MessageExt, SlotFillers, undecoded_message
+from rmqtools.model.message import SLOTS, Filler, MessageExt, Undecoded, undecoded_message
 from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, COMPRESSED_FLAG, STOREHOSTADDRESS_V6_FLAG
 from rmqtools.protocol.compression import MAX_BODY_BYTES, CompressionType, compress, decompress
 from rmqtools.protocol.hosts import decode_host, encode_host
@@ -222,8 +222,8 @@ def _decode(
             if sys_flag & COMPRESSED_FLAG and decompress_bodies and body:
                 body = decompress(CompressionType.of_sys_flag(sys_flag), body, max_bytes=max_body_bytes)
                 fixed = (*fixed[:_SYS_FLAG], sys_flag & ~COMPRESSED_FLAG, *fixed[_SYS_FLAG + 1 :])
-            text = data[topic_end + 2 : end]
-            messages.append(undecoded_message(topic, queue_offset, body, broker_name, fixed, text, _FILLERS))
+            undecoded = _FILLERS, fixed, data[topic_end + 2 : end], broker_name
+            messages.append(undecoded_message(topic, queue_offset, body, undecoded))
     except (struct.error, IndexError) as error:
         raise ProtocolError(f"message at {start} of {len(data)} bytes is cut off: {error}") from error
     return messages
@@ -236,28 +236,55 @@ def _checked_hosts(born: bytes, store: bytes) -> tuple[bytes, bytes]:
     return born, store
 
 
-def _fill_properties(message: MessageExt, _: tuple[Any, ...], text: bytes) -> None:
-    _set_properties(message, parse_properties(text.decode("utf-8", "replace")))
+def _fill_properties(message: MessageExt, undecoded: Undecoded) -> dict[str, str]:
+    properties = parse_properties(undecoded[2].decode("utf-8", "replace"))
+    _set_properties(message, properties)
+    return properties
 
 
-def _fill_places(message: MessageExt, fixed: tuple[Any, ...], _: bytes) -> None:
+def _fill_broker_name(message: MessageExt, undecoded: Undecoded) -> str:
+    _set_broker_name(message, undecoded[3])
+    return undecoded[3]
+
+
+def _fill_places(message: MessageExt, undecoded: Undecoded) -> None:
+    fixed = undecoded[1]
     store_host = fixed[_STORE_HOST]
     _set_born_host(message, decode_host(fixed[_BORN_HOST]))
     _set_store_host(message, decode_host(store_host))
     _set_offset_msg_id(message, (store_host + _pack_long(fixed[_LOG_OFFSET])).hex().upper())
 
 
-def _filler_of(name: str, index: int) -> Callable[[MessageExt, tuple[Any, ...], bytes], None]:
+def _place_filler(name: str) -> Filler:
+    """All three at once: who asks for one asks for the others."""
+    get = getattr(MessageExt, name).__get__
+
+    def fill(message: MessageExt, undecoded: Undecoded) -> Any:
+        _fill_places(message, undecoded)
+        return get(message)
+
+    return fill
+
+
+def _number_filler(name: str, index: int) -> Filler:
     put = SLOTS[name]
-    return lambda message, fixed, _: put(message, fixed[index])
+
+    def fill(message: MessageExt, undecoded: Undecoded) -> Any:
+        value = undecoded[1][index]
+        put(message, value)
+        return value
+
+    return fill
 
 
-_set_properties, _set_offset_msg_id = SLOTS["properties"], SLOTS["offset_msg_id"]
+_set_properties, _set_broker_name = SLOTS["properties"], SLOTS["broker_name"]
 _set_born_host, _set_store_host = SLOTS["born_host"], SLOTS["store_host"]
-_FILLERS: SlotFillers = {
+_set_offset_msg_id = SLOTS["offset_msg_id"]
+_FILLERS: Mapping[str, Filler] = {
     "properties": _fill_properties,
-    **dict.fromkeys(("born_host", "store_host", "offset_msg_id"), _fill_places),
-    **{name: _filler_of(name, index) for name, index in _NUMBERS.items()},
+    "broker_name": _fill_broker_name,
+    **{name: _place_filler(name) for name in ("born_host", "store_host", "offset_msg_id")},
+    **{name: _number_filler(name, index) for name, index in _NUMBERS.items()},
 }
 
 

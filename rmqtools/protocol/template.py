@@ -76,7 +76,7 @@ class FilledRequest(NamedTuple):
     template: RequestTemplate
     numbers: tuple[int, ...]
     text: str | None = None
-    body: bytes = b""
+    body: bytes | memoryview = b""
 
     @property
     def code(self) -> int:
@@ -97,4 +97,4 @@ class FilledRequest(NamedTuple):
     def command(self) -> RemotingCommand:
         """See :meth:`Request.command`."""
         fields = self.template.fields(self.numbers, self.text)
-        return RemotingCommand(self.code, fields, self.body, flag=self.template.flag)
+        return RemotingCommand(self.code, fields, bytes(self.body), flag=self.template.flag)

@@ -1,7 +1,7 @@
 """Blocking face of :mod:`rmqtools.aio.client`."""
 
-from collections.abc import AsyncIterator, Collection, Iterator
-from typing import TypeVar
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from typing import Any, TypeVar
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
@@ -66,6 +66,10 @@ class Client(Blocking):
             fail_on_data_loss=fail_on_data_loss,
         )
         return self.iterate(found)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine that uses :attr:`asynchronous` on the loop thread, and wait for it."""
+        return self._bridge.run(coroutine)
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Walk an asynchronous iterator that uses :attr:`asynchronous`.

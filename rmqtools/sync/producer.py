@@ -95,6 +95,12 @@ class Producer(Blocking):
         """See :meth:`rmqtools.aio.Producer.send_parcels`."""
         return self._bridge.run(self._producer.send_parcels(parcels, timeout=timeout))
 
+    def send_parcels_async(
+        self, parcels: Sequence[Parcel], *, timeout: float | None = None
+    ) -> Future[list[ParcelResult | SendError]]:
+        """Like :meth:`send_parcels`, without waiting."""
+        return self._bridge.submit(self._producer.send_parcels(parcels, timeout=timeout))
+
     def reserve_msg_ids(self, count: int) -> MsgIds:
         """See :meth:`rmqtools.aio.Producer.reserve_msg_ids`."""
         return self._bridge.run(self._producer.reserve_msg_ids(count))

@@ -60,6 +60,9 @@ def all_areas(total: int) -> list[Area]:
     return [*_reads(total), *_latencies(), *_sends(), *_spark(total)]
 
 
+_KINDS = {"lazy": "lazy", "properties": "eager properties", "all": "all fields"}
+
+
 def _pull(size: int) -> Side:
     return Side(program="java", work="pull", settings={"topic": backlog(size), "threads": 8})
 
@@ -103,7 +106,7 @@ def _reads(total: int) -> list[Area]:
     )
     areas += [
         Area(
-            name=f"message objects, {kind}, {_FACES[face]}, {size} B",
+            name=f"message objects, {_KINDS[kind]}, {_FACES[face]}, {size} B",
             ours=Side(
                 program="ours", work="objects", settings={"topic": backlog(size), "kind": kind, "face": face}
             ),
@@ -112,7 +115,7 @@ def _reads(total: int) -> list[Area]:
             group="objects",
             quick=kind == "lazy" and size == 1024,
         )
-        for kind, bar in (("lazy", 1.0), ("eager", 0.6))
+        for kind, bar in (("lazy", 1.0), ("properties", 0.6), ("all", None))
         for face in _FACES
         for size in SIZES
     ]
@@ -212,15 +215,18 @@ def _sends() -> list[Area]:
         Area(
             name=f"{name}, {size} B",
             ours=_send("ours", mode, size, count),
-            theirs=(_send("java", "batch", size, count),),
-            bar=1.2,
+            theirs=(_send("java", "batch", size, count or 128),),
+            bar=1.2 if mode == "columns" else None,
             group="batch",
-            quick=count == 32 and size == 1024,
+            quick=mode == "columns" and count == 32 and size == 1024,
         )
         for name, mode, count in (
-            ("batch 32", "aio-batch", 32),
-            ("batch 128", "aio-batch", 128),
-            ("send_many over batch 128", "many", 128),
+            ("batch 32, columns", "columns", 32),
+            ("batch 128, columns", "columns", 128),
+            ("all at once, columns, over batch 128", "columns", 0),
+            ("batch 32, Messages", "aio-batch", 32),
+            ("batch 128, Messages", "aio-batch", 128),
+            ("send_many, Messages, over batch 128", "many", 128),
         )
         for size in SIZES
     ]

@@ -67,7 +67,7 @@ class Broker:
         config = ProducerConfig(name_server=self.name_server, group="bench_fill", send_timeout=20.0)
         with Producer(config) as producer:
             rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // size))
-            batch = _batch(rows, size)
+            batch = record_batch(rows, size)
             began = time.perf_counter()
             for begin in range(0, count, rows):
                 send_batches(producer, [batch.slice(0, min(rows, count - begin))], topic=topic)
@@ -98,11 +98,12 @@ def running_broker(*, brokers: int = 1) -> Iterator[Broker]:
         cluster.stop()
 
 
-def _batch(count: int, size: int) -> pa.RecordBatch:
+def record_batch(count: int, size: int) -> pa.RecordBatch:
+    """Messages as all programs send them, in columns."""
     columns = {
         "body": pa.array([b"x" * size] * count, pa.binary()),
         "tags": pa.array(["TagA"] * count),
-        "keys": pa.array([f"k{number}" for number in range(count)]),
+        "keys": pa.array([f"k{number:07}" for number in range(count)]),
         "properties": pa.array([[("src", "bench")]] * count, pa.map_(pa.string(), pa.string())),
     }
     return pa.record_batch(columns)

@@ -37,7 +37,7 @@ class Readers:
         return _timed(lambda: sum(future.result() for future in list(futures)))
 
     def objects(self, work: dict[str, str]) -> dict[str, Any]:
-        """MessageExt objects: ``kind`` lazy looks at bodies only, eager at all that is not a number."""
+        """MessageExt objects: ``kind`` says what is looked at, see ``_LOOKS``."""
         ranges, look = self._ranges(work["topic"]), _LOOKS[work["kind"]]
         if work["face"] == "aio":
             return asyncio.run(_objects_aio(self._name_server, ranges, look))
@@ -105,6 +105,10 @@ def _look_at_bodies(messages: Sequence[MessageExt]) -> int:
     return sum(len(message.body) > 0 for message in messages)
 
 
+def _look_at_properties(messages: Sequence[MessageExt]) -> int:
+    return sum(bool(message.body and message.properties) for message in messages)
+
+
 def _look_at_all(messages: Sequence[MessageExt]) -> int:
     return sum(
         bool(
@@ -118,7 +122,11 @@ def _look_at_all(messages: Sequence[MessageExt]) -> int:
     )
 
 
-_LOOKS: dict[str, Look] = {"lazy": _look_at_bodies, "eager": _look_at_all}
+_LOOKS: dict[str, Look] = {
+    "lazy": _look_at_bodies,
+    "properties": _look_at_properties,
+    "all": _look_at_all,  # properties, hosts and ids: what is not a number
+}
 
 
 def _shares(ranges: Sequence[QueueRange], count: int) -> list[list[QueueRange]]:

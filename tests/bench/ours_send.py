@@ -1,16 +1,29 @@
 """Sending for so many seconds, in each of our ways."""
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from rmqtools import Message, Producer, ProducerConfig, aio
+from rmqtools.arrow import SendReport, send_batches
+from rmqtools.arrow.encode import rows_of
+from rmqtools.arrow.parcels import parcels_of
+from rmqtools.arrow.queue_choice import QueueChoice
 from rmqtools.errors import RocketMQError, SendManyError
+from tests.bench.broker import record_batch
+
+Send: TypeAlias = Callable[[], tuple[int, int]]
+"""Sends some; how many are stored, and how many not."""
 
 _PROPERTIES = {"src": "bench"}
 _MANY = 4096  # messages a call of send_many
+_ROWS, _BATCHES = 10_000, 4  # a batch of send_batches, as Spark gives them, and a call
 _numbers = itertools.count()
 
 
@@ -24,20 +37,17 @@ class Sends:
 
     def __init__(self, name_server: str) -> None:
         self._config = ProducerConfig(name_server=name_server, group="bench_ours", send_timeout=20.0)
-        self._producer: Producer | None = None
+        self._producers: dict[int, Producer] = {}  # by the bytes of a request
         self._runner = asyncio.Runner()
         self._aio: aio.Producer | None = None
 
     def run(self, work: dict[str, str]) -> dict[str, Any]:
-        """One round: mode, topic, size, flight (in flight or in a batch), seconds."""
+        """One round: mode, topic, size, flight (in flight, or in a batch; 0: as many as are let), seconds."""
         body, flight = b"x" * int(work["size"]), int(work["flight"])
         mode, seconds = work["mode"], float(work["seconds"])
         if mode.startswith("aio"):
             return self._runner.run(self._run_aio(mode, work["topic"], body, flight, seconds))
-        if self._producer is None:
-            self._producer = Producer(self._config)
-            self._producer.start()
-        send = _BLOCKING[mode](self._producer, work["topic"], body, flight)
+        send = self._blocking(mode, work["topic"], body, flight)
         stored = failed = 0
         began = time.perf_counter()
         while time.perf_counter() < began + seconds:
@@ -47,11 +57,28 @@ class Sends:
 
     def close(self) -> None:
         """Close the producers."""
-        if self._producer is not None:
-            self._producer.close()
+        for producer in self._producers.values():
+            producer.close()
         if self._aio is not None:
             self._runner.run(self._aio.close())
         self._runner.close()
+
+    def _blocking(self, mode: str, topic: str, body: bytes, flight: int) -> Send:
+        producer = self._producer(self._config)
+        if mode != "columns":
+            return _BLOCKING[mode](producer, topic, body, flight)
+        if flight:
+            request_bytes = _encoded_bytes(producer, record_batch(flight, len(body)), topic)
+            producer = self._producer(replace(self._config, max_batch_bytes=request_bytes))
+        rows = record_batch(_ROWS, len(body))
+        return lambda: _of_columns(producer, rows, topic)
+
+    def _producer(self, config: ProducerConfig) -> Producer:
+        producer = self._producers.get(config.max_batch_bytes)
+        if producer is None:
+            producer = self._producers[config.max_batch_bytes] = Producer(config)
+            producer.start()
+        return producer
 
     async def _run_aio(
         self, mode: str, topic: str, body: bytes, flight: int, seconds: float
@@ -83,16 +110,30 @@ def _one_aio(producer: aio.Producer, topic: str, body: bytes, count: int) -> Cal
     return lambda: producer.send_batch([message(topic, body) for _ in range(count)])
 
 
-def _sync(producer: Producer, topic: str, body: bytes, _: int) -> Callable[[], tuple[int, int]]:
+def _sync(producer: Producer, topic: str, body: bytes, _: int) -> Send:
     return lambda: _counted(1, lambda: producer.send(message(topic, body)))
 
 
-def _batch(producer: Producer, topic: str, body: bytes, count: int) -> Callable[[], tuple[int, int]]:
+def _batch(producer: Producer, topic: str, body: bytes, count: int) -> Send:
     return lambda: _counted(count, lambda: producer.send_batch([message(topic, body) for _ in range(count)]))
 
 
-def _many(producer: Producer, topic: str, body: bytes, _: int) -> Callable[[], tuple[int, int]]:
+def _many(producer: Producer, topic: str, body: bytes, _: int) -> Send:
     return lambda: _counted(_MANY, lambda: producer.send_many([message(topic, body) for _ in range(_MANY)]))
+
+
+def _encoded_bytes(producer: Producer, rows: pa.RecordBatch, topic: str) -> int:
+    return sum(
+        parcel.nbytes for parcel in parcels_of(producer, rows_of(rows, topic=topic), QueueChoice(None))
+    )
+
+
+def _of_columns(producer: Producer, rows: pa.RecordBatch, topic: str) -> tuple[int, int]:
+    """Rows that lie ready in columns; a request has what fits into the producer's ``max_batch_bytes``."""
+    report = SendReport()
+    with contextlib.suppress(RocketMQError):  # counted
+        send_batches(producer, [rows] * _BATCHES, topic=topic, report=report)
+    return report.acked, report.failed
 
 
 def _counted(count: int, send: Callable[[], object]) -> tuple[int, int]:

@@ -26,6 +26,7 @@ class SparkSide:
             SparkSession.builder.master("local[2]")
             .appName("bench")
             .config("spark.ui.enabled", "false")
+            .config("spark.python.unix.domain.socket.enabled", "true")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .getOrCreate()

@@ -34,7 +34,12 @@ PUBLIC = {
         TransactionProducer create_reply""",
 }
 
-ONLY_BLOCKING = {"send_async", "iterate"}  # coroutines and asynchronous iterators need neither
+ONLY_BLOCKING = {
+    "send_async",
+    "send_parcels_async",
+    "run",
+    "iterate",
+}  # coroutines and asynchronous iterators need neither
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -1,6 +1,7 @@
 """A producer that takes parcels and answers what it was told to."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 from rmqtools import MessageQueue, Outcome, ProducerConfig, SendAttempt, SendStatus
 from rmqtools.errors import SendError
@@ -33,9 +34,13 @@ class FakeProducer:
         self.ids = 0
         self.queues = QUEUES
 
-    def send_parcels(self, parcels: Sequence[Parcel]) -> Sequence[Answer]:
+    def send_parcels_async(self, parcels: Sequence[Parcel]) -> Future[Sequence[Answer]]:
         self.sent.append(list(parcels))
-        return self.answers.pop(0) if self.answers else [result(count=len(parcel)) for parcel in parcels]
+        future: Future[Sequence[Answer]] = Future()
+        future.set_result(
+            self.answers.pop(0) if self.answers else [result(count=len(parcel)) for parcel in parcels]
+        )
+        return future
 
     def reserve_msg_ids(self, count: int) -> MsgIds:
         self.ids += count

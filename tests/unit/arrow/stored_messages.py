@@ -86,13 +86,13 @@ def _host(ipv6: int, port: int) -> bytes:
     return address + struct.pack(">i", port)
 
 
-def block_of(messages: Sequence[Stored], *, before: bytes = b"") -> MessageBlock:
+def block_of(messages: Sequence[Stored], *, before: bytes = b"", queue: MessageQueue = QUEUE) -> MessageBlock:
     """The messages as one block; ``before`` stands in the buffer in front of them."""
     buffer, starts = bytearray(before), []
     for message in messages:
         starts.append(len(buffer))
         buffer += message.encode()
-    return MessageBlock(QUEUE, bytes(buffer), starts, 1000)
+    return MessageBlock(queue, bytes(buffer), starts, 1000)
 
 
 def properties_of(**properties: str) -> bytes:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqtools import MessageBlock, MessageExt
+from rmqtools import MessageBlock, MessageExt, MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA, decode_block
+from rmqtools.arrow.decode import JoinedBlocks, decode_joined
 from rmqtools.errors import ProtocolError
 from rmqtools.protocol.inner_batch import unwrap
 from rmqtools.protocol.messages import decode_message
@@ -304,6 +305,30 @@ def test_a_batch_stored_as_one_message_becomes_a_row_per_message(sys_flag):
     assert [row["body"] for row in rows] == [b"body", b"a", b"", b"c", b"body"]
     assert [row["flag"] for row in rows] == [0, 0, 1, 2, 0]
     assert [row["properties"] for row in rows[1:4]] == [[("colour", f"c{number}")] for number in range(3)]
+
+
+@pytest.mark.parametrize("before", [b"", b"not a message"])
+def test_blocks_together_give_the_rows_of_each_one_after_the_other(before):
+    odd = Stored(properties=ODD_PROPERTIES["empty-value"], queue_offset=2)
+    blocks = [
+        block_of([PLAIN, odd], before=before),
+        block_of([], before=before),
+        block_of([Stored(sys_flag=COMPRESSED), inner_batch([b"a", b"b"], queue_offset=5)], before=before),
+        block_of([Stored(sys_flag=BORN_V6), PLAIN], before=before),
+    ]
+
+    rows = decode_joined(JoinedBlocks(blocks)).to_pylist()
+
+    assert rows == [row for block in blocks for row in decode_block(block).to_pylist()]
+    assert len(rows) == 7
+
+
+def test_what_cannot_be_decoded_is_named_with_the_queue_of_its_block():
+    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=12)
+    blocks = [block_of([PLAIN]), block_of([broken], queue=MessageQueue("Orders", "broker-a", 5))]
+
+    with pytest.raises(ProtocolError, match=r"queue offset 12 of .*queueId=5.* cannot be decoded"):
+        decode_joined(JoinedBlocks(blocks))
 
 
 def test_a_batch_that_cannot_be_taken_apart_is_named():

@@ -1,9 +1,11 @@
-"""Ranges as batches: one per block, cut where bodies have grown."""
+"""Ranges as batches: small blocks together, cut where bodies have grown."""
 
 from collections.abc import AsyncGenerator, Sequence
 
-from rmqtools import MessageBlock, QueueRange
-from rmqtools.arrow import message_schema, read_range
+import pytest
+
+from rmqtools import MessageBlock, MessageQueue, QueueRange
+from rmqtools.arrow import message_schema, read_range, read_ranges
 from rmqtools.engine.loop import Bridge
 from tests.unit.arrow.stored_messages import (
     COMPRESSED,
@@ -39,14 +41,69 @@ class Blocks:
         return self._blocks()
 
 
-def test_blocks_are_asked_for_by_the_thousand_and_each_becomes_a_batch():
-    client = Blocks([block_of([Stored()] * 3), block_of([Stored()])])
+def test_blocks_are_asked_for_by_the_thousand_and_a_full_one_becomes_a_batch():
+    client = Blocks([block_of([Stored()] * 3), block_of([Stored()]), block_of([Stored()])])
 
-    batches = list(read_range(client, RANGE))
+    batches = list(read_range(client, RANGE, rows_per_batch=3))
 
-    assert [batch.num_rows for batch in batches] == [3, 1]
+    assert [batch.num_rows for batch in batches] == [3, 2]
     assert client.asked["range"] == RANGE
+    list(read_range(client, RANGE))
     assert client.asked["max_messages"] >= 1000
+
+
+def test_blocks_of_large_messages_are_not_put_together():
+    large = block_of([Stored(body=bytes(3_000_000))])
+
+    assert [batch.num_rows for batch in read_range(Blocks([large, large]), RANGE)] == [1, 1]
+
+
+def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order():
+    ranges = [QueueRange(MessageQueue("Orders", broker, 0), 0, 2) for broker in ("a", "a", "b", "a")]
+    blocks = {
+        number: block_of([Stored(queue_offset=number * 10 + at) for at in range(2)], queue=range_.queue)
+        for number, range_ in enumerate(ranges)
+    }
+    client = Blocks([])
+    following = iter(blocks.values())
+    client.read_blocks = lambda *_, **__: Blocks([next(following)])._blocks()
+
+    batches = list(read_ranges(client, ranges))
+
+    assert [batch.column("queueOffset").to_pylist() for batch in batches] == [
+        [0, 1, 10, 11],
+        [20, 21],
+        [30, 31],
+    ]
+    assert [set(batch.column("brokerName").to_pylist()) for batch in batches] == [{"a"}, {"b"}, {"a"}]
+
+
+def test_of_stored_batches_in_several_ranges_each_gives_only_its_own():
+    ranges = [QueueRange(MessageQueue("Orders", "a", 0), 9, 11), QueueRange(QUEUE, 8, 10)]
+    stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8)]
+    queue = ranges[0].queue
+    blocks = iter([block_of(stored, queue=queue), block_of(stored, queue=queue)])
+    client = Blocks([])
+    client.read_blocks = lambda *_, **__: Blocks([next(blocks)])._blocks()
+
+    (batch,) = read_ranges(client, ranges)
+
+    assert batch.column("queueOffset").to_pylist() == [9, 10, 8, 9]
+    assert batch.column("body").to_pylist() == [b"b", b"c", b"a", b"b"]
+
+
+def test_of_stored_batches_without_a_message_in_the_range_nothing_is_given():
+    block = block_of([inner_batch([b"a", b"b"], queue_offset=8)])
+
+    assert list(read_range(Blocks([block, block]), QueueRange(QUEUE, 20, 30))) == []
+
+
+def test_what_is_asked_wrongly_is_refused_before_anything_is_read():
+    client = Blocks([])
+    client.read_blocks = lambda *_, **__: pytest.fail("both tags and sql")
+
+    with pytest.raises(pytest.fail.Exception, match="both tags and sql"):
+        read_range(client, RANGE, tags=["a"], sql="a > 1")
 
 
 def test_a_batch_that_grew_by_decompression_is_cut_and_loses_nothing():

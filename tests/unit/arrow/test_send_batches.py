@@ -1,5 +1,6 @@
 """Sending batches: portions, counts, errors that name the row."""
 
+from concurrent.futures import Future
 from itertools import chain
 
 import pyarrow as pa
@@ -39,6 +40,80 @@ def test_all_rows_are_sent_in_order_in_bounded_portions():
     assert list(chain(*calls)) == [b"%d" % row for row in range(25_000)]
     assert max(map(len, calls)) <= 10_000
     assert report.acked == 25_000
+
+
+class Slow(FakeProducer):
+    """Answers the first parcels when it is told to; calls ``during`` while the next ones are encoded."""
+
+    def __init__(self, during=lambda producer: None) -> None:
+        super().__init__()
+        self.during = during
+        self.first: Future | None = None
+
+    def send_parcels_async(self, parcels):
+        answered = super().send_parcels_async(parcels)
+        if self.first is not None:
+            return answered
+        self.first, self.answers_to_first = Future(), answered.result()
+        return self.first
+
+    def reserve_msg_ids(self, count):
+        if self.first is not None:
+            self.during(self)
+        return super().reserve_msg_ids(count)
+
+
+def test_the_next_portion_is_encoded_while_one_is_on_the_wire():
+    seen = []
+
+    def during(producer):
+        seen.append((len(producer.sent), producer.first.done()))
+        producer.first.set_result(producer.answers_to_first)
+
+    report = send_batches(Slow(during), [bodies(b"a", b"b"), bodies(b"c")], topic="T")
+
+    assert seen == [(1, False)]
+    assert report.acked == 3
+
+
+def test_what_is_on_the_wire_is_counted_before_an_error_of_the_rows_behind_it_is_raised():
+    report = SendReport()
+
+    with pytest.raises(MessageRejectedError, match="row 2: body is empty"):
+        send_batches(FakeProducer(), [bodies(b"a", b"b"), bodies(b"")], topic="T", report=report)
+
+    assert report.acked == 2
+
+
+def test_nothing_is_sent_behind_a_portion_that_could_not_be_placed():
+    producer = FakeProducer([SendError("no", [REFUSED])])
+    report = SendReport()
+
+    with pytest.raises(SendError, match="2 of 2 rows could not be placed"):
+        send_batches(producer, [bodies(b"a", b"b"), bodies(b"c")], topic="T", report=report)
+
+    assert len(producer.sent) == 1
+    assert (report.acked, report.failed) == (0, 2)
+
+
+def test_a_failure_on_the_wire_goes_before_one_of_the_rows_behind_it():
+    producer = FakeProducer([SendError("no", [REFUSED])])
+
+    with pytest.raises(SendError, match="2 of 2 rows could not be placed"):
+        send_batches(producer, [bodies(b"a", b"b"), bodies(b"")], topic="T")
+
+
+def test_an_interruption_cancels_what_is_on_the_wire():
+    producer = Slow()
+
+    def batches():
+        yield bodies(b"a")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        send_batches(producer, batches(), topic="T")
+
+    assert producer.first.cancelled()
 
 
 def test_large_rows_are_not_all_encoded_at_once():

@@ -62,7 +62,7 @@ def test_gaps_are_passed_over_where_the_broker_says_so():
 )
 def test_offsets_that_are_not_there_are_named(begin, end, missing):
     with pytest.raises(DataLossError, match=rf"offsets {missing} of .*the broker has \[96, 200\)"):
-        read(Broker(96, 200), begin, end, request_timeout=0.1)
+        read(Broker(96, 200), begin, end, request_timeout=0.3)
 
 
 def test_a_message_acknowledged_just_now_is_waited_for():

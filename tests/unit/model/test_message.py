@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from rmqtools.model.message import SLOTS, MessageExt, undecoded_message
+from rmqtools.model.message import SLOTS, MessageExt, Undecoded, undecoded_message
 from rmqtools.protocol.messages import decode_message, encode_message
 
 MADE = MessageExt(
@@ -57,15 +57,16 @@ def test_a_message_not_decoded_yet_equals_one_made_of_the_same_values(seen):
 def test_what_is_decoded_is_decoded_once():
     asked = []
 
-    def fill(message: MessageExt, fixed: tuple[object, ...], properties_text: bytes) -> None:
-        asked.append((fixed, properties_text))
+    def fill(message: MessageExt, undecoded: Undecoded) -> dict[str, str]:
+        asked.append(undecoded[1:])
         SLOTS["properties"](message, {"TAGS": "t"})
+        return {"TAGS": "t"}
 
-    message = undecoded_message("T", 1, b"x", "b", (0, 1), b"rest", {"properties": fill})
+    message = undecoded_message("T", 1, b"x", ({"properties": fill}, (0, 1), b"rest", "b"))
 
     assert (message.body, message.queue_offset, asked) == (b"x", 1, [])
     assert (message.tags, message.keys) == ("t", None)
-    assert asked == [((0, 1), b"rest")]
+    assert asked == [((0, 1), b"rest", "b")]
 
 
 @pytest.mark.parametrize("message", [MADE, decode_message(STORED)], ids=["made", "stored"])
@@ -74,7 +75,7 @@ def test_another_topic_changes_nothing_else(message):
 
 
 def test_another_topic_decodes_nothing():
-    message = undecoded_message("T", 1, b"x", "b", (0, 1), b"rest", {})  # nothing that could decode
+    message = undecoded_message("T", 1, b"x", ({}, (0, 1), b"rest", "b"))  # nothing that could decode
 
     assert message.with_topic("U").topic == "U"
 

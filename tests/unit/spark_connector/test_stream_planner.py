@@ -1,7 +1,6 @@
-"""The ends of micro-batches, and how often brokers are asked for them."""
+"""The ends of micro-batches."""
 
 import logging
-from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -10,54 +9,8 @@ from hypothesis import strategies as st
 from rmqtools import MessageQueue
 from rmqtools.errors import DataLossError, RemotingTimeoutError, TopicNotFoundError
 from spark_connector.admission import Limits
-from spark_connector.lookup import Stored
 from spark_connector.stream_offsets import StreamOffsets, batch_begin
-from spark_connector.stream_planner import StreamPlanner
-from tests.support.clock import ManualClock
-
-A, B, C = (MessageQueue("T", "a", queue_id) for queue_id in range(3))
-
-
-@dataclass
-class ScriptedBrokers:
-    """Queues with a first and a next offset; tests change them as time goes by."""
-
-    queues: dict[MessageQueue, tuple[int, int]]
-    start: str = "latest"
-    asked: int = 0
-    sizes: dict[MessageQueue, int] = field(default_factory=dict)
-    is_silent: bool = False
-    is_missing: bool = False
-    names: set[str] = field(default_factory=lambda: {"a"})
-
-    def fetch_stored(self, *, must_exist: bool) -> Stored:
-        self.asked += 1
-        if self.is_silent:
-            raise RemotingTimeoutError("no answer")
-        if self.is_missing and must_exist:
-            raise TopicNotFoundError("topic 'T' has no route")
-        return Stored(
-            {queue: first for queue, (first, _) in self.queues.items()},
-            {queue: next_ for queue, (_, next_) in self.queues.items()},
-        )
-
-    def resolve_start(self, stored: Stored) -> dict[MessageQueue, int]:
-        return dict(stored.latest if self.start == "latest" else stored.earliest)
-
-    def mean_bytes(self, queue: MessageQueue, begin: int, end: int) -> int:
-        return self.sizes[queue]
-
-    def fetch_broker_names(self) -> set[str]:
-        return self.names
-
-
-def planner_on(brokers: ScriptedBrokers, clock=None, **settings) -> StreamPlanner:
-    defaults = {"limits": Limits(), "poll_interval": 1.0, "fail_on_data_loss": True}
-    return StreamPlanner(brokers=brokers, clock=clock or ManualClock(), **{**defaults, **settings})
-
-
-def plan(planner, start, limited=True):
-    return planner.plan(start.to_json(), limited=limited)
+from tests.unit.spark_connector.scripted_brokers import A, B, C, ScriptedBrokers, plan, planner_on
 
 
 def test_the_first_offset_stays_however_often_it_is_asked_for():
@@ -95,20 +48,6 @@ def test_an_empty_first_batch_run_again_loses_nothing_afterwards():
     restarted = planner_on(brokers)
     assert batch_begin(restarted.initial_offset(), end) == {A: 10}
     assert batch_begin(end, plan(restarted, end)) == {A: 10}
-
-
-def test_an_idle_query_asks_brokers_once_per_poll_interval(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock, poll_interval=1.0)
-    start = planner.initial_offset()
-    assert plan(planner, start) is None
-    asked = brokers.asked
-
-    for _ in range(40):
-        clock.advance(0.1)
-        assert plan(planner, start) is None
-
-    assert brokers.asked - asked == 4
 
 
 def test_after_a_batch_brokers_are_asked_at_once(clock):
