@@ -37,7 +37,7 @@ MAX_MSG_NUMS = 32  # a broker's default maxTransferCountOnMessageInMemory: more 
 READ_PATIENCE = 3  # request timeouts until a read that gets no answer gives up
 IN_FLIGHT = 64  # pulls of a queue while predictions come true: many share a system call
 _FIRST_IN_FLIGHT = 4
-_AHEAD_BYTES = 1024 * 1024  # of answers on the way: more would not fit into a processor's cache
+_AHEAD_BYTES = 2 * 1024 * 1024  # of answers on the way: the broker has work while a block is decoded
 
 _MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"  # the remark of such an answer
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ClientConfig, parse_address
@@ -34,8 +34,10 @@ class Remoting:
         """Answer the brokers' own requests of this code with ``handler(command, addr)``."""
         self._handlers[code] = handler
 
-    async def invoke(self, addr: str, command: Request, *, timeout: float | None = None) -> RemotingCommand:
-        """Send a request and wait for its answer, whatever its code.
+    def invoke(
+        self, addr: str, command: Request, *, timeout: float | None = None
+    ) -> Awaitable[RemotingCommand]:
+        """Send a request, at once where it can be written; what is returned waits for its answer of any code.
 
         Args:
             addr: ``host:port`` as the route names it; ``broker_address_map`` is applied here.
@@ -48,11 +50,9 @@ class Remoting:
         """
         budget = self._config.request_timeout if timeout is None else timeout
         connection = self._open.get(addr)
-        if connection is not None and connection.is_ready:  # nothing to wait for, as nearly always
-            return await connection.start(self.signed(command), budget)
-        deadline = self._clock.monotonic() + budget
-        connection = await self.connect(addr, timeout=budget)
-        return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
+        if connection is not None and connection.is_ready:  # as nearly always: no coroutine for it
+            return connection.start(self.signed(command), budget)
+        return self._connect_and_invoke(addr, command, budget)
 
     async def invoke_ok(
         self, addr: str, command: RemotingCommand, *, timeout: float | None = None
@@ -115,6 +115,11 @@ class Remoting:
             task.cancel()
         connections, self._open = list(self._open.values()), {}
         await asyncio.gather(*(connection.close() for connection in connections))
+
+    async def _connect_and_invoke(self, addr: str, command: Request, budget: float) -> RemotingCommand:
+        deadline = self._clock.monotonic() + budget
+        connection = await self.connect(addr, timeout=budget)
+        return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
 
     async def _make_connection(self, addr: str) -> Connection:
         host, port = parse_address(_mapped(addr, self._config.broker_address_map))

@@ -25,13 +25,15 @@ from rmqtools.errors import (
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult
+from rmqtools.model.slots import slot_maker
 from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
 from rmqtools.policy.publish import TopicPublishInfo
 from rmqtools.policy.retry import attempt_timeout, outcome_of
 from rmqtools.policy.select import QueueIndex
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.policy.send_loop import SendLoop
-from rmqtools.protocol.command import RemotingCommand
+
+_send_attempt = slot_maker(SendAttempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class Sender:
         timeout: float | None = None,
     ) -> tuple[Placed, list[SendAttempt]]:
         """Like :meth:`place`, with one answer for all messages, and the attempts it took."""
-        now = self._client.clock.monotonic
+        now, routes = self._client.clock.monotonic, self._client.routes
         deadline = now() + (self._config.send_timeout if timeout is None else timeout)
         loop = self._loop_for(choice)
         attempts: list[SendAttempt] = []
@@ -131,19 +133,28 @@ class Sender:
             target, first = first, None
             if target is None:
                 topic = outgoing.topic
-                info = self._client.routes.known(topic) or await self._find(topic, deadline, attempts)
+                info = routes.known(topic) or await self._find(topic, deadline, attempts)
                 if info is None:
                     break
                 target = self._select(topic, info, choice, message, loop.last_broker_name)
             share = attempt_timeout(deadline - now(), loop.attempts_left)
+            broker_name, addr, began = routes.broker_name(target), "?", now()
             try:
-                answer = await self._attempt(outgoing, target, share, attempts)
+                addr = routes.master_addr(broker_name)
+                request = outgoing.request_to(target, broker_name)
+                answer = await self._client.remoting.invoke(addr, request, timeout=share)
+                if answer.code not in STATUS_BY_CODE:
+                    raise BrokerError(answer.code, answer.remark, addr)
             except RocketMQError as error:
                 failure = error
+                attempts.append(SendAttempt(target, addr, now() - began, outcome_of(error), str(error)))
+                self._mark(broker_name, now() - began, error)
                 loop.failed(target, error)
                 if isinstance(error, RemotingConnectError):
                     await self._refresh_route(outgoing.topic, deadline)
                 continue
+            attempts.append(_send_attempt(target, addr, now() - began, Outcome.STORED, None))
+            self._mark(broker_name, now() - began, None)
             kept = read_answer(outgoing, target, answer)
             loop.stored(target, kept.status)
         if kept is not None:
@@ -202,28 +213,6 @@ class Sender:
             if attempts:
                 return None
             raise  # nothing was tried, so nothing can be unknown
-
-    async def _attempt(
-        self, outgoing: Outgoing, queue: MessageQueue, timeout: float, attempts: list[SendAttempt]
-    ) -> RemotingCommand:
-        """One try, written down in ``attempts``; the answer of a broker that stored the message."""
-        now, addr = self._client.clock.monotonic, "?"
-        began = now()
-        broker_name = self._client.routes.broker_name(queue)
-        try:
-            addr = self._client.routes.master_addr(broker_name)
-            command = outgoing.request_to(queue, broker_name)
-            answer = await self._client.remoting.invoke(addr, command, timeout=timeout)
-            if answer.code not in STATUS_BY_CODE:
-                raise BrokerError(answer.code, answer.remark, addr)
-        except RocketMQError as error:
-            attempts.append(SendAttempt(queue, addr, now() - began, outcome_of(error), str(error)))
-            self._mark(broker_name, now() - began, error)
-            raise
-        seconds = now() - began
-        attempts.append(SendAttempt(queue, addr, seconds, Outcome.STORED))
-        self._mark(broker_name, seconds, None)
-        return answer
 
     def _mark(self, broker_name: str, seconds: float, error: RocketMQError | None) -> None:
         """Tell fault avoidance, where it is on, how an attempt went."""

@@ -144,16 +144,20 @@ class MessageExt(_Stored):
 SLOTS: Mapping[str, Callable[[MessageExt, Any], None]] = {
     field.name: getattr(MessageExt, field.name).__set__ for field in fields(MessageExt)
 }
-_new = MessageExt.__new__
-_set_topic, _set_queue_offset, _set_body = SLOTS["topic"], SLOTS["queue_offset"], SLOTS["body"]
-_set_undecoded = getattr(MessageExt, "_undecoded").__set__  # noqa: B009 # of a class it is the slot itself
+
+
+class _Unfrozen(_Stored):
+    """A message while it is made: the same slots, but its class is not frozen, so they take plain stores."""
+
+    __slots__ = tuple(SLOTS)
 
 
 def undecoded_message(topic: str, queue_offset: int, body: bytes, undecoded: Undecoded) -> MessageExt:
     """A message with what every consumer looks at; the rest is decoded when it is asked for."""
-    message = _new(MessageExt)
-    _set_topic(message, topic)
-    _set_queue_offset(message, queue_offset)
-    _set_body(message, body)
-    _set_undecoded(message, undecoded)
-    return message
+    message: Any = _Unfrozen()
+    message.topic = topic
+    message.queue_offset = queue_offset
+    message.body = body
+    message._undecoded = undecoded
+    message.__class__ = MessageExt
+    return message  # type: ignore[no-any-return]

@@ -1,24 +1,24 @@
-"""Frozen values made through their slots: half the price of ``__init__``, which looks each attribute up."""
+"""Frozen values for a fifth of the price: ``__init__`` of a frozen class looks each attribute up by name."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, make_dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def slot_maker(value_class: type[T]) -> Callable[..., T]:
-    """What makes values of a dataclass with slots, from those of all its fields, in their order.
+    """What makes values of a frozen dataclass with slots, from those of all its fields, in their order.
 
-    For a class without ``__post_init__``. No defaults; too few values leave slots empty.
+    They are made as values of a twin that is not frozen, and then declared to be what they are. For a class
+    without ``__post_init__``.
     """
-    new = value_class.__new__
-    puts = [getattr(value_class, field.name).__set__ for field in fields(value_class)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(value_class)]  # type: ignore[arg-type]
+    twin = make_dataclass(value_class.__name__, names, slots=True)
 
-    def make(*values: Any) -> T:
-        made = new(value_class)
-        for put, value in zip(puts, values, strict=True):
-            put(made, value)
+    def make(*values: Any) -> Any:
+        made = twin(*values)
+        made.__class__ = value_class
         return made
 
     return make

@@ -58,7 +58,7 @@ _FIXED = {
 _IPV4 = _FIXED[0]
 _SMALLEST = _IPV4.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
 # which of the fixed fields is which
-_SIZE, _LOG_OFFSET, _SYS_FLAG, _BORN_HOST, _STORE_HOST = 0, 6, 7, 9, 11
+_SIZE, _LOG_OFFSET, _SYS_FLAG, _BORN_HOST, _STORE_HOST, _BODY_LENGTH = 0, 6, 7, 9, 11, 14
 _NUMBERS = {
     "store_size_bytes": _SIZE,
     "body_crc": 2,
@@ -193,16 +193,18 @@ def _decode(
     data: bytes, starts: Iterable[int], decompress_bodies: bool, max_body_bytes: int, broker_name: str
 ) -> list[MessageExt]:
     messages: list[MessageExt] = []
-    known_hosts: tuple[bytes, bytes] | None = None
-    topic_bytes, topic = b"", ""
-    start, unpack, short_at = 0, _IPV4.unpack_from, _SHORT.unpack_from
+    known_born = known_store = topic_bytes = b""
+    topic = ""
+    start, whole_end = 0, len(data)
+    unpack, fixed_size, short_at = _IPV4.unpack_from, _IPV4.size, _SHORT.unpack_from
     try:
         for start in starts:
-            fixed, body_at = unpack(data, start), start + _IPV4.size
-            if fixed[_SYS_FLAG] & _V6_FLAGS:
-                form = _FIXED[fixed[_SYS_FLAG] & _V6_FLAGS]
-                fixed, body_at = form.unpack_from(data, start), start + form.size
+            fixed, body_at = unpack(data, start), start + fixed_size
             size, magic, _, _, _, queue_offset, _, sys_flag, _, born, _, store, _, _, length = fixed
+            if sys_flag & _V6_FLAGS:
+                form = _FIXED[sys_flag & _V6_FLAGS]
+                fixed, body_at = form.unpack_from(data, start), start + form.size
+                born, store, length = fixed[_BORN_HOST], fixed[_STORE_HOST], fixed[_BODY_LENGTH]
             body_end = body_at + length if length > 0 else body_at
             if magic == MESSAGE_MAGIC_CODE:  # nearly always
                 topic_at = body_end + 1
@@ -211,10 +213,10 @@ def _decode(
                 topic_at, topic_end = _topic_span(data, magic, start, body_end)
             (length,) = short_at(data, topic_end)
             end = topic_end + 2 + length if length > 0 else topic_end + 2
-            if topic_end < topic_at or end > start + size or end > len(data):
+            if topic_end < topic_at or end > start + size or end > whole_end:
                 raise ProtocolError(f"message at {start} says {size} bytes and holds {end - start}")
-            if (born, store) != known_hosts:
-                known_hosts = _checked_hosts(born, store)
+            if born != known_born or store != known_store:
+                known_born, known_store = _checked_hosts(born, store)
             if data[topic_at:topic_end] != topic_bytes:
                 topic_bytes = data[topic_at:topic_end]
                 topic = topic_bytes.decode("utf-8", "replace")
