@@ -41,6 +41,7 @@ from rmqtools.model.names import (
     without_this_namespace,
 )
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult
 from rmqtools.model.running_info import ConsumeMessageDirectlyResult
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.consume_rates import ConsumeRates
@@ -95,8 +96,8 @@ class ConsumerCore(ABC):
     # what the two kinds do differently
 
     @abstractmethod
-    def may_pull(self, held: ProcessQueue) -> bool:
-        """Whether there is room for more of a queue, and it may be fetched now."""
+    def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
+        """See :class:`PullOwner`."""
 
     @abstractmethod
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:

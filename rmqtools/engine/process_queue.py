@@ -13,6 +13,8 @@ from itertools import islice
 from rmqtools.clock import Clock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult
+from rmqtools.policy.flow import Cached
 
 _PULL_MAX_IDLE_TIME = 120.0  # seconds; upstream ProcessQueue.PULL_MAX_IDLE_TIME
 _LOCK_MAX_LIVE_TIME = (
@@ -78,6 +80,20 @@ class ProcessQueue:
         """Offsets between the first and the last message held."""
         first, last = self.min_offset, self.max_offset
         return last - first if first is not None and last is not None else 0
+
+    def cached(self, coming: PullResult | None = None) -> Cached:
+        """What is held, for flow control; together with an answer that is not decoded yet.
+
+        Of that answer nothing is known but its ends and its bytes: it counts as one message for each offset.
+        """
+        if coming is None:
+            return Cached(count=self.count, size_bytes=self._cached_bytes, span=self.span)
+        first = self.min_offset
+        return Cached(
+            count=self.count + coming.next_begin_offset - self.next_offset,
+            size_bytes=self._cached_bytes + len(coming.body),
+            span=coming.next_begin_offset - 1 - (self.next_offset if first is None else first),
+        )
 
     @property
     def has_next(self) -> bool:

@@ -24,7 +24,7 @@ from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.route import MASTER_ID
 from rmqtools.model.sys_flag import build_pull_sys_flag, clear_commit_offset_flag
 from rmqtools.policy.subscription import TAG, matches_tags
-from rmqtools.protocol.command import request
+from rmqtools.protocol.command import RemotingCommand, request
 from rmqtools.protocol.headers import PullMessageRequestHeader
 from rmqtools.protocol.messages import decode_messages
 from rmqtools.protocol.template import Request, RequestTemplate
@@ -60,8 +60,8 @@ class PullOwner(Protocol):
     def passed_over(self, held: ProcessQueue) -> None:
         """Nothing of a queue is held after an answer: what comes before ``next_offset`` is consumed."""
 
-    def may_pull(self, held: ProcessQueue) -> bool:
-        """Whether there is room for more of a queue, and it may be fetched now."""
+    def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
+        """Whether there is room for more of a queue, after what is ``coming``, and it may be fetched now."""
 
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
         """Handle messages that were just fetched."""
@@ -71,6 +71,16 @@ class PullOwner(Protocol):
 
     def note_pulled(self, topic: str, *, count: int, seconds: float) -> None:
         """Count messages that were fetched."""
+
+
+class _Asked(NamedTuple):
+    """A pull on the wire: from which offset, what of the topic, whom, since when."""
+
+    offset: int
+    subscription: SubscriptionData
+    broker_addr: str
+    began: float
+    answer: asyncio.Future[RemotingCommand]
 
 
 class _Form(NamedTuple):
@@ -111,21 +121,26 @@ class Puller:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def pull(self, held: ProcessQueue) -> PullResult:
-        """Ask once for the next messages of a queue; a broker holds the answer until there are some."""
-        queue, routes = held.queue, self._client.routes
-        found = routes.reading_addr(queue, self._broker_ids.get(queue, MASTER_ID))
-        asked = self._request(held, is_slave=found.is_slave)
+    def _ask(self, held: ProcessQueue, offset: int) -> _Asked:
+        """Ask for the messages from ``offset`` on; a broker holds the answer until there are some."""
+        held.pulled()
+        queue = held.queue
+        subscription = self._owner.subscription_of(queue.topic)
+        found = self._client.routes.reading_addr(queue, self._broker_ids.get(queue, MASTER_ID))
+        command = self._request(held, offset, subscription, is_slave=found.is_slave)
+        began, timeout = self._client.clock.monotonic(), self._config.pull_timeout
+        answer = self._client.remoting.invoke(found.broker_addr, command, timeout=timeout)
+        return _Asked(offset, subscription, found.broker_addr, began, asyncio.ensure_future(answer))
+
+    async def _answer(self, queue: MessageQueue, asked: _Asked) -> PullResult:
         try:
-            answer = await self._client.remoting.invoke(
-                found.broker_addr, asked, timeout=self._config.pull_timeout
-            )
+            answer = await asked.answer
         except RemotingError:
-            self._unanswered[found.broker_addr] = self._client.clock.monotonic()
+            self._unanswered[asked.broker_addr] = self._client.clock.monotonic()
             self._turn_to_next(queue)
-            self._owner.offsets.doubt(routes.broker_name(queue))
+            self._owner.offsets.doubt(self._client.routes.broker_name(queue))
             raise
-        result = parse_pull(answer, found.broker_addr)
+        result = parse_pull(answer, asked.broker_addr)
         if self._answers(queue, result.suggest_which_broker_id):
             self._broker_ids[queue] = result.suggest_which_broker_id
         return result
@@ -135,17 +150,18 @@ class Puller:
         addr = self._client.routes.reading_addr(queue, broker_id).broker_addr
         return self._client.clock.monotonic() - self._unanswered.get(addr, -_TRUST_AGAIN) >= _TRUST_AGAIN
 
-    def _request(self, held: ProcessQueue, *, is_slave: bool) -> Request:
-        subscription = self._owner.subscription_of(held.queue.topic)
+    def _request(
+        self, held: ProcessQueue, offset: int, subscription: SubscriptionData, *, is_slave: bool
+    ) -> Request:
         noted = self._owner.offset_for_pull(held.queue)
         form = self._forms.get(held)
-        if form is None or form.subscription != subscription:
+        if form is None or (form.subscription is not subscription and form.subscription != subscription):
             form = self._forms[held] = _Form(subscription, self._template(held.queue, subscription))
         by_tags = _is_by_tags(subscription)
         sys_flag = build_pull_sys_flag(commit_offset=bool(noted), suspend=True, subscription=by_tags)
         if is_slave:
             sys_flag = clear_commit_offset_flag(sys_flag)
-        return form.template.fill(held.next_offset, sys_flag, noted or 0)
+        return form.template.fill(offset, sys_flag, noted or 0)
 
     def _template(self, queue: MessageQueue, subscription: SubscriptionData) -> RequestTemplate:
         header = PullMessageRequestHeader(
@@ -166,25 +182,46 @@ class Puller:
 
     async def _pull_forever(self, held: ProcessQueue) -> None:
         while not held.is_dropped:
-            if not self._owner.may_pull(held):
-                held.pulled()  # it waits, it is not dead
-                await held.changed(LOOK_AGAIN)
-                continue
-            held.pulled()
-            asked, began = self._asked(held), self._client.clock.monotonic()
             try:
-                result = await self.pull(held)
-                if not held.is_dropped and self._asked(held) == asked:  # no seek, no other tags meanwhile
-                    await self._handle(held, result, self._client.clock.monotonic() - began)
+                await self._pull_in_turn(held)
             except RocketMQError as error:
                 await self._after_error(held, error)
             except Exception as error:  # the outermost frame of a queue's task: the queue must go on
                 log.error("pull_failed", queue=str(held.queue), reason=repr(error), exc_info=error)
                 await self._pause(held, self._config.delay_after_error)
 
-    def _asked(self, held: ProcessQueue) -> tuple[int, SubscriptionData]:
-        """What a pull asks for. While a broker holds it, the user may come to want something else."""
-        return held.next_offset, self._owner.subscription_of(held.queue.topic)
+    async def _pull_in_turn(self, held: ProcessQueue) -> None:
+        """Pull until the queue is dropped or something fails.
+
+        While an answer is decoded and handed out, the broker works on the next one: without that it would be
+        idle for as long as this takes. The queue's ``next_offset`` moves with what was handed out.
+        """
+        following: _Asked | None = None
+        try:
+            while not held.is_dropped:
+                if following is None and not self._owner.may_pull(held):
+                    held.pulled()  # it waits, it is not dead
+                    await held.changed(LOOK_AGAIN)
+                    continue
+                asked, following = following or self._ask(held, held.next_offset), None
+                result = await self._answer(held.queue, asked)
+                seconds = self._client.clock.monotonic() - asked.began
+                if not self._is_wanted(held, asked):
+                    continue
+                if result.status is PullStatus.FOUND and self._owner.may_pull(held, coming=result):
+                    following = self._ask(held, result.next_begin_offset)
+                    await asyncio.sleep(0)  # it leaves before the decoding begins
+                    if not self._is_wanted(held, asked):
+                        return
+                await self._handle(held, result, seconds)
+        finally:
+            if following is not None:
+                following.answer.cancel()
+
+    def _is_wanted(self, held: ProcessQueue, asked: _Asked) -> bool:
+        """Whether a queue is still to be read where a pull asked. A broker may hold it for a long time."""
+        wanted = held.next_offset, self._owner.subscription_of(held.queue.topic)
+        return not held.is_dropped and wanted == (asked.offset, asked.subscription)
 
     async def _handle(self, held: ProcessQueue, result: PullResult, seconds: float) -> None:
         if result.status is PullStatus.FOUND:

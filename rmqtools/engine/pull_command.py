@@ -6,12 +6,14 @@ from rmqtools.errors import BrokerError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SUB_ALL
 from rmqtools.model.result import PullResult, PullStatus
+from rmqtools.model.slots import slot_maker
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.command import RemotingCommand, request
 from rmqtools.protocol.header_codec import Header, Int64, decode_header
 from rmqtools.protocol.headers import PullMessageRequestHeader
 
+_pull_result = slot_maker(PullResult)
 _STATUS_BY_CODE: dict[int, PullStatus] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
     ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,
@@ -69,7 +71,7 @@ def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
     if status is None:
         raise BrokerError(answer.code, answer.remark, addr)
     header = decode_header(_Progress, answer.ext_fields)
-    return PullResult(
+    return _pull_result(
         status,
         header.next_begin_offset,
         header.min_offset,

@@ -19,8 +19,9 @@ from rmqtools.errors import BrokerError, ClientStateError, ConfigError, DataLoss
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.policy.flow import Cached, PullThresholds, exceeded_threshold
+from rmqtools.policy.flow import PullThresholds, exceeded_threshold
 from rmqtools.protocol.command import request
 from rmqtools.protocol.headers import OffsetResponseHeader, QueryConsumerOffsetRequestHeader, decode_header
 
@@ -179,15 +180,14 @@ class PullCore(AssignedQueues):
 
     # PullOwner: what fetching asks for
 
-    def may_pull(self, held: ProcessQueue) -> bool:
+    def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
         """See :class:`PullOwner`."""
         limits = PullThresholds(
             max_count=self.config.pull_threshold_for_queue,
             max_size_bytes=self.config.pull_threshold_bytes_for_queue,
             max_span=None,
         )
-        cached = Cached(count=held.count, size_bytes=held.cached_bytes)
-        return not held.is_paused and exceeded_threshold(cached, limits) is None
+        return not held.is_paused and exceeded_threshold(held.cached(coming), limits) is None
 
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
         """See :class:`PullOwner`."""

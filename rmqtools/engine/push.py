@@ -27,10 +27,11 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_RETRY_TOPIC
 from rmqtools.model.names import dlq_topic, without_this_namespace
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult
 from rmqtools.model.running_info import ConsumeMessageDirectlyResult
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.assignment import AssignmentPlan, is_client_rebalance
-from rmqtools.policy.flow import Cached, PullThresholds, exceeded_threshold
+from rmqtools.policy.flow import PullThresholds, exceeded_threshold
 from rmqtools.policy.reconsume import max_reconsume_times
 
 
@@ -101,14 +102,13 @@ class PushCore(ConsumerCore):
         for popped in self.pop_table.values():
             popped.wake()
 
-    def may_pull(self, held: ProcessQueue) -> bool:
+    def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
         """See :class:`PullOwner`. A topic just unsubscribed has no tags any more: all would come."""
         if not self.is_subscribed(held.queue.topic):
             return False
         if self.is_suspended or (self.is_orderly and not held.is_locked):
             return False
-        cached = Cached(count=held.count, size_bytes=held.cached_bytes, span=held.span)
-        return exceeded_threshold(cached, self._thresholds()) is None
+        return exceeded_threshold(held.cached(coming), self._thresholds()) is None
 
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
         """See :class:`PullOwner`."""

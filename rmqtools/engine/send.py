@@ -141,8 +141,9 @@ class Sender:
             broker_name, addr, began = routes.broker_name(target), "?", now()
             try:
                 addr = routes.master_addr(broker_name)
-                request = outgoing.request_to(target, broker_name)
-                answer = await self._client.remoting.invoke(addr, request, timeout=share)
+                answer = await self._client.remoting.invoke(
+                    addr, outgoing.request_to(target, broker_name), timeout=share
+                )
                 if answer.code not in STATUS_BY_CODE:
                     raise BrokerError(answer.code, answer.remark, addr)
             except RocketMQError as error:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from rmqtools.engine.process_queue import ProcessQueue
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult, PullStatus
+from rmqtools.policy.flow import Cached
 from tests.support.clock import ManualClock
 from tests.unit.engine.push_scene import stored
 
@@ -59,6 +61,18 @@ def test_removing_what_is_not_held_changes_nothing():
 
     assert held.remove(messages(1, 8)) == 3
     assert (held.count, held.cached_bytes) == (2, 2)
+
+
+def test_an_answer_that_is_not_decoded_yet_counts_by_its_ends_and_its_bytes():
+    coming = PullResult(PullStatus.FOUND, next_begin_offset=8, min_offset=0, max_offset=99, body=b"12345")
+    held = holding([1, 2])
+    held.next_offset = 3
+    empty = holding([])
+    empty.next_offset = 3
+
+    assert held.cached() == Cached(count=2, size_bytes=2, span=1)
+    assert held.cached(coming) == Cached(count=2 + 5, size_bytes=2 + 5, span=6)
+    assert empty.cached(coming) == Cached(count=5, size_bytes=5, span=4)
 
 
 def test_the_span_reaches_from_the_first_to_the_last_message_held():

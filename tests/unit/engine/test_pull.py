@@ -139,6 +139,59 @@ def test_an_answer_for_an_offset_that_is_not_wanted_any_more_is_dropped():
     run(scenario)
 
 
+def asking(scene: Scene, noted: list[object], meanwhile: Callable[[int], None] = lambda _: None) -> None:
+    """Note each pull with the place of the queue at that moment; ``meanwhile`` happens right after it."""
+    ask = scene.core._puller._ask
+
+    def noting(held, offset):
+        noted.append((offset, held.next_offset))
+        asked = ask(held, offset)
+        meanwhile(offset)
+        return asked
+
+    scene.core._puller._ask = noting
+
+
+def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_counts_as_fetched_only_then():
+    async def scenario():
+        async with pushing(answer=script(found(0, 1), found(2))) as scene:
+            noted: list[object] = []
+            asking(scene, noted)
+            take = scene.core.take
+            scene.core.take = lambda held, messages: (noted.append("taken"), take(held, messages))
+            await pulls(scene, 3)
+            await until(lambda: scene.committed == 3)
+            assert noted == [(0, 0), (2, 0), "taken", (3, 2), "taken"]
+
+    run(scenario)
+
+
+def test_a_seek_between_two_pulls_drops_the_answer_and_the_pull_after_it():
+    async def scenario():
+        async with pushing(answer=script(found(0, 1), found(2))) as scene:
+
+            def seek(offset):
+                if offset == 2:
+                    scene.held.next_offset = 70
+
+            asking(scene, [], seek)
+            await pulls(scene, 3)
+            assert (asked_offsets(scene), scene.heard) == ([0, 2, 70], [])
+
+    run(scenario)
+
+
+def test_what_is_given_up_between_two_pulls_is_not_handed_out():
+    async def scenario():
+        async with pushing(answer=script(found(0, 1), found(2))) as scene:
+            asking(scene, [], lambda offset: scene.held.drop() if offset == 2 else None)
+            await pulls(scene, 1)
+            await until(lambda: not scene.core._puller._tasks)
+            assert (scene.heard, scene.committed) == ([], None)
+
+    run(scenario)
+
+
 def test_an_answer_for_a_queue_that_was_given_up_is_dropped():
     async def scenario():
         def meanwhile(request):
@@ -252,7 +305,7 @@ def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues
 def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
     async def scenario():
         torn = answered(ResponseCode.SUCCESS, 2, body=b"\0\0\0\5torn")
-        async with pushing(answer=script(torn, found(0)), delay_after_error=0.001) as scene:
+        async with pushing(answer=script(torn, None, found(0)), delay_after_error=0.001) as scene:
             await pulls(scene, 1)
             await until(lambda: scene.held._changed._waiters)
             scene.clock.advance(1)
@@ -264,7 +317,7 @@ def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
 
 def test_an_error_nobody_foresaw_stops_no_queue_for_good(monkeypatch, caplog):
     async def scenario():
-        async with pushing(answer=script(found(0), found(0)), delay_after_error=0.001) as scene:
+        async with pushing(answer=script(found(0), None, found(0)), delay_after_error=0.001) as scene:
             take, scene.core.take = scene.core.take, None
             await pulls(scene, 1)
             await until(lambda: "pull_failed" in caplog.text)
