@@ -1,6 +1,6 @@
 """Sending messages."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rmqtools.aio.lifecycle import Asynchronous
@@ -45,7 +45,7 @@ class Producer(Asynchronous):
         """Leave the producer group and close all connections. A second call does nothing."""
         await self._core.close()
 
-    def send(
+    async def send(
         self,
         message: Message,
         *,
@@ -53,7 +53,7 @@ class Producer(Asynchronous):
         selector: MessageQueueSelector | None = None,
         arg: Any = None,
         timeout: float | None = None,
-    ) -> Coroutine[Any, Any, SendResult]:
+    ) -> SendResult:
         """Send one message and wait until a broker has stored it.
 
         Args:
@@ -76,7 +76,7 @@ class Producer(Asynchronous):
 
         Source of the rule: DefaultMQProducer.send (Java client).
         """
-        return self._core.send(message, choice=queue_choice(queue, selector, arg), timeout=timeout)
+        return await self._core.send(message, choice=queue_choice(queue, selector, arg), timeout=timeout)
 
     async def send_oneway(
         self,

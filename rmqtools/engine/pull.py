@@ -82,6 +82,11 @@ class _Asked(NamedTuple):
     began: float
     answer: asyncio.Future[RemotingCommand]
 
+    def forget(self) -> None:
+        """Wait no more for the answer; if there is an error already, nobody has to see it."""
+        if not self.answer.cancel() and not self.answer.cancelled():
+            self.answer.exception()
+
 
 class _Form(NamedTuple):
     """How a queue is asked for messages while a subscription stays as it is."""
@@ -197,9 +202,10 @@ class Puller:
         idle for as long as this takes. The queue's ``next_offset`` moves with what was handed out.
         """
         following: _Asked | None = None
+        goes_well = False  # else a pull would stay at the broker each time, and could take a reset with it
         try:
             while not held.is_dropped:
-                if following is None and not self._owner.may_pull(held):
+                if not self._owner.may_pull(held):
                     held.pulled()  # it waits, it is not dead
                     await held.changed(LOOK_AGAIN)
                     continue
@@ -208,15 +214,17 @@ class Puller:
                 seconds = self._client.clock.monotonic() - asked.began
                 if not self._is_wanted(held, asked):
                     continue
-                if result.status is PullStatus.FOUND and self._owner.may_pull(held, coming=result):
+                may_ask = goes_well and result.status is PullStatus.FOUND
+                if may_ask and self._owner.may_pull(held, coming=result):
                     following = self._ask(held, result.next_begin_offset)
                     await asyncio.sleep(0)  # it leaves before the decoding begins
                     if not self._is_wanted(held, asked):
                         return
                 await self._handle(held, result, seconds)
+                goes_well = True
         finally:
             if following is not None:
-                following.answer.cancel()
+                following.forget()
 
     def _is_wanted(self, held: ProcessQueue, asked: _Asked) -> bool:
         """Whether a queue is still to be read where a pull asked. A broker may hold it for a long time."""

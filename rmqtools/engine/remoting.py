@@ -37,7 +37,9 @@ class Remoting:
     def invoke(
         self, addr: str, command: Request, *, timeout: float | None = None
     ) -> Awaitable[RemotingCommand]:
-        """Send a request, at once where it can be written; what is returned waits for its answer of any code.
+        """Send a request, and wait for its answer, whatever its code.
+
+        Where there is a connection, it is written at once, and what is returned is a future, no coroutine.
 
         Args:
             addr: ``host:port`` as the route names it; ``broker_address_map`` is applied here.

@@ -1,4 +1,4 @@
-"""Frozen values for a fifth of the price: ``__init__`` of a frozen class looks each attribute up by name."""
+"""Frozen values for a quarter of the price: ``__init__`` of a frozen class looks up each attribute."""
 
 from collections.abc import Callable
 from dataclasses import fields, make_dataclass

@@ -304,7 +304,7 @@ def test_a_connection_that_is_only_slow_is_kept():
     async def scenario() -> None:
         async with ScriptedPeer(answer_the_second).serving() as peer:
             client = remoting()
-            slow = asyncio.create_task(client.invoke(peer.addr, ASK, timeout=0.25))
+            slow = asyncio.ensure_future(client.invoke(peer.addr, ASK, timeout=0.25))
             await first.wait()
             await client.invoke(peer.addr, ASK)
             with pytest.raises(RemotingTimeoutError):
@@ -326,7 +326,7 @@ def test_closing_tells_those_who_wait_for_a_connection(monkeypatch):
     async def scenario() -> None:
         client = remoting()
         monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
-        waiting = asyncio.create_task(client.invoke("127.0.0.1:1", ASK))
+        waiting = asyncio.ensure_future(client.invoke("127.0.0.1:1", ASK))
         await begun.wait()
         await client.close()
         with pytest.raises(ClientStateError, match="closed meanwhile"):
