@@ -154,7 +154,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("groups", nargs="*", help="read objects push disk latency send batch spark stream")
     parser.add_argument("--quick", action="store_true", help="the main areas only")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a round of sends")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a round of sends")
     parser.add_argument("--messages", type=int, default=300_000, help="of a backlog")
     parser.add_argument("--warm-up", type=int, default=10, help="rounds of the Java client at most")
     parser.add_argument("--scaling", action="store_true", help="then the scaling runs")
