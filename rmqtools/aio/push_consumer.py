@@ -100,7 +100,7 @@ class PushConsumer(Asynchronous):
         await self.core.close()
 
     def suspend(self) -> None:
-        """Fetch nothing more until :meth:`resume`; what is fetched is still handed out."""
+        """Fetch nothing more until :meth:`resume`; what is fetched already is still handed out."""
         self.core.suspend()
 
     def resume(self) -> None:
