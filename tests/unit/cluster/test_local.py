@@ -83,7 +83,10 @@ def test_a_directory_where_somebody_starts_a_cluster_is_refused(root: Path) -> N
 
 def running(directory: Path) -> "subprocess.Popen[bytes]":
     """Start something that passes for the name server of a detached cluster."""
-    process = subprocess.Popen(["sh", "-c", "sleep 1000; :", mark(directory)], start_new_session=True)
+    stay = "import signal; signal.pause()"  # a shell's child would look like the shell until its exec
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", stay, mark(directory)], start_new_session=True
+    )
     directory.mkdir()
     server = ServerState("namesrv", "127.0.0.1:9876", process.pid, "")
     ClusterState(owner=1, detached=True, servers=[server]).persist(directory)
