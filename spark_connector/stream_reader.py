@@ -30,9 +30,7 @@ from spark_connector.tasks import plan_tasks, read_task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROWS_PER_TASK = (
-    1000  # to hand a task to a Python worker takes 10 to 50 ms: as long as 5,000 messages and more
-)
+_ROWS_PER_TASK = 1000  # to hand a task to a Python worker takes as long as 5,000 messages and more
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]

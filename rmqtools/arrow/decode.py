@@ -26,8 +26,7 @@ from rmqtools.model.message_const import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from rmqtools.protocol.inner_batch import INNER_BATCH
-from rmqtools.protocol.messages import SYSFLAG_POSITION
+from rmqtools.protocol.inner_batch import INNER_BATCH, INNER_BATCH_POSITION
 from rmqtools.protocol.stored_block import decode_stored
 
 
@@ -62,18 +61,18 @@ class JoinedBlocks:
             np.asarray(block.starts, np.int64) + begin for block, begin in zip(blocks, begins, strict=False)
         ]
         self.starts: Positions = np.concatenate(parts)
+        self._ends = list(accumulate(map(len, blocks)))  # by block, the number of rows up to its end
 
     def hold_inner_batch(self) -> bool:
         """Whether a message holds others. Blocks that ``message_starts`` cut have a flag at every start."""
-        flags = self.data[self.starts + (SYSFLAG_POSITION + 3)]  # its last byte tells
+        flags = self.data[self.starts + INNER_BATCH_POSITION]
         return bool((flags & INNER_BATCH == INNER_BATCH).any())
 
     def decode(self, row: int) -> list[MessageExt]:
         """The messages stored at a row, one by one."""
-        ends = list(accumulate(map(len, self._blocks)))
-        number = bisect_right(ends, row)
+        number = bisect_right(self._ends, row)
         block = self._blocks[number]
-        return decode_stored(block, block.starts[row - ends[number] + len(block)])
+        return decode_stored(block, block.starts[row - self._ends[number] + len(block)])
 
 
 def decode_joined(joined: JoinedBlocks, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.RecordBatch:

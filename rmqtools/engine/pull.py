@@ -160,7 +160,7 @@ class Puller:
     ) -> Request:
         noted = self._owner.offset_for_pull(held.queue)
         form = self._forms.get(held)
-        if form is None or (form.subscription is not subscription and form.subscription != subscription):
+        if form is None or form.subscription != subscription:
             form = self._forms[held] = _Form(subscription, self._template(held.queue, subscription))
         by_tags = _is_by_tags(subscription)
         sys_flag = build_pull_sys_flag(commit_offset=bool(noted), suspend=True, subscription=by_tags)

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 from rmqtools.errors import BrokerError
 from rmqtools.model.codes import ResponseCode
+from rmqtools.model.frozen import maker_of
 from rmqtools.model.group import SUB_ALL
 from rmqtools.model.result import PullResult, PullStatus
-from rmqtools.model.slots import slot_maker
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.command import RemotingCommand, request
 from rmqtools.protocol.header_codec import Header, Int64, decode_header
 from rmqtools.protocol.headers import PullMessageRequestHeader
 
-_pull_result = slot_maker(PullResult)
+_pull_result = maker_of(PullResult)
 _STATUS_BY_CODE: dict[int, PullStatus] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
     ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,

@@ -22,10 +22,10 @@ from rmqtools.errors import (
     RocketMQError,
     SendError,
 )
+from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult
-from rmqtools.model.slots import slot_maker
 from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
 from rmqtools.policy.publish import TopicPublishInfo
 from rmqtools.policy.retry import attempt_timeout, outcome_of
@@ -33,7 +33,7 @@ from rmqtools.policy.select import QueueIndex
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.policy.send_loop import SendLoop
 
-_send_attempt = slot_maker(SendAttempt)
+_send_attempt = maker_of(SendAttempt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Final
 from rmqtools.engine.encode_send import Outgoing
 from rmqtools.errors import ProtocolError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import ResponseCode
+from rmqtools.model.frozen import maker_of
 from rmqtools.model.parcel import ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
-from rmqtools.model.slots import slot_maker
 from rmqtools.protocol.command import RemotingCommand
 from rmqtools.protocol.headers import SendMessageResponseHeader, decode_header
 
@@ -21,7 +21,7 @@ STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
     ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
 }
 
-_send_result = slot_maker(SendResult)
+_send_result = maker_of(SendResult)
 
 
 @dataclass(slots=True)  # frozen would be right, and three times as slow to make

@@ -19,6 +19,7 @@ from rmqtools.protocol.messages import SYSFLAG_POSITION, decode_message
 
 INNER_BATCH: Final = int(MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG)
 _INT: Final = struct.Struct(">i")
+INNER_BATCH_POSITION: Final = SYSFLAG_POSITION + _INT.size - 1  # in a stored message: the flag's last byte
 
 
 def is_inner_batch(sys_flag: int) -> bool:
@@ -31,8 +32,7 @@ def holds_inner_batch(data: bytes, starts: Iterable[int]) -> bool:
 
     Looks at the last byte of each sys flag: to ask a message for its flag costs ten times as much.
     """
-    at = SYSFLAG_POSITION + _INT.size - 1
-    return any(data[start + at] & INNER_BATCH == INNER_BATCH for start in starts)
+    return any(data[start + INNER_BATCH_POSITION] & INNER_BATCH == INNER_BATCH for start in starts)
 
 
 def message_count(data: bytes, start: int) -> int:

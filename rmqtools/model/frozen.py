@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def slot_maker(value_class: type[T]) -> Callable[..., T]:
+def maker_of(value_class: type[T]) -> Callable[..., T]:
     """What makes values of a frozen dataclass with slots, from those of all its fields, in their order.
 
     They are made as values of a twin that is not frozen, and then declared to be what they are. For a class

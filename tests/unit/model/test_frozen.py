@@ -1,15 +1,15 @@
-"""Values made through their slots equal those made by ``__init__``."""
+"""Values made unfrozen equal those made by ``__init__``."""
 
 import pickle
 
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.model.slots import slot_maker
+from rmqtools.model.frozen import maker_of
 
 
-def test_a_value_made_through_its_slots_is_as_any_other():
-    made, queue = slot_maker(MessageQueue)("T", "broker-a", 3), MessageQueue("T", "broker-a", 3)
+def test_a_value_made_unfrozen_is_as_any_other():
+    made, queue = maker_of(MessageQueue)("T", "broker-a", 3), MessageQueue("T", "broker-a", 3)
 
     assert made == queue
     assert hash(made) == hash(queue)
@@ -19,4 +19,4 @@ def test_a_value_made_through_its_slots_is_as_any_other():
 @pytest.mark.parametrize("values", [("T", "broker-a"), ("T", "broker-a", 3, 4)])
 def test_a_value_for_every_field_no_more_no_less(values):
     with pytest.raises(TypeError, match="argument"):
-        slot_maker(MessageQueue)(*values)
+        maker_of(MessageQueue)(*values)
