@@ -66,28 +66,26 @@ def message_texts(message: Message) -> tuple[str, ...]:
     )
 
 
-Filler: TypeAlias = Callable[["MessageExt", "Undecoded"], Any]
-"""Fills the slot of a field, perhaps others too, and returns the field's value."""
-
-Undecoded: TypeAlias = tuple[Mapping[str, Filler], tuple[Any, ...], bytes, str]
-"""What a stored message still holds undecoded: fillers by name of a field, and what they decode: the fields
-of fixed width, the properties' bytes, the broker's name. A class of its own would double the price."""
+Filler: TypeAlias = Callable[["MessageExt", bytes, bytes], Any]
+"""Fills the slot of a field, perhaps others too, and returns the field's value: from the head of a stored
+message (its fields of fixed width) and the bytes of its properties."""
 
 
 class _Stored:
     """What a message holds undecoded: an empty slot of :class:`MessageExt` is filled when it is asked for."""
 
-    __slots__ = ("_undecoded",)
+    __slots__ = ("_fillers", "_head", "_properties")
 
-    _undecoded: "Undecoded"
+    _fillers: Mapping[str, Filler]
+    _head: bytes
+    _properties: bytes
 
     if not TYPE_CHECKING:  # to a type checker a class with __getattr__ has every name
 
         def __getattr__(self, name: str) -> Any:
             if name not in SLOTS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            undecoded = self._undecoded
-            return undecoded[0][name](self, undecoded)
+            return self._fillers[name](self, self._head, self._properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +117,17 @@ class MessageExt(_Stored):
 
     def with_topic(self, topic: str) -> "MessageExt":
         """The same message of another topic; what is undecoded stays so."""
-        undecoded = getattr(self, "_undecoded", None)
-        if undecoded is None:
+        if not hasattr(self, "_fillers"):
             return replace(self, topic=topic)
-        return undecoded_message(topic, self.queue_offset, self.body, undecoded)
+        return undecoded_message(
+            topic,
+            self.queue_offset,
+            self.body,
+            self.broker_name,
+            self._fillers,
+            self._head,
+            self._properties,
+        )
 
     @property
     def msg_id(self) -> str:
@@ -152,12 +157,23 @@ class _Unfrozen(_Stored):
     __slots__ = tuple(SLOTS)
 
 
-def undecoded_message(topic: str, queue_offset: int, body: bytes, undecoded: Undecoded) -> MessageExt:
+def undecoded_message(
+    topic: str,
+    queue_offset: int,
+    body: bytes,
+    broker_name: str,
+    fillers: Mapping[str, Filler],
+    head: bytes,
+    properties: bytes,
+) -> MessageExt:
     """A message with what every consumer looks at; the rest is decoded when it is asked for."""
     message: Any = _Unfrozen()
     message.topic = topic
     message.queue_offset = queue_offset
     message.body = body
-    message._undecoded = undecoded
+    message.broker_name = broker_name
+    message._fillers = fillers
+    message._head = head
+    message._properties = properties
     message.__class__ = MessageExt
     return message  # type: ignore[no-any-return]

@@ -32,7 +32,11 @@ def holds_inner_batch(data: bytes, starts: Iterable[int]) -> bool:
 
     Looks at the last byte of each sys flag: to ask a message for its flag costs ten times as much.
     """
-    return any(data[start + INNER_BATCH_POSITION] & INNER_BATCH == INNER_BATCH for start in starts)
+    position, inner_batch = INNER_BATCH_POSITION, INNER_BATCH
+    for start in starts:  # noqa: SIM110 # any() takes half as long again, for every message that is read
+        if data[start + position] & inner_batch == inner_batch:
+            return True
+    return False
 
 
 def message_count(data: bytes, start: int) -> int:

@@ -14,15 +14,15 @@ here both are errors.
 
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.message import SLOTS, Filler, MessageExt, Undecoded, undecoded_message
-from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, COMPRESSED_FLAG, STOREHOSTADDRESS_V6_FLAG
+from rmqtools.model.message import MessageExt, undecoded_message
+from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.compression import MAX_BODY_BYTES, CompressionType, compress, decompress
 from rmqtools.protocol.hosts import decode_host, encode_host
-from rmqtools.protocol.properties import format_properties, parse_properties
+from rmqtools.protocol.properties import format_properties
+from rmqtools.protocol.stored_head import HEAD_FORMS, V6_FLAGS
 
 MESSAGE_MAGIC_CODE = -626843481  # V1: 0xDAA320A7
 MESSAGE_MAGIC_CODE_V2 = -626843477  # V2: 0xDAA320AB, two bytes of topic length
@@ -36,7 +36,6 @@ MESSAGE_STORE_TIMESTAMP_POSITION = 56
 
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
-_pack_long = _LONG.pack
 _SHORT = struct.Struct(">h")
 _V1_TOPIC_LENGTH = struct.Struct(">b")
 _TOPIC_LENGTHS = {MESSAGE_MAGIC_CODE: _V1_TOPIC_LENGTH, MESSAGE_MAGIC_CODE_V2: _SHORT}
@@ -44,33 +43,8 @@ _CRC_MASK = 0x7FFF_FFFF
 _MAX_SHORT = 0x7FFF
 
 
-def _fixed(born_bytes: int, store_bytes: int) -> struct.Struct:
-    return struct.Struct(f">iiiiiqqiq{born_bytes}sq{store_bytes}siqi")
-
-
-_V6_FLAGS = BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG
-_FIXED = {
-    0: _fixed(8, 8),
-    BORNHOST_V6_FLAG: _fixed(20, 8),
-    STOREHOSTADDRESS_V6_FLAG: _fixed(8, 20),
-    _V6_FLAGS: _fixed(20, 20),
-}
-_IPV4 = _FIXED[0]
-_SMALLEST = _IPV4.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
-# which of the fixed fields is which
-_SIZE, _LOG_OFFSET, _SYS_FLAG, _BORN_HOST, _STORE_HOST, _BODY_LENGTH = 0, 6, 7, 9, 11, 14
-_NUMBERS = {
-    "store_size_bytes": _SIZE,
-    "body_crc": 2,
-    "queue_id": 3,
-    "flag": 4,
-    "commit_log_offset": _LOG_OFFSET,
-    "sys_flag": _SYS_FLAG,
-    "born_timestamp_ms": 8,
-    "store_timestamp_ms": 10,
-    "reconsume_times": 12,
-    "prepared_transaction_offset": 13,
-}
+_IPV4 = HEAD_FORMS[0]
+_SMALLEST = _IPV4.needed.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
 
 
 def message_starts(data: bytes | memoryview, *, base: int = 0) -> list[int]:
@@ -82,16 +56,17 @@ def message_starts(data: bytes | memoryview, *, base: int = 0) -> list[int]:
         ProtocolError: a size leads nowhere.
     """
     starts: list[int] = []
+    append, size_at, smallest = starts.append, _INT.unpack_from, _SMALLEST
     start, end = 0, len(data)
-    size_at = _INT.unpack_from
-    while start < end:
-        size = size_at(data, start)[0] if end - start >= _SMALLEST else 0
-        if size < _SMALLEST:
+    while start <= end - smallest:
+        (size,) = size_at(data, start)
+        if size < smallest:
             break
-        starts.append(base + start)
+        append(base + start)
         start += size
     if start != end:
         at = starts[-1] - base if start > end else start
+        size = size_at(data, at)[0] if at <= end - _INT.size else end - at
         raise ProtocolError(f"pull body of {end} bytes: message of {size} bytes at {at}")
     return starts
 
@@ -162,8 +137,8 @@ def encode_message(message: MessageExt, *, version: int = MESSAGE_MAGIC_CODE) ->
     if len(topic) > _MAX_SHORT >> (8 * (2 - length_form.size)) or len(properties) > _MAX_SHORT:
         raise ValueError(f"topic of {len(topic)} or properties of {len(properties)} bytes are too long")
     rest = (body, length_form.pack(len(topic)), topic, _SHORT.pack(len(properties)), properties)
-    form = _FIXED[message.sys_flag & _V6_FLAGS]
-    fixed = form.pack(
+    form = HEAD_FORMS[message.sys_flag & V6_FLAGS].whole
+    head = form.pack(
         form.size + sum(map(len, rest)),
         version,
         message.body_crc or body_crc(body),
@@ -180,7 +155,7 @@ def encode_message(message: MessageExt, *, version: int = MESSAGE_MAGIC_CODE) ->
         message.prepared_transaction_offset,
         len(body),
     )
-    return b"".join((fixed, *rest))
+    return b"".join((head, *rest))
 
 
 def _stored_body(message: MessageExt) -> bytes:
@@ -196,15 +171,16 @@ def _decode(
     known_born = known_store = topic_bytes = b""
     topic = ""
     start, whole_end = 0, len(data)
-    unpack, fixed_size, short_at = _IPV4.unpack_from, _IPV4.size, _SHORT.unpack_from
+    short_at = _SHORT.unpack_from
+    unpack, head_size = _IPV4.needed.unpack_from, _IPV4.needed.size
     try:
         for start in starts:
-            fixed, body_at = unpack(data, start), start + fixed_size
-            size, magic, _, _, _, queue_offset, _, sys_flag, _, born, _, store, _, _, length = fixed
-            if sys_flag & _V6_FLAGS:
-                form = _FIXED[sys_flag & _V6_FLAGS]
-                fixed, body_at = form.unpack_from(data, start), start + form.size
-                born, store, length = fixed[_BORN_HOST], fixed[_STORE_HOST], fixed[_BODY_LENGTH]
+            form, body_at = _IPV4, start + head_size
+            size, magic, queue_offset, sys_flag, born, store, length = unpack(data, start)
+            if sys_flag & V6_FLAGS:
+                form = HEAD_FORMS[sys_flag & V6_FLAGS]
+                body_at = start + form.needed.size
+                *_, born, store, length = form.needed.unpack_from(data, start)
             body_end = body_at + length if length > 0 else body_at
             if magic == MESSAGE_MAGIC_CODE:  # nearly always
                 topic_at = body_end + 1
@@ -220,12 +196,14 @@ def _decode(
             if data[topic_at:topic_end] != topic_bytes:
                 topic_bytes = data[topic_at:topic_end]
                 topic = topic_bytes.decode("utf-8", "replace")
-            body = data[body_at:body_end]
+            body, head = data[body_at:body_end], data[start:body_at]
             if sys_flag & COMPRESSED_FLAG and decompress_bodies and body:
                 body = decompress(CompressionType.of_sys_flag(sys_flag), body, max_bytes=max_body_bytes)
-                fixed = (*fixed[:_SYS_FLAG], sys_flag & ~COMPRESSED_FLAG, *fixed[_SYS_FLAG + 1 :])
-            undecoded = _FILLERS, fixed, data[topic_end + 2 : end], broker_name
-            messages.append(undecoded_message(topic, queue_offset, body, undecoded))
+                head = _with_sys_flag(head, sys_flag & ~COMPRESSED_FLAG)
+            text = data[topic_end + 2 : end]
+            messages.append(
+                undecoded_message(topic, queue_offset, body, broker_name, form.fillers, head, text)
+            )
     except (struct.error, IndexError) as error:
         raise ProtocolError(f"message at {start} of {len(data)} bytes is cut off: {error}") from error
     return messages
@@ -238,56 +216,8 @@ def _checked_hosts(born: bytes, store: bytes) -> tuple[bytes, bytes]:
     return born, store
 
 
-def _fill_properties(message: MessageExt, undecoded: Undecoded) -> dict[str, str]:
-    properties = parse_properties(undecoded[2].decode("utf-8", "replace"))
-    _set_properties(message, properties)
-    return properties
-
-
-def _fill_broker_name(message: MessageExt, undecoded: Undecoded) -> str:
-    _set_broker_name(message, undecoded[3])
-    return undecoded[3]
-
-
-def _fill_places(message: MessageExt, undecoded: Undecoded) -> None:
-    fixed = undecoded[1]
-    store_host = fixed[_STORE_HOST]
-    _set_born_host(message, decode_host(fixed[_BORN_HOST]))
-    _set_store_host(message, decode_host(store_host))
-    _set_offset_msg_id(message, (store_host + _pack_long(fixed[_LOG_OFFSET])).hex().upper())
-
-
-def _place_filler(name: str) -> Filler:
-    """All three at once: who asks for one asks for the others."""
-    get = getattr(MessageExt, name).__get__
-
-    def fill(message: MessageExt, undecoded: Undecoded) -> Any:
-        _fill_places(message, undecoded)
-        return get(message)
-
-    return fill
-
-
-def _number_filler(name: str, index: int) -> Filler:
-    put = SLOTS[name]
-
-    def fill(message: MessageExt, undecoded: Undecoded) -> Any:
-        value = undecoded[1][index]
-        put(message, value)
-        return value
-
-    return fill
-
-
-_set_properties, _set_broker_name = SLOTS["properties"], SLOTS["broker_name"]
-_set_born_host, _set_store_host = SLOTS["born_host"], SLOTS["store_host"]
-_set_offset_msg_id = SLOTS["offset_msg_id"]
-_FILLERS: Mapping[str, Filler] = {
-    "properties": _fill_properties,
-    "broker_name": _fill_broker_name,
-    **{name: _place_filler(name) for name in ("born_host", "store_host", "offset_msg_id")},
-    **{name: _number_filler(name, index) for name, index in _NUMBERS.items()},
-}
+def _with_sys_flag(head: bytes, sys_flag: int) -> bytes:
+    return head[:SYSFLAG_POSITION] + _INT.pack(sys_flag) + head[SYSFLAG_POSITION + _INT.size :]
 
 
 def _topic_span(data: bytes, magic: int, start: int, length_at: int) -> tuple[int, int]:

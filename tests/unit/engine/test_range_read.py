@@ -79,7 +79,7 @@ def test_an_answer_that_leads_nowhere_is_an_error_not_a_loop():
     broker.count = lambda offset: 0
 
     with pytest.raises(DataLossError, match="shows no message at 0 yet"):
-        read(broker, 0, 100, request_timeout=0.1)
+        read(broker, 0, 100, request_timeout=0.3)
 
 
 @pytest.mark.parametrize("offset", [64, 288], ids=["in-the-middle", "the-last-pull"])

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from rmqtools.model.message import SLOTS, MessageExt, Undecoded, undecoded_message
+from rmqtools.model.message import SLOTS, MessageExt, undecoded_message
 from rmqtools.protocol.messages import decode_message, encode_message
 
 MADE = MessageExt(
@@ -57,16 +57,16 @@ def test_a_message_not_decoded_yet_equals_one_made_of_the_same_values(seen):
 def test_what_is_decoded_is_decoded_once():
     asked = []
 
-    def fill(message: MessageExt, undecoded: Undecoded) -> dict[str, str]:
-        asked.append(undecoded[1:])
+    def fill(message: MessageExt, head: bytes, properties: bytes) -> dict[str, str]:
+        asked.append((head, properties))
         SLOTS["properties"](message, {"TAGS": "t"})
         return {"TAGS": "t"}
 
-    message = undecoded_message("T", 1, b"x", ({"properties": fill}, (0, 1), b"rest", "b"))
+    message = undecoded_message("T", 1, b"x", "b", {"properties": fill}, b"head", b"properties")
 
     assert (message.body, message.queue_offset, asked) == (b"x", 1, [])
     assert (message.tags, message.keys) == ("t", None)
-    assert asked == [((0, 1), b"rest", "b")]
+    assert asked == [(b"head", b"properties")]
 
 
 @pytest.mark.parametrize("message", [MADE, decode_message(STORED)], ids=["made", "stored"])
@@ -75,7 +75,7 @@ def test_another_topic_changes_nothing_else(message):
 
 
 def test_another_topic_decodes_nothing():
-    message = undecoded_message("T", 1, b"x", ({}, (0, 1), b"rest", "b"))  # nothing that could decode
+    message = undecoded_message("T", 1, b"x", "b", {}, b"head", b"properties")  # nothing that could decode
 
     assert message.with_topic("U").topic == "U"
 
