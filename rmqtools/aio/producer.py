@@ -7,6 +7,7 @@ from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer import ProducerCore
 from rmqtools.engine.send import queue_choice
+from rmqtools.engine.send_many import ParcelLine
 from rmqtools.errors import SendError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
@@ -150,8 +151,16 @@ class Producer(Asynchronous):
         """
         return await self._core.send_many(messages, timeout=timeout)
 
+    def parcel_line(self) -> ParcelLine:
+        """What makes one of several calls of :meth:`send_parcels`, which may be under way together."""
+        return self._core.parcel_line()
+
     async def send_parcels(
-        self, parcels: Sequence[Parcel], *, timeout: float | None = None
+        self,
+        parcels: Sequence[Parcel],
+        *,
+        line: ParcelLine | None = None,
+        timeout: float | None = None,
     ) -> list[ParcelResult | SendError]:
         """Send what is encoded already, a request each, as :meth:`send_many` sends its batches.
 
@@ -160,6 +169,8 @@ class Producer(Asynchronous):
 
         Args:
             parcels: parcels of one queue, in the order they are to have there.
+            line: those of earlier calls with the same line go before them, and count as parcels before them;
+                None: these go alone.
             timeout: seconds for all attempts of one parcel; None: ``send_timeout``.
 
         Returns:
@@ -169,7 +180,7 @@ class Producer(Asynchronous):
             MessageRejectedError: a single message cannot be sent, or traces are wanted; nothing was sent.
             TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
         """
-        return await self._core.send_parcels(parcels, timeout=timeout)
+        return await self._core.send_parcels(parcels, line=line, timeout=timeout)
 
     async def reserve_msg_ids(self, count: int) -> MsgIds:
         """Unique ids for messages that are encoded elsewhere, at most 65536.

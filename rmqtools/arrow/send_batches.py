@@ -1,17 +1,18 @@
 """Send record batches, and count what became of their rows."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import pyarrow as pa
 
 from rmqtools.arrow.encode import rows_of
 from rmqtools.arrow.parcels import parcels_of
 from rmqtools.arrow.queue_choice import QueueChoice
-from rmqtools.errors import SendError, UnknownOutcomeError
+from rmqtools.errors import RocketMQError, SendError, UnknownOutcomeError
 from rmqtools.model.parcel import Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendStatus
@@ -24,7 +25,8 @@ ExtraProperties = Callable[[pa.RecordBatch, int], dict[str, pa.Array]]
 """Called with a batch and the number of its first row: more properties, a text for every row."""
 
 _ROWS_AT_ONCE: Final = 10_000  # no more than there are unique ids at a time; as many as Spark gives
-_BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # about; three times this is in memory
+_BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # about; four times this is in memory
+_PORTIONS: Final = 2  # on their way while the next is encoded: the wire is not empty between two
 _POSSIBLY_STORED: Final = (Outcome.STORED, Outcome.UNKNOWN)
 
 
@@ -149,7 +151,7 @@ def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 class _Wire:
-    """Has one portion of the rows on its way, so that the next one is encoded meanwhile.
+    """Has two portions of the rows on their way, so that the wire is never empty while the next is encoded.
 
     When the block ends, also by an error, what is on its way is waited for and counted; an interruption
     cancels it.
@@ -158,47 +160,67 @@ class _Wire:
     def __init__(self, producer: "Producer", report: SendReport) -> None:
         self._producer = producer
         self._report = report
-        self._sent: tuple[Sequence[Parcel], Future[list[ParcelResult | SendError]]] | None = None
+        self._line = producer.parcel_line()
+        self._sent: deque[tuple[Sequence[Parcel], Future[list[ParcelResult | SendError]]]] = deque()
+        self._rows = 0  # of all portions
+        self._failed: list[tuple[int, RocketMQError]] = []  # rows that were not placed, and why
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or issubclass(kind, Exception):
-            self._settle()
-        elif self._sent is not None:
-            self._sent[1].cancel()
+            self._settle(0)
+        else:
+            for _parcels, future in self._sent:
+                future.cancel()
 
     def send(self, parcels: Sequence[Parcel]) -> None:
-        """Send these when those before are placed.
+        """Send these as soon as there is room for another portion.
 
         Raises:
             SendError: one of those before could not be placed; these are not sent.
         """
-        self._settle()
-        self._sent = parcels, self._producer.send_parcels_async(parcels)
+        self._settle(_PORTIONS - 1)
+        self._rows += sum(map(len, parcels))
+        self._sent.append((parcels, self._producer.send_parcels_async(parcels, line=self._line)))
 
-    def _settle(self) -> None:
-        if self._sent is None:
-            return
-        (parcels, future), self._sent = self._sent, None
+    def _settle(self, left: int) -> None:
+        """Wait until no more than so many portions are on their way; after a failure until none is.
+
+        Raises:
+            RocketMQError: rows could not be placed, or a portion was refused as a whole.
+        """
+        while self._sent and (len(self._sent) > left or self._failed or self._sent[0][1].done()):
+            self._count(*self._sent.popleft())
+        if self._failed:
+            failed, self._failed = self._failed, []
+            _raise_failed(failed, self._rows)
+
+    def _count(self, parcels: Sequence[Parcel], future: "Future[list[ParcelResult | SendError]]") -> None:
         try:
             results = future.result()
+        except RocketMQError as error:
+            self._failed.append((sum(map(len, parcels)), error))
+            return
         except BaseException:  # interrupted; to what has ended this does nothing
             future.cancel()
             raise
         for parcel, result in zip(parcels, results, strict=True):
             self._report.count(parcel, result)
-        _raise_failed(parcels, results)
+            if isinstance(result, SendError):
+                self._failed.append((len(parcel), result))
 
 
-def _raise_failed(parcels: Sequence[Parcel], results: Sequence[ParcelResult | SendError]) -> None:
-    failed = {number: result for number, result in enumerate(results) if isinstance(result, SendError)}
-    if not failed:
-        return
+def _raise_failed(failed: Sequence[tuple[int, RocketMQError]], rows: int) -> NoReturn:
+    """Raise one error for all of them, each of so many rows."""
+    errors = [error for _, error in failed]
     # the first that was tried says more than those that were not
-    first = next((error for error in failed.values() if error.attempts), next(iter(failed.values())))
-    is_unknown = any(isinstance(error, UnknownOutcomeError) for error in failed.values())
-    rows, total = sum(len(parcels[number]) for number in failed), sum(map(len, parcels))
-    text = f"{rows} of {total} rows could not be placed; the first: {first.args[0]}"
+    first = next((error for error in errors if isinstance(error, SendError) and error.attempts), errors[0])
+    if not isinstance(first, SendError):
+        raise first
+    is_unknown = any(isinstance(error, UnknownOutcomeError) for error in errors)
+    text = (
+        f"{sum(count for count, _ in failed)} of {rows} rows could not be placed; the first: {first.args[0]}"
+    )
     raise (UnknownOutcomeError if is_unknown else SendError)(text, first.attempts) from first

@@ -12,7 +12,7 @@ from rmqtools.engine.encode_send import Encoder
 from rmqtools.engine.fault_detector import detect_forever
 from rmqtools.engine.request_reply import RequestReply
 from rmqtools.engine.send import QueueChoice, Sender
-from rmqtools.engine.send_many import ManySender
+from rmqtools.engine.send_many import ManySender, ParcelLine
 from rmqtools.engine.trace import TraceDispatcher
 from rmqtools.engine.turns import Turn, Turns
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
@@ -121,14 +121,18 @@ class ProducerCore:
         _refuse_replies(messages)
         return await self._tracing(messages, self._many.send_many(messages, timeout))
 
+    def parcel_line(self) -> ParcelLine:
+        """See :meth:`rmqtools.aio.Producer.parcel_line`."""
+        return self._many.parcel_line()
+
     async def send_parcels(
-        self, parcels: Sequence[Parcel], *, timeout: float | None
+        self, parcels: Sequence[Parcel], *, line: ParcelLine | None, timeout: float | None
     ) -> list[ParcelResult | SendError]:
         """See :meth:`rmqtools.aio.Producer.send_parcels`."""
         self._check(*(parcel.message for parcel in parcels if parcel.message is not None))
         if self._tracer is not None:
             raise MessageRejectedError("parcels cannot be traced: set enable_trace=False, or use send_many")
-        return await self._many.send_parcels(parcels, timeout)
+        return await self._many.send_parcels(parcels, line, timeout)
 
     async def reserve_msg_ids(self, count: int) -> MsgIds:
         """See :meth:`rmqtools.aio.Producer.reserve_msg_ids`."""

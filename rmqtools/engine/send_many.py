@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rmqtools.config import ProducerConfig
@@ -30,44 +31,60 @@ class _Request:
     may_move: bool = True
 
 
-@dataclass(slots=True)
-class _Run:
-    """The requests of one call, on the wire in the order given, one per queue at a time.
+@dataclass(slots=True, eq=False)
+class ParcelLine:
+    """What calls that send parcels one behind the other have in common; made anywhere, used on one loop.
 
-    Brokers store pipelined requests to one queue in any order.
+    The parcels of a call are begun when all of the calls before it have been, so those of one queue stay in
+    order, and after the first that cannot be placed no more are begun.
+
+    Attributes:
+        free: how many more requests may be on the wire.
+        turn: of the call whose requests are begun now.
+        queues: one request to a queue at a time: brokers store pipelined ones in any order.
+        ends_at_failure: whether none is begun after a failure.
+        has_failed: whether there was one.
     """
 
-    sender: Sender
     free: asyncio.Semaphore
-    timeout: float | None
-    ends_at_failure: bool = False
-    fates: dict[int, Fate] = field(default_factory=dict)
-    lines: dict[MessageQueue, asyncio.Lock] = field(default_factory=dict)
-    failed: bool = False
+    ends_at_failure: bool = True
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    queues: dict[MessageQueue, asyncio.Lock] = field(default_factory=dict)
+    has_failed: bool = False
 
-    async def place(self, requests: Iterable[_Request]) -> list[Fate]:
-        """Place all; with ``ends_at_failure`` those that come after the first failure are not begun."""
-        count = 0
-        async with asyncio.TaskGroup() as group:
-            for number, request in enumerate(requests):
-                count += 1
-                await self.free.acquire()
-                try:
-                    queue = request.queue or await self.sender.next_queue(request.topic)
-                except RocketMQError as error:  # the last queue has left the route meanwhile
-                    self._file(number, SendError(str(error)))
-                    self.free.release()
-                    continue
-                task = group.create_task(self._place(number, request, queue))
-                task.add_done_callback(lambda _: self.free.release())
-        return [self.fates[number] for number in range(count)]
+
+@dataclass(slots=True)
+class _Run:
+    """The requests of one call, on the wire in the order given, one per queue at a time."""
+
+    sender: Sender
+    line: ParcelLine
+    timeout: float | None
+    fates: dict[int, Fate] = field(default_factory=dict)
+
+    async def begin(self, requests: Iterable[_Request], group: asyncio.TaskGroup) -> int:
+        """Put requests on the wire as far as the line lets them; how many there are."""
+        count, free = 0, self.line.free
+        for number, request in enumerate(requests):
+            count += 1
+            await free.acquire()
+            try:
+                queue = request.queue or await self.sender.next_queue(request.topic)
+            except RocketMQError as error:  # the last queue has left the route meanwhile
+                self._file(number, SendError(str(error)))
+                free.release()
+                continue
+            task = group.create_task(self._place(number, request, queue))
+            task.add_done_callback(lambda _: free.release())
+        return count
 
     async def _place(self, number: int, request: _Request, queue: MessageQueue) -> None:
         """Place a request after those before it on its queue; file what became of it."""
         choice = ANY_QUEUE if request.queue is None or request.may_move else QueueChoice(queue)
+        line = self.line
         try:
-            async with self.lines.setdefault(queue, asyncio.Lock()):
-                if self.failed and self.ends_at_failure:
+            async with line.queues.setdefault(queue, asyncio.Lock()):
+                if line.has_failed and line.ends_at_failure:
                     raise SendError("not tried: a request before it failed")
                 outgoing = request.encode()
                 self._file(
@@ -81,7 +98,7 @@ class _Run:
 
     def _file(self, number: int, fate: Fate) -> None:
         self.fates[number] = fate
-        self.failed = self.failed or isinstance(fate, SendError)
+        self.line.has_failed = self.line.has_failed or isinstance(fate, SendError)
 
 
 class ManySender:
@@ -94,7 +111,6 @@ class ManySender:
 
     async def send_many(self, messages: Sequence[Message], timeout: float | None) -> list[SendResult]:
         """Place messages of any topics, each topic's batches in turn over its queues."""
-        await self._check_topics(message.topic for message in messages)
         groups: list[list[int]] = []
 
         def requests() -> Iterator[_Request]:
@@ -103,24 +119,30 @@ class ManySender:
                 portion = [messages[number] for number in numbers]
                 yield _Request(portion[0].topic, partial(self._encode, portion))
 
-        fates = await self._run(timeout).place(requests())
+        line = replace(self.parcel_line(), ends_at_failure=False)
+        fates = await self._place((message.topic for message in messages), requests(), line, timeout)
         results: dict[int, SendResult | SendError] = {}
         for numbers, fate in zip(groups, fates, strict=True):
             told = [fate] * len(numbers) if isinstance(fate, SendError) else fate[0].results(fate[1])
             results.update(zip(numbers, told, strict=True))
         return _all_or_error([results[number] for number in range(len(messages))])
 
+    def parcel_line(self) -> ParcelLine:
+        """See :meth:`rmqtools.aio.Producer.parcel_line`."""
+        return ParcelLine(asyncio.Semaphore(self._config.max_in_flight))
+
     async def send_parcels(
-        self, parcels: Sequence[Parcel], timeout: float | None
+        self, parcels: Sequence[Parcel], line: ParcelLine | None, timeout: float | None
     ) -> list[ParcelResult | SendError]:
         """Place parcels; what became of each."""
-        await self._check_topics(parcel.topic for parcel in parcels)
-        fates = await self._run(timeout, ends_at_failure=True).place(
+        requests = (
             _Request(
                 parcel.topic, partial(self._encoder.encode_parcel, parcel), parcel.queue, parcel.may_move
             )
             for parcel in parcels
         )
+        topics = (parcel.topic for parcel in parcels)
+        fates = await self._place(topics, requests, line or self.parcel_line(), timeout)
         return [fate if isinstance(fate, SendError) else fate[0].parcel_result(fate[1]) for fate in fates]
 
     async def send_batch(
@@ -141,14 +163,23 @@ class ManySender:
                 return _all_or_error([*results, *[failed] * len(numbers), *[untried] * left])
         return results
 
-    def _run(self, timeout: float | None, *, ends_at_failure: bool = False) -> _Run:
-        free = asyncio.Semaphore(self._config.max_in_flight)
-        return _Run(self._sender, free, timeout, ends_at_failure)
+    async def _place(
+        self, topics: Iterable[str], requests: Iterable[_Request], line: ParcelLine, timeout: float | None
+    ) -> list[Fate]:
+        run = _Run(self._sender, line, timeout)
+        async with AsyncExitStack() as stack, line.turn:
+            await self._check_topics(topics, line)  # outside of the group, which would wrap its error
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            count = await run.begin(requests, group)
+        return [run.fates[number] for number in range(count)]
 
-    async def _check_topics(self, topics: Iterable[str]) -> None:
-        """Raise what speaks against a topic now: a ``TaskGroup`` would wrap it."""
-        for topic in set(topics):
-            await self._sender.publish_info(topic)
+    async def _check_topics(self, topics: Iterable[str], line: ParcelLine) -> None:
+        try:
+            for topic in set(topics):
+                await self._sender.publish_info(topic)
+        except RocketMQError:
+            line.has_failed = True
+            raise
 
     def _encode(self, messages: Sequence[Message]) -> Outgoing:
         return (

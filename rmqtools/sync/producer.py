@@ -6,6 +6,7 @@ from typing import Any
 
 from rmqtools import aio
 from rmqtools.config import ProducerConfig
+from rmqtools.engine.send_many import ParcelLine
 from rmqtools.errors import SendError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
@@ -89,17 +90,29 @@ class Producer(Blocking):
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         return self._bridge.run(self._producer.send_many(messages, timeout=timeout))
 
+    def parcel_line(self) -> ParcelLine:
+        """See :meth:`rmqtools.aio.Producer.parcel_line`."""
+        return self._producer.parcel_line()
+
     def send_parcels(
-        self, parcels: Sequence[Parcel], *, timeout: float | None = None
+        self,
+        parcels: Sequence[Parcel],
+        *,
+        line: ParcelLine | None = None,
+        timeout: float | None = None,
     ) -> list[ParcelResult | SendError]:
         """See :meth:`rmqtools.aio.Producer.send_parcels`."""
-        return self._bridge.run(self._producer.send_parcels(parcels, timeout=timeout))
+        return self._bridge.run(self._producer.send_parcels(parcels, line=line, timeout=timeout))
 
     def send_parcels_async(
-        self, parcels: Sequence[Parcel], *, timeout: float | None = None
+        self,
+        parcels: Sequence[Parcel],
+        *,
+        line: ParcelLine | None = None,
+        timeout: float | None = None,
     ) -> Future[list[ParcelResult | SendError]]:
         """Like :meth:`send_parcels`, without waiting."""
-        return self._bridge.submit(self._producer.send_parcels(parcels, timeout=timeout))
+        return self._bridge.submit(self._producer.send_parcels(parcels, line=line, timeout=timeout))
 
     def reserve_msg_ids(self, count: int) -> MsgIds:
         """See :meth:`rmqtools.aio.Producer.reserve_msg_ids`."""

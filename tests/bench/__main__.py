@@ -2,6 +2,7 @@
 
 import argparse
 import itertools
+import os
 import signal
 import sys
 import tempfile
@@ -75,6 +76,7 @@ class Bench:
         settings = {name: _fresh(value) for name, value in side.settings.items()}
         if side.work == "send":
             settings["seconds"] = self._plan.seconds
+            os.sync()  # what the round before wrote is on the disk: it slows this one down no more
         before = self._broker.stored(side.sends_to) if side.sends_to else 0
         done = self._program(side.program).ask(side.work, **settings)
         if side.sends_to:

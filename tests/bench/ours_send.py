@@ -23,7 +23,7 @@ Send: TypeAlias = Callable[[], tuple[int, int]]
 
 _PROPERTIES = {"src": "bench"}
 _MANY = 4096  # messages a call of send_many
-_ROWS, _BATCHES = 10_000, 4  # a batch of send_batches, as Spark gives them, and a call
+_ROWS, _BATCHES = 10_000, 16  # a batch of send_batches, as Spark gives them, and a call: a small Spark task
 _numbers = itertools.count()
 
 

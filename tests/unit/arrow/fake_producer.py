@@ -33,8 +33,13 @@ class FakeProducer:
         self.sent: list[list[Parcel]] = []
         self.ids = 0
         self.queues = QUEUES
+        self.line = object()
 
-    def send_parcels_async(self, parcels: Sequence[Parcel]) -> Future[Sequence[Answer]]:
+    def parcel_line(self) -> object:
+        return self.line
+
+    def send_parcels_async(self, parcels: Sequence[Parcel], *, line: object) -> Future[Sequence[Answer]]:
+        assert line is self.line
         self.sent.append(list(parcels))
         future: Future[Sequence[Answer]] = Future()
         future.set_result(

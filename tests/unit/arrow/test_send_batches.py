@@ -8,7 +8,7 @@ import pytest
 
 from rmqtools import Message, MessageQueue, SendStatus
 from rmqtools.arrow import SendReport, send_batches
-from rmqtools.errors import MessageRejectedError, SendError, UnknownOutcomeError
+from rmqtools.errors import MessageRejectedError, SendError, TopicNotFoundError, UnknownOutcomeError
 from rmqtools.model.parcel import Parcel
 from tests.unit.arrow.fake_producer import (
     QUEUES,
@@ -43,37 +43,84 @@ def test_all_rows_are_sent_in_order_in_bounded_portions():
 
 
 class Slow(FakeProducer):
-    """Answers the first parcels when it is told to; calls ``during`` while the next ones are encoded."""
+    """Answers parcels when their answer is waited for; ``events`` tells what came when."""
 
-    def __init__(self, during=lambda producer: None) -> None:
-        super().__init__()
-        self.during = during
-        self.first: Future | None = None
+    def __init__(self, *answers) -> None:
+        super().__init__(*answers)
+        self.events: list[str] = []
+        self.awaited: list[Future] = []
 
-    def send_parcels_async(self, parcels):
-        answered = super().send_parcels_async(parcels)
-        if self.first is not None:
-            return answered
-        self.first, self.answers_to_first = Future(), answered.result()
-        return self.first
+    def send_parcels_async(self, parcels, *, line):
+        self.events.append(f"sent {len(self.awaited)}")
+        self.awaited.append(Awaited(self, super().send_parcels_async(parcels, line=line)))
+        return self.awaited[-1]
 
     def reserve_msg_ids(self, count):
-        if self.first is not None:
-            self.during(self)
+        self.events.append(f"encoded {len(self.awaited)}")
         return super().reserve_msg_ids(count)
 
 
-def test_the_next_portion_is_encoded_while_one_is_on_the_wire():
-    seen = []
+class Awaited(Future):
+    """The answer to parcels that are on the wire until somebody waits for it."""
 
-    def during(producer):
-        seen.append((len(producer.sent), producer.first.done()))
-        producer.first.set_result(producer.answers_to_first)
+    def __init__(self, producer: Slow, answer: Future) -> None:
+        super().__init__()
+        self.producer, self.answer = producer, answer
 
-    report = send_batches(Slow(during), [bodies(b"a", b"b"), bodies(b"c")], topic="T")
+    def result(self, timeout=None):
+        self.producer.events.append(f"waited {self.producer.awaited.index(self)}")
+        self.set_result(None)
+        answer = self.answer.result()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    assert seen == [(1, False)]
-    assert report.acked == 3
+
+def test_the_next_portion_is_encoded_while_two_are_on_the_wire():
+    producer = Slow()
+
+    report = send_batches(producer, [bodies(b"a", b"b"), *[bodies(b"c")] * 3], topic="T")
+
+    assert report.acked == 5
+    assert producer.events == [
+        *("encoded 0", "sent 0", "encoded 1", "sent 1", "encoded 2", "waited 0", "sent 2", "encoded 3"),
+        *("waited 1", "sent 3", "waited 2", "waited 3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "error", "text"),
+    [
+        pytest.param(
+            [result(count=3)], SendError, "2 of 5 rows could not be placed; the first: no", id="stored"
+        ),
+        pytest.param(
+            [UnknownOutcomeError("who knows", [UNANSWERED])], UnknownOutcomeError, "5 of 5 rows", id="unknown"
+        ),
+    ],
+)
+def test_what_is_on_the_wire_beside_a_portion_that_failed_is_counted_too(second, error, text):
+    report = SendReport()
+    producer = Slow([SendError("no", [REFUSED])], second)
+
+    with pytest.raises(error, match=text) as caught:
+        send_batches(
+            producer, [bodies(b"a", b"b"), *[bodies(b"c", b"d", b"e")] * 2], topic="T", report=report
+        )
+
+    assert type(caught.value) is error
+    assert len(producer.sent) == 2
+    assert (report.acked, report.failed) == ((3, 2) if error is SendError else (0, 5))
+
+
+def test_a_portion_refused_as_a_whole_is_told_when_the_one_beside_it_is_counted():
+    report = SendReport()
+    producer = Slow(TopicNotFoundError("no topic"))
+
+    with pytest.raises(TopicNotFoundError, match="no topic"):
+        send_batches(producer, [bodies(b"a"), bodies(b"b"), bodies(b"c")], topic="T", report=report)
+
+    assert (len(producer.sent), report.acked) == (2, 1)
 
 
 def test_what_is_on_the_wire_is_counted_before_an_error_of_the_rows_behind_it_is_raised():
@@ -108,12 +155,31 @@ def test_an_interruption_cancels_what_is_on_the_wire():
 
     def batches():
         yield bodies(b"a")
+        yield bodies(b"b")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         send_batches(producer, batches(), topic="T")
 
-    assert producer.first.cancelled()
+    assert [future.cancelled() for future in producer.awaited] == [True, True]
+
+
+def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire():
+    producer = Slow()
+
+    def interrupt(timeout=None):
+        raise KeyboardInterrupt
+
+    def batches():
+        yield bodies(b"a")
+        yield bodies(b"b")
+        producer.awaited[0].result = interrupt
+        yield bodies(b"c")
+
+    with pytest.raises(KeyboardInterrupt):
+        send_batches(producer, batches(), topic="T")
+
+    assert [future.cancelled() for future in producer.awaited] == [True, True]
 
 
 def test_large_rows_are_not_all_encoded_at_once():

@@ -83,6 +83,88 @@ def test_parcels_of_one_queue_are_stored_in_their_order():
         assert bodies == [bytes(parcel(b"%d" % n).body) for n in range(int(queue_id), 20, 2)]
 
 
+def bodies_on(cluster, queue_id: int) -> list[bytes]:
+    return [request.body for _, request in cluster.sends if request.ext_fields["e"] == str(queue_id)]
+
+
+def test_calls_of_one_line_are_under_way_together_and_in_order_on_a_queue():
+    async def use(producer, cluster):
+        queues = [MessageQueue("T", "a", number) for number in (0, 1)]
+        line = producer.parcel_line()
+        first = asyncio.ensure_future(
+            producer.send_parcels([parcel(b"%d" % n, queue=queues[0]) for n in range(9)], line=line)
+        )
+        second = asyncio.ensure_future(
+            producer.send_parcels(
+                [parcel(b"9", queue=queues[1]), *(parcel(b"%d" % n, queue=queues[0]) for n in (10, 11))],
+                line=line,
+            )
+        )
+        await asyncio.gather(first, second)
+
+    cluster = with_producer({"a": stored}, use)
+    expected = [bytes(parcel(b"%d" % n).body) for n in (*range(9), 10, 11)]
+    assert bodies_on(cluster, 0) == expected
+    order = [request.body for _, request in cluster.sends]
+    assert order.index(bytes(parcel(b"9").body)) < order.index(expected[5])  # it waited for no other queue
+
+
+def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
+    async def use(producer, cluster):
+        queue, line = MessageQueue("T", "a", 0), producer.parcel_line()
+        await producer.fetch_publish_queues("T")
+        elsewhere = Parcel(topic="U", body=parcel(b"u").body, msg_ids=MsgIds("0", 0, 1))  # no route yet
+        calls = [[elsewhere, parcel(b"first", queue=queue)], [parcel(b"second", queue=queue)]]
+        await asyncio.gather(*(producer.send_parcels(parcels, line=line) for parcels in calls))
+
+    cluster = with_producer({"a": stored}, use)
+    assert [body for body in bodies_on(cluster, 0) if body != bytes(parcel(b"u").body)] == [
+        bytes(parcel(b"first").body),
+        bytes(parcel(b"second").body),
+    ]
+
+
+@pytest.mark.parametrize("of_one_line", [True, False])
+def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_line(of_one_line):
+    async def use(producer, cluster):
+        queue = MessageQueue("T", "a", 0)
+        line = producer.parcel_line() if of_one_line else None
+        for _ in range(3):
+            (result,) = await producer.send_parcels([parcel(b"x", queue=queue)], line=line)
+            assert isinstance(result, SendError)
+
+    cluster = with_producer({"a": says(ResponseCode.NO_PERMISSION)}, use)
+    assert len(cluster.sends) == (1 if of_one_line else 3)
+
+
+def test_nothing_is_begun_behind_a_call_that_was_refused():
+    async def use(producer, cluster):
+        line = producer.parcel_line()
+        await producer.fetch_publish_queues("T")
+        cluster.addrs.clear()
+        with pytest.raises(PermissionDeniedError):
+            await producer.send_parcels([Parcel(topic="U", body=b"u")], line=line)
+        (result,) = await producer.send_parcels([parcel(b"x")], line=line)
+        assert "not tried" in str(result)
+
+    assert with_producer({"a": stored}, use).sends == []
+
+
+def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
+    async def use(producer, cluster):
+        line = producer.parcel_line()
+        queues = [MessageQueue("T", "a", number) for number in range(4)]
+        calls = [
+            producer.send_parcels([parcel(b"x", queue=queue) for queue in share], line=line, timeout=0.2)
+            for share in (queues[:2], queues[2:])
+        ]
+        results = [result for call in await asyncio.gather(*calls) for result in call]
+        assert [len(result.attempts) for result in results] == [1, 1, 1, 0]
+
+    cluster = with_producer({"a": silent}, use, retry_times_when_send_failed=0, max_in_flight=3)
+    assert len(cluster.sends) == 3
+
+
 def test_without_an_answer_its_fate_is_unknown():
     async def use(producer, cluster):
         (result,) = await producer.send_parcels([parcel(b"x")], timeout=0.05)
