@@ -55,13 +55,12 @@ class EncodedRows:
 def user_properties(rows: Rows) -> pa.Array:
     """What users put on messages, of every row, as properties are written: all but UNIQ_KEY and WAIT."""
     parts = [] if (column := rows.column("properties")) is None else [map_text(column)]
-    parts += [_pair(name, column) for name, column in rows.extra.items()]
+    for name, column in rows.extra.items():
+        parts += _pair(name, column)
     for name, written in _COLUMNS.items():
         if (column := rows.column(name)) is not None:
-            parts.append(_pair(written, _nothing_as_null(column)))
-    if not parts:
-        return _constant(b"", len(rows))
-    return _join(*parts)
+            parts += _pair(written, _nothing_as_null(column))
+    return _join(*parts) if parts else _constant(b"", len(rows))
 
 
 def encode_rows(rows: Rows, properties: pa.Array, msg_ids: MsgIds) -> EncodedRows:
@@ -72,13 +71,12 @@ def encode_rows(rows: Rows, properties: pa.Array, msg_ids: MsgIds) -> EncodedRow
         properties: their :func:`user_properties`.
         msg_ids: the unique ids, one per row.
     """
-    body = rows.columns.column("body")
-    whole = _join(properties, _own_properties(msg_ids))
+    body, own = rows.columns.column("body"), _own_properties(msg_ids)
     head = np.zeros(len(rows), _HEAD)
-    properties_length = np.diff(_offsets(whole))
+    properties_length = np.diff(_offsets(properties)) + np.diff(_offsets(own))
     head["body_length"] = np.diff(_offsets(body))
     head["size"] = FIXED_BYTES + head["body_length"] + properties_length
-    messages = _join(fixed_bytes(head), body, fixed_bytes(properties_length.astype(">i2")), whole)
+    messages = _join(fixed_bytes(head), body, fixed_bytes(properties_length.astype(">i2")), properties, own)
     return EncodedRows(memoryview(messages.buffers()[2] or b""), _offsets(messages))
 
 
@@ -94,15 +92,16 @@ def all_bytes(column: pa.Array) -> bytes:
     return b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()
 
 
-def _join(*parts: pa.Array) -> pa.Array:
+def _join(*parts: pa.Array | pa.Scalar) -> pa.Array:
     """The parts of every row behind one another; null is nothing."""
     return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
 
 
-def _pair(name: str, values: pa.Array) -> pa.Array:
-    """``name 0x01 value 0x02``, null for null."""
+def _pair(name: str, values: pa.Array) -> list[pa.Array | pa.Scalar]:
+    """Parts of a row that are ``name 0x01 value 0x02``, of a null nothing."""
     start = pa.scalar(f"{name}{NAME_VALUE_SEPARATOR}".encode(), pa.binary())
-    return pc.binary_join_element_wise(start, values.cast(pa.binary()), _VALUE_END, _NOTHING)
+    parts = [start, values.cast(pa.binary()), _VALUE_END]
+    return [pc.binary_join_element_wise(*parts, _NOTHING)] if values.null_count else parts
 
 
 def _nothing_as_null(column: pa.Array) -> pa.Array:
