@@ -1,6 +1,7 @@
 """Many messages: packed into batches, several batches on the wire at once, one result per message."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -49,56 +50,68 @@ class ParcelLine:
     free: asyncio.Semaphore
     ends_at_failure: bool = True
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    queues: dict[MessageQueue, asyncio.Lock] = field(default_factory=dict)
+    queues: defaultdict[MessageQueue, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     has_failed: bool = False
 
 
 @dataclass(slots=True)
 class _Run:
-    """The requests of one call, on the wire in the order given, one per queue at a time."""
+    """The requests of one call, on the wire in the order given, one per queue at a time.
+
+    A worker places one request after another: a task for each would cost as much as its header. There is
+    one worker more than queues that were written to, so that one waits for whichever is ready first.
+    """
 
     sender: Sender
     line: ParcelLine
     timeout: float | None
+    requests: Iterator[tuple[int, _Request]]
+    group: asyncio.TaskGroup
+    workers: int = 0
+    all_begun: asyncio.Event = field(default_factory=asyncio.Event)
     fates: dict[int, Fate] = field(default_factory=dict)
 
-    async def begin(self, requests: Iterable[_Request], group: asyncio.TaskGroup) -> int:
-        """Put requests on the wire as far as the line lets them; how many there are."""
-        count, free = 0, self.line.free
-        for number, request in enumerate(requests):
-            count += 1
-            await free.acquire()
-            try:
-                queue = request.queue or await self.sender.next_queue(request.topic)
-            except RocketMQError as error:  # the last queue has left the route meanwhile
-                self._file(number, SendError(str(error)))
-                free.release()
-                continue
-            task = group.create_task(self._place(number, request, queue))
-            task.add_done_callback(lambda _: free.release())
-        return count
+    async def begin(self) -> None:
+        """Begin all requests that the line lets begin; the group has the workers that end them."""
+        self._start_worker()
+        await self.all_begun.wait()
 
-    async def _place(self, number: int, request: _Request, queue: MessageQueue) -> None:
+    def _start_worker(self) -> None:
+        self.workers += 1
+        self.group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            async with self.line.free:
+                numbered = next(self.requests, None)
+                if numbered is None:
+                    self.all_begun.set()
+                    return
+                await self._place(*numbered)
+
+    async def _place(self, number: int, request: _Request) -> None:
         """Place a request after those before it on its queue; file what became of it."""
-        choice = ANY_QUEUE if request.queue is None or request.may_move else QueueChoice(queue)
         line = self.line
         try:
-            async with line.queues.setdefault(queue, asyncio.Lock()):
+            queue = request.queue or await self.sender.next_queue(request.topic)
+            turn = line.queues[queue]
+            if self.workers <= len(line.queues):
+                self._start_worker()
+            async with turn:
                 if line.has_failed and line.ends_at_failure:
                     raise SendError("not tried: a request before it failed")
-                outgoing = request.encode()
-                self._file(
-                    number,
-                    await self.sender.place_whole(outgoing, choice=choice, first=queue, timeout=self.timeout),
+                choice = ANY_QUEUE if request.queue is None or request.may_move else QueueChoice(queue)
+                self.fates[number] = await self.sender.place_whole(
+                    request.encode(), choice=choice, first=queue, timeout=self.timeout
                 )
         except SendError as error:
-            self._file(number, error)
+            self._fail(number, error)
         except RocketMQError as error:  # the client was closed, or the route has gone
-            self._file(number, SendError(str(error)))
+            self._fail(number, SendError(str(error)))
 
-    def _file(self, number: int, fate: Fate) -> None:
-        self.fates[number] = fate
-        self.line.has_failed = self.line.has_failed or isinstance(fate, SendError)
+    def _fail(self, number: int, error: SendError) -> None:
+        self.fates[number] = error
+        self.line.has_failed = True
 
 
 class ManySender:
@@ -166,12 +179,12 @@ class ManySender:
     async def _place(
         self, topics: Iterable[str], requests: Iterable[_Request], line: ParcelLine, timeout: float | None
     ) -> list[Fate]:
-        run = _Run(self._sender, line, timeout)
         async with AsyncExitStack() as stack, line.turn:
             await self._check_topics(topics, line)  # outside of the group, which would wrap its error
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            count = await run.begin(requests, group)
-        return [run.fates[number] for number in range(count)]
+            run = _Run(self._sender, line, timeout, enumerate(requests), group)
+            await run.begin()
+        return [run.fates[number] for number in range(len(run.fates))]
 
     async def _check_topics(self, topics: Iterable[str], line: ParcelLine) -> None:
         try:

@@ -87,26 +87,41 @@ def bodies_on(cluster, queue_id: int) -> list[bytes]:
     return [request.body for _, request in cluster.sends if request.ext_fields["e"] == str(queue_id)]
 
 
-def test_calls_of_one_line_are_under_way_together_and_in_order_on_a_queue():
+def test_calls_of_one_line_are_under_way_together():
+    calls, seen = [], []
+
+    def answer(request):
+        if request.ext_fields["e"] == "0":
+            return silent(request)
+        seen.append([call.done() for call in calls])
+        return stored(request)
+
     async def use(producer, cluster):
-        queues = [MessageQueue("T", "a", number) for number in (0, 1)]
         line = producer.parcel_line()
-        first = asyncio.ensure_future(
-            producer.send_parcels([parcel(b"%d" % n, queue=queues[0]) for n in range(9)], line=line)
-        )
-        second = asyncio.ensure_future(
-            producer.send_parcels(
-                [parcel(b"9", queue=queues[1]), *(parcel(b"%d" % n, queue=queues[0]) for n in (10, 11))],
-                line=line,
+        for number in (0, 1):
+            sending = producer.send_parcels(
+                [parcel(b"x", queue=MessageQueue("T", "a", number))], line=line, timeout=0.3
             )
-        )
-        await asyncio.gather(first, second)
+            calls.append(asyncio.ensure_future(sending))
+        ((first,), (second,)) = await asyncio.gather(*calls)
+        assert isinstance(first, UnknownOutcomeError)
+        assert isinstance(second, ParcelResult)
+
+    with_producer({"a": answer}, use)
+    assert seen == [[False, False]]
+
+
+def test_calls_of_one_line_are_stored_in_their_order():
+    async def use(producer, cluster):
+        queues, line = [MessageQueue("T", "a", number) for number in (0, 1)], producer.parcel_line()
+        calls = [
+            [parcel(b"%d" % n, queue=queues[n % 2]) for n in range(begin, begin + 9)] for begin in (0, 9)
+        ]
+        await asyncio.gather(*(producer.send_parcels(parcels, line=line) for parcels in calls))
 
     cluster = with_producer({"a": stored}, use)
-    expected = [bytes(parcel(b"%d" % n).body) for n in (*range(9), 10, 11)]
-    assert bodies_on(cluster, 0) == expected
-    order = [request.body for _, request in cluster.sends]
-    assert order.index(bytes(parcel(b"9").body)) < order.index(expected[5])  # it waited for no other queue
+    for queue_id in (0, 1):
+        assert bodies_on(cluster, queue_id) == [bytes(parcel(b"%d" % n).body) for n in range(queue_id, 18, 2)]
 
 
 def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
