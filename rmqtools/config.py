@@ -109,7 +109,7 @@ class ProducerConfig(ClientConfig):
     compress_over_bytes: int = 4096  # upstream compressMsgBodyOverHowmuch
     compression: str = "zlib"  # zlib, lz4, zstd or none; upstream compressType
     max_batch_bytes: int = 256 * 1024  # one wire batch of send_many
-    max_in_flight: int = 16  # requests of send_many on the wire at once
+    max_in_flight: int = 16  # requests of send_many, or of one line of parcels, on the wire at once
     enable_trace: bool = False  # tell the trace topic of every message stored; upstream enableTrace
     trace_topic: str = "RMQ_SYS_TRACE_TOPIC"  # upstream traceTopic
     check_thread_pool_max_size: int = 1  # transaction checks at once; upstream checkThreadPoolMaxSize

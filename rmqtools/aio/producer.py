@@ -152,7 +152,11 @@ class Producer(Asynchronous):
         return await self._core.send_many(messages, timeout=timeout)
 
     def parcel_line(self) -> ParcelLine:
-        """What makes one of several calls of :meth:`send_parcels`, which may be under way together."""
+        """A line: calls of :meth:`send_parcels` with the same one do what one call with all parcels would.
+
+        They may be under way together, share ``max_in_flight``, and none is begun after a failure, or after
+        a call that was cancelled: a line that failed stays so.
+        """
         return self._core.parcel_line()
 
     async def send_parcels(
@@ -169,8 +173,8 @@ class Producer(Asynchronous):
 
         Args:
             parcels: parcels of one queue, in the order they are to have there.
-            line: those of earlier calls with the same line go before them, and count as parcels before them;
-                None: these go alone.
+                Those of several queues go at once as far as they are mixed.
+            line: of :meth:`parcel_line`, for several calls; None: one for this call.
             timeout: seconds for all attempts of one parcel; None: ``send_timeout``.
 
         Returns:

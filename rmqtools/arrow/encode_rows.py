@@ -56,10 +56,10 @@ def user_properties(rows: Rows) -> pa.Array:
     """What users put on messages, of every row, as properties are written: all but UNIQ_KEY and WAIT."""
     parts = [] if (column := rows.column("properties")) is None else [map_text(column)]
     for name, column in rows.extra.items():
-        parts += _pair(name, column)
+        parts += _pair_parts(name, column)
     for name, written in _COLUMNS.items():
         if (column := rows.column(name)) is not None:
-            parts += _pair(written, _nothing_as_null(column))
+            parts += _pair_parts(written, _nothing_as_null(column))
     return _join(*parts) if parts else _constant(b"", len(rows))
 
 
@@ -97,11 +97,12 @@ def _join(*parts: pa.Array | pa.Scalar) -> pa.Array:
     return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
 
 
-def _pair(name: str, values: pa.Array) -> list[pa.Array | pa.Scalar]:
+def _pair_parts(name: str, values: pa.Array) -> list[pa.Array | pa.Scalar]:
     """Parts of a row that are ``name 0x01 value 0x02``, of a null nothing."""
     start = pa.scalar(f"{name}{NAME_VALUE_SEPARATOR}".encode(), pa.binary())
-    parts = [start, values.cast(pa.binary()), _VALUE_END]
-    return [pc.binary_join_element_wise(*parts, _NOTHING)] if values.null_count else parts
+    written = values.cast(pa.binary())  # a dictionary's nulls are only then counted
+    parts = [start, written, _VALUE_END]
+    return [pc.binary_join_element_wise(*parts, _NOTHING)] if written.null_count else parts
 
 
 def _nothing_as_null(column: pa.Array) -> pa.Array:

@@ -127,6 +127,7 @@ def send_batches(
     Raises:
         MessageRejectedError: a row that cannot be sent, by its number; the rows before it may have been.
         SendError: a row could not be placed. Others may have been, also later ones.
+        TopicNotFoundError, PermissionDeniedError: there is no queue to send to.
     """
     report = SendReport() if report is None else report
     choice, row = QueueChoice(selector), 0
@@ -169,9 +170,10 @@ class _Wire:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None or issubclass(kind, Exception):
-            self._settle(0)
-        else:
+        try:
+            if kind is None or issubclass(kind, Exception):
+                self._settle(0)
+        finally:
             for _parcels, future in self._sent:
                 future.cancel()
 
@@ -179,7 +181,7 @@ class _Wire:
         """Send these as soon as there is room for another portion.
 
         Raises:
-            SendError: one of those before could not be placed; these are not sent.
+            RocketMQError: as of :meth:`_settle`; these are not sent.
         """
         self._settle(_PORTIONS - 1)
         self._rows += sum(map(len, parcels))
@@ -201,7 +203,9 @@ class _Wire:
         try:
             results = future.result()
         except RocketMQError as error:
-            self._failed.append((sum(map(len, parcels)), error))
+            count = sum(map(len, parcels))
+            self._report.failed += count
+            self._failed.append((count, error))
             return
         except BaseException:  # interrupted; to what has ended this does nothing
             future.cancel()

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from rmqtools.config import ProducerConfig
@@ -34,24 +34,31 @@ class _Request:
 
 @dataclass(slots=True, eq=False)
 class ParcelLine:
-    """What calls that send parcels one behind the other have in common; made anywhere, used on one loop.
+    """What makes one of several calls that send parcels: made anywhere, used on one loop.
 
     The parcels of a call are begun when all of the calls before it have been, so those of one queue stay in
-    order, and after the first that cannot be placed no more are begun.
+    order. After one that was not placed, or a call that was cancelled, none is begun any more.
 
     Attributes:
         free: how many more requests may be on the wire.
-        turn: of the call whose requests are begun now.
-        queues: one request to a queue at a time: brokers store pipelined ones in any order.
         ends_at_failure: whether none is begun after a failure.
-        has_failed: whether there was one.
+        turn: of the call whose requests are begun now.
+        by_queue: of the request that is on the wire: brokers store pipelined ones in any order.
+        has_failed: whether there was a failure.
     """
 
     free: asyncio.Semaphore
     ends_at_failure: bool = True
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    queues: defaultdict[MessageQueue, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    by_queue: defaultdict[MessageQueue, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
     has_failed: bool = False
+
+    def check(self) -> None:
+        """Raise if nothing is to be begun any more."""
+        if self.has_failed and self.ends_at_failure:
+            raise SendError("not tried: a request before it failed")
 
 
 @dataclass(slots=True)
@@ -59,7 +66,7 @@ class _Run:
     """The requests of one call, on the wire in the order given, one per queue at a time.
 
     A worker places one request after another: a task for each would cost as much as its header. There is
-    one worker more than queues that were written to, so that one waits for whichever is ready first.
+    one worker more than queues that were written to: it waits for the queue of the next request.
     """
 
     sender: Sender
@@ -74,7 +81,12 @@ class _Run:
     async def begin(self) -> None:
         """Begin all requests that the line lets begin; the group has the workers that end them."""
         self._start_worker()
-        await self.all_begun.wait()
+        try:
+            await self.all_begun.wait()
+        except BaseException:  # cancelled, or a worker met a defect
+            self.requests = iter(())
+            self.line.has_failed = True
+            raise
 
     def _start_worker(self) -> None:
         self.workers += 1
@@ -93,13 +105,13 @@ class _Run:
         """Place a request after those before it on its queue; file what became of it."""
         line = self.line
         try:
+            line.check()
             queue = request.queue or await self.sender.next_queue(request.topic)
-            turn = line.queues[queue]
-            if self.workers <= len(line.queues):
+            idle = line.by_queue[queue]
+            if self.workers <= len(line.by_queue):
                 self._start_worker()
-            async with turn:
-                if line.has_failed and line.ends_at_failure:
-                    raise SendError("not tried: a request before it failed")
+            async with idle:
+                line.check()
                 choice = ANY_QUEUE if request.queue is None or request.may_move else QueueChoice(queue)
                 self.fates[number] = await self.sender.place_whole(
                     request.encode(), choice=choice, first=queue, timeout=self.timeout
@@ -108,6 +120,9 @@ class _Run:
             self._fail(number, error)
         except RocketMQError as error:  # the client was closed, or the route has gone
             self._fail(number, SendError(str(error)))
+        except BaseException:  # set before whoever waits for the queue goes on
+            line.has_failed = True
+            raise
 
     def _fail(self, number: int, error: SendError) -> None:
         self.fates[number] = error
@@ -132,17 +147,17 @@ class ManySender:
                 portion = [messages[number] for number in numbers]
                 yield _Request(portion[0].topic, partial(self._encode, portion))
 
-        line = replace(self.parcel_line(), ends_at_failure=False)
-        fates = await self._place((message.topic for message in messages), requests(), line, timeout)
+        line = self.parcel_line(ends_at_failure=False)
+        fates = await self._run((message.topic for message in messages), requests(), line, timeout)
         results: dict[int, SendResult | SendError] = {}
         for numbers, fate in zip(groups, fates, strict=True):
             told = [fate] * len(numbers) if isinstance(fate, SendError) else fate[0].results(fate[1])
             results.update(zip(numbers, told, strict=True))
         return _all_or_error([results[number] for number in range(len(messages))])
 
-    def parcel_line(self) -> ParcelLine:
+    def parcel_line(self, *, ends_at_failure: bool = True) -> ParcelLine:
         """See :meth:`rmqtools.aio.Producer.parcel_line`."""
-        return ParcelLine(asyncio.Semaphore(self._config.max_in_flight))
+        return ParcelLine(asyncio.Semaphore(self._config.max_in_flight), ends_at_failure)
 
     async def send_parcels(
         self, parcels: Sequence[Parcel], line: ParcelLine | None, timeout: float | None
@@ -155,7 +170,7 @@ class ManySender:
             for parcel in parcels
         )
         topics = (parcel.topic for parcel in parcels)
-        fates = await self._place(topics, requests, line or self.parcel_line(), timeout)
+        fates = await self._run(topics, requests, line or self.parcel_line(), timeout)
         return [fate if isinstance(fate, SendError) else fate[0].parcel_result(fate[1]) for fate in fates]
 
     async def send_batch(
@@ -176,7 +191,7 @@ class ManySender:
                 return _all_or_error([*results, *[failed] * len(numbers), *[untried] * left])
         return results
 
-    async def _place(
+    async def _run(
         self, topics: Iterable[str], requests: Iterable[_Request], line: ParcelLine, timeout: float | None
     ) -> list[Fate]:
         async with AsyncExitStack() as stack, line.turn:
@@ -190,7 +205,7 @@ class ManySender:
         try:
             for topic in set(topics):
                 await self._sender.publish_info(topic)
-        except RocketMQError:
+        except BaseException:
             line.has_failed = True
             raise
 

@@ -89,28 +89,25 @@ def test_the_next_portion_is_encoded_while_two_are_on_the_wire():
 
 
 @pytest.mark.parametrize(
-    ("second", "error", "text"),
+    ("second", "error", "acked", "text"),
     [
+        pytest.param(result(count=3), SendError, 3, "2 of 5 rows could not be placed", id="stored"),
         pytest.param(
-            [result(count=3)], SendError, "2 of 5 rows could not be placed; the first: no", id="stored"
-        ),
-        pytest.param(
-            [UnknownOutcomeError("who knows", [UNANSWERED])], UnknownOutcomeError, "5 of 5 rows", id="unknown"
+            UnknownOutcomeError("who knows", [UNANSWERED]), UnknownOutcomeError, 0, "5 of 5", id="unknown"
         ),
     ],
 )
-def test_what_is_on_the_wire_beside_a_portion_that_failed_is_counted_too(second, error, text):
+def test_what_is_on_the_wire_beside_a_portion_that_failed_is_counted_too(second, error, acked, text):
     report = SendReport()
-    producer = Slow([SendError("no", [REFUSED])], second)
+    producer = Slow([SendError("no", [REFUSED])], [second])
+    batches = [bodies(b"a", b"b"), *[bodies(b"c", b"d", b"e")] * 2]
 
     with pytest.raises(error, match=text) as caught:
-        send_batches(
-            producer, [bodies(b"a", b"b"), *[bodies(b"c", b"d", b"e")] * 2], topic="T", report=report
-        )
+        send_batches(producer, batches, topic="T", report=report)
 
     assert type(caught.value) is error
     assert len(producer.sent) == 2
-    assert (report.acked, report.failed) == ((3, 2) if error is SendError else (0, 5))
+    assert (report.acked, report.failed) == (acked, 5 - acked)
 
 
 def test_a_portion_refused_as_a_whole_is_told_when_the_one_beside_it_is_counted():
@@ -120,7 +117,7 @@ def test_a_portion_refused_as_a_whole_is_told_when_the_one_beside_it_is_counted(
     with pytest.raises(TopicNotFoundError, match="no topic"):
         send_batches(producer, [bodies(b"a"), bodies(b"b"), bodies(b"c")], topic="T", report=report)
 
-    assert (len(producer.sent), report.acked) == (2, 1)
+    assert (len(producer.sent), report.acked, report.failed) == (2, 1, 1)
 
 
 def test_what_is_on_the_wire_is_counted_before_an_error_of_the_rows_behind_it_is_raised():
@@ -164,7 +161,8 @@ def test_an_interruption_cancels_what_is_on_the_wire():
     assert [future.cancelled() for future in producer.awaited] == [True, True]
 
 
-def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire():
+@pytest.mark.parametrize("behind", [[bodies(b"c")], []], ids=["between", "at-the-end"])
+def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire(behind):
     producer = Slow()
 
     def interrupt(timeout=None):
@@ -174,7 +172,7 @@ def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire():
         yield bodies(b"a")
         yield bodies(b"b")
         producer.awaited[0].result = interrupt
-        yield bodies(b"c")
+        yield from behind
 
     with pytest.raises(KeyboardInterrupt):
         send_batches(producer, batches(), topic="T")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rmqtools import Message, MessageQueue, SendStatus
+from rmqtools import Message, MessageQueue, SendStatus, aio
 from rmqtools.errors import MessageRejectedError, PermissionDeniedError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
@@ -139,17 +139,69 @@ def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_t
     ]
 
 
-@pytest.mark.parametrize("of_one_line", [True, False])
-def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_line(of_one_line):
+@pytest.mark.parametrize(("line_of", "sends"), [(aio.Producer.parcel_line, 1), (lambda producer: None, 3)])
+def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_line(line_of, sends):
     async def use(producer, cluster):
-        queue = MessageQueue("T", "a", 0)
-        line = producer.parcel_line() if of_one_line else None
+        queue, line = MessageQueue("T", "a", 0), line_of(producer)
         for _ in range(3):
             (result,) = await producer.send_parcels([parcel(b"x", queue=queue)], line=line)
             assert isinstance(result, SendError)
 
-    cluster = with_producer({"a": says(ResponseCode.NO_PERMISSION)}, use)
-    assert len(cluster.sends) == (1 if of_one_line else 3)
+    assert len(with_producer({"a": says(ResponseCode.NO_PERMISSION)}, use).sends) == sends
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["all-begun", "some-begun"])
+def test_behind_a_call_that_was_cancelled_none_of_the_line_is_begun(count):
+    arrived = asyncio.Event()
+
+    async def use(producer, cluster):
+        line, parcels = producer.parcel_line(), [parcel(b"x", queue=MessageQueue("T", "a", 0))] * count
+        calls = [asyncio.ensure_future(producer.send_parcels(parcels, line=line)) for _ in range(2)]
+        await arrived.wait()
+        calls[0].cancel()
+        results = await calls[1]
+        assert {str(result) for result in results} == {"not tried: a request before it failed"}
+        assert calls[0].cancelled()
+
+    assert len(with_producer({"a": lambda request: arrived.set()}, use).sends) == 1
+
+
+class Taken(asyncio.Semaphore):
+    """As if requests of earlier calls were on the wire; tells when somebody waits for one to end."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.asked = asyncio.Event()
+
+    async def acquire(self):
+        self.asked.set()
+        return await super().acquire()
+
+
+def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_line_is_begun():
+    async def use(producer, cluster):
+        line = producer.parcel_line()
+        line.free = Taken()
+        calls = [asyncio.ensure_future(producer.send_parcels([parcel(b"x")], line=line)) for _ in range(2)]
+        await line.free.asked.wait()
+        calls[0].cancel()
+        await asyncio.wait({calls[0]})
+        line.free.release()
+        (result,) = await calls[1]
+        assert str(result) == "not tried: a request before it failed"
+
+    assert with_producer({"a": stored}, use).sends == []
+
+
+def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun():
+    async def use(producer, cluster):
+        queue = MessageQueue("T", "a", 0)
+        await producer.send_parcels([parcel(b"before", queue=queue)])
+        unfit = Parcel(topic="T", body=None, msg_ids=MsgIds("0", 0, 1), queue=queue)
+        with pytest.raises(ExceptionGroup):
+            await producer.send_parcels([unfit, parcel(b"x", queue=queue), parcel(b"y", queue=queue)])
+
+    assert len(with_producer({"a": stored}, use).sends) == 1
 
 
 def test_nothing_is_begun_behind_a_call_that_was_refused():
