@@ -155,7 +155,8 @@ class Producer(Asynchronous):
         """A line: calls of :meth:`send_parcels` with the same one do what one call with all parcels would.
 
         They may be under way together, share ``max_in_flight``, and none is begun after a failure, or after
-        a call that was cancelled: a line that failed stays so.
+        a call that was cancelled: a line that failed stays so. A call refused by ``MessageRejectedError``
+        has no part in it.
         """
         return self._core.parcel_line()
 

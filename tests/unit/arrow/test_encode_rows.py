@@ -55,6 +55,19 @@ def both_ways(batch: pa.RecordBatch) -> tuple[bytes, bytes]:
     return bytes(encoded.data), one_by_one.encode_batch(messages).body
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(pa.array(["red", None]), id="null"),
+        pytest.param(pa.DictionaryArray.from_arrays([0, 1], pa.array(["red", None])), id="of-a-dictionary"),
+    ],
+)
+def test_an_extra_property_without_a_value_is_none(values):
+    rows = rows_of(pa.record_batch({"body": pa.array([b"a", b"b"])}), topic="T", extra={"colour": values})
+
+    assert user_properties(rows).to_pylist() == [b"colour\x01red\x02", b""]
+
+
 @given(st.lists(ROW, min_size=1, max_size=8), st.integers(0, 7))
 def test_both_ways_give_the_same_bytes_also_of_a_slice(rows, begin):
     fast, plain = both_ways(batch_of(rows).slice(min(begin, len(rows) - 1)))
