@@ -60,7 +60,7 @@ def user_properties(rows: Rows) -> pa.Array:
     for name, written in _COLUMNS.items():
         if (column := rows.column(name)) is not None:
             parts += _pair_parts(written, _nothing_as_null(column))
-    return _join(*parts) if parts else _constant(b"", len(rows))
+    return join_bytes(*parts) if parts else _constant(b"", len(rows))
 
 
 def encode_rows(rows: Rows, properties: pa.Array, msg_ids: MsgIds) -> EncodedRows:
@@ -76,7 +76,9 @@ def encode_rows(rows: Rows, properties: pa.Array, msg_ids: MsgIds) -> EncodedRow
     properties_length = np.diff(_offsets(properties)) + np.diff(_offsets(own))
     head["body_length"] = np.diff(_offsets(body))
     head["size"] = FIXED_BYTES + head["body_length"] + properties_length
-    messages = _join(fixed_bytes(head), body, fixed_bytes(properties_length.astype(">i2")), properties, own)
+    messages = join_bytes(
+        fixed_bytes(head), body, fixed_bytes(properties_length.astype(">i2")), properties, own
+    )
     return EncodedRows(memoryview(messages.buffers()[2] or b""), _offsets(messages))
 
 
@@ -92,7 +94,7 @@ def all_bytes(column: pa.Array) -> bytes:
     return b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()
 
 
-def _join(*parts: pa.Array | pa.Scalar) -> pa.Array:
+def join_bytes(*parts: pa.Array | pa.Scalar) -> pa.Array:
     """The parts of every row behind one another; null is nothing."""
     return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtools.arrow.encode_rows import fixed_bytes, map_text
+from rmqtools.arrow.encode_rows import fixed_bytes, join_bytes, map_text
 
 _NULL: Final = 0xFFFF_FFFF  # no value is as long
 
@@ -22,8 +22,7 @@ def row_bytes(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
         value = _value_bytes(batch.column(name))
         length = np.asarray(pc.fill_null(pc.binary_length(value), -1)).astype(np.int64)
         parts += [fixed_bytes((length & _NULL).astype(">u4")), value]
-    nothing = pa.scalar(b"", pa.binary())
-    return pc.binary_join_element_wise(*parts, nothing, null_handling="replace", null_replacement="")
+    return join_bytes(*parts)
 
 
 def _value_bytes(column: pa.Array) -> pa.Array:

@@ -18,6 +18,8 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
 from rmqtools.policy.packing import pack
 
+_NOT_TRIED = "not tried: a request before it failed"
+
 Fate = tuple[Placed, list[SendAttempt]] | SendError
 """What became of a request: where it was placed and by which attempts, or why it was not."""
 
@@ -41,10 +43,10 @@ class ParcelLine:
 
     Attributes:
         free: how many more requests may be on the wire.
-        ends_at_failure: whether none is begun after a failure.
+        ends_at_failure: whether none is begun after one that was not placed.
         turn: of the call whose requests are begun now.
         by_queue: of the request that is on the wire: brokers store pipelined ones in any order.
-        has_failed: whether there was a failure.
+        has_ended: whether none is begun any more.
     """
 
     free: asyncio.Semaphore
@@ -53,12 +55,12 @@ class ParcelLine:
     by_queue: defaultdict[MessageQueue, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
-    has_failed: bool = False
+    has_ended: bool = False
 
     def check(self) -> None:
-        """Raise if nothing is to be begun any more."""
-        if self.has_failed and self.ends_at_failure:
-            raise SendError("not tried: a request before it failed")
+        """Raise if none is begun any more."""
+        if self.has_ended:
+            raise SendError(_NOT_TRIED)
 
 
 @dataclass(slots=True)
@@ -81,12 +83,7 @@ class _Run:
     async def begin(self) -> None:
         """Begin all requests that the line lets begin; the group has the workers that end them."""
         self._start_worker()
-        try:
-            await self.all_begun.wait()
-        except BaseException:  # cancelled, or a worker met a defect
-            self.requests = iter(())
-            self.line.has_failed = True
-            raise
+        await self.all_begun.wait()
 
     def _start_worker(self) -> None:
         self.workers += 1
@@ -120,13 +117,13 @@ class _Run:
             self._fail(number, error)
         except RocketMQError as error:  # the client was closed, or the route has gone
             self._fail(number, SendError(str(error)))
-        except BaseException:  # set before whoever waits for the queue goes on
-            line.has_failed = True
+        except BaseException:  # cancelled, or a defect; set before whoever waits for the queue goes on
+            line.has_ended = True
             raise
 
     def _fail(self, number: int, error: SendError) -> None:
         self.fates[number] = error
-        self.line.has_failed = True
+        self.line.has_ended = self.line.has_ended or self.line.ends_at_failure
 
 
 class ManySender:
@@ -186,7 +183,7 @@ class ManySender:
                 if not results:
                     raise
                 failed = error if isinstance(error, SendError) else SendError(str(error))
-                untried = SendError("not tried: a request before it failed")
+                untried = SendError(_NOT_TRIED)
                 left = len(messages) - len(results) - len(numbers)
                 return _all_or_error([*results, *[failed] * len(numbers), *[untried] * left])
         return results
@@ -195,19 +192,16 @@ class ManySender:
         self, topics: Iterable[str], requests: Iterable[_Request], line: ParcelLine, timeout: float | None
     ) -> list[Fate]:
         async with AsyncExitStack() as stack, line.turn:
-            await self._check_topics(topics, line)  # outside of the group, which would wrap its error
-            group = await stack.enter_async_context(asyncio.TaskGroup())
-            run = _Run(self._sender, line, timeout, enumerate(requests), group)
-            await run.begin()
+            try:
+                for topic in set(topics):  # what speaks against one is raised now: the group would wrap it
+                    await self._sender.publish_info(topic)
+                group = await stack.enter_async_context(asyncio.TaskGroup())
+                run = _Run(self._sender, line, timeout, enumerate(requests), group)
+                await run.begin()
+            except BaseException:  # cancelled, refused or a defect; set before another call has its turn
+                line.has_ended = True
+                raise
         return [run.fates[number] for number in range(len(run.fates))]
-
-    async def _check_topics(self, topics: Iterable[str], line: ParcelLine) -> None:
-        try:
-            for topic in set(topics):
-                await self._sender.publish_info(topic)
-        except BaseException:
-            line.has_failed = True
-            raise
 
     def _encode(self, messages: Sequence[Message]) -> Outgoing:
         return (

@@ -11,6 +11,7 @@ from typing import Any, Final
 from rmqtools.model.message import SLOTS, Filler, MessageExt
 from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, STOREHOSTADDRESS_V6_FLAG
 from rmqtools.protocol.hosts import IPV6_HOST_BYTES, decode_host
+from rmqtools.protocol.message_id import format_offset_msg_id
 from rmqtools.protocol.properties import parse_properties
 
 V6_FLAGS: Final = BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG
@@ -41,7 +42,6 @@ _NEEDED = (
     "body_length",
 )
 _AS_STORED = _FIELDS.keys() & SLOTS.keys()
-_pack_long = struct.Struct(">q").pack
 _set_properties = SLOTS["properties"]
 _set_born_host, _set_store_host = SLOTS["born_host"], SLOTS["store_host"]
 _set_offset_msg_id = SLOTS["offset_msg_id"]
@@ -97,8 +97,9 @@ def _place_filler(name: str, form: struct.Struct) -> Filler:
     def fill(message: MessageExt, head: bytes, _: bytes) -> Any:
         commit_log_offset, born_host, store_host = form.unpack(head)
         _set_born_host(message, decode_host(born_host))
-        _set_store_host(message, decode_host(store_host))
-        _set_offset_msg_id(message, (store_host + _pack_long(commit_log_offset)).hex().upper())
+        place = decode_host(store_host)
+        _set_store_host(message, place)
+        _set_offset_msg_id(message, format_offset_msg_id(place, commit_log_offset))
         return get(message)
 
     return fill

@@ -221,6 +221,16 @@ def test_send_many_says_for_each_message_what_became_of_it():
     with_producer({"a": refuse_b}, use)
 
 
+def test_send_many_goes_on_behind_a_message_that_was_refused():
+    async def use(producer, cluster):
+        with pytest.raises(SendManyError, match="1 of 40 messages could not be placed"):
+            await producer.send_many([Message("T", bytes(900)) for _ in range(40)])
+
+    answers = iter([says(ResponseCode.MESSAGE_ILLEGAL), *[stored] * 39])
+    cluster = with_producer({"a": lambda request: next(answers)(request)}, use, max_batch_bytes=1000)
+    assert len(cluster.sends) == 40
+
+
 def test_send_many_keeps_no_more_requests_on_the_wire_than_allowed():
     third = asyncio.Event()
 

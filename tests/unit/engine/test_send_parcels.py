@@ -18,6 +18,10 @@ def parcel(*bodies: bytes, **more) -> Parcel:
     return Parcel(topic="T", body=memoryview(body), msg_ids=MsgIds("0", 0, len(bodies)), **more)
 
 
+def bodies_on(cluster, queue_id: int) -> list[bytes]:
+    return [request.body for _, request in cluster.sends if request.ext_fields["e"] == str(queue_id)]
+
+
 def test_a_parcel_is_one_batch_request_and_one_result():
     async def use(producer, cluster):
         (result,) = await producer.send_parcels([parcel(b"a", b"b", b"c")])
@@ -78,13 +82,8 @@ def test_parcels_of_one_queue_are_stored_in_their_order():
         await producer.send_parcels([parcel(b"%d" % n, queue=queues[n % 2]) for n in range(20)])
 
     cluster = with_producer({"a": stored}, use)
-    for queue_id in ("0", "1"):
-        bodies = [r.body for _, r in cluster.sends if r.ext_fields["e"] == queue_id]
-        assert bodies == [bytes(parcel(b"%d" % n).body) for n in range(int(queue_id), 20, 2)]
-
-
-def bodies_on(cluster, queue_id: int) -> list[bytes]:
-    return [request.body for _, request in cluster.sends if request.ext_fields["e"] == str(queue_id)]
+    for queue_id in (0, 1):
+        assert bodies_on(cluster, queue_id) == [bytes(parcel(b"%d" % n).body) for n in range(queue_id, 20, 2)]
 
 
 def test_calls_of_one_line_are_under_way_together():
