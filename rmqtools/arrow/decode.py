@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rmqtools.arrow.properties import Properties, PropertyText, cut_properties
 from rmqtools.arrow.rows import rows_to_batch, timestamp_column, topic_in
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
-from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_bytes, cut_spans, repeat_text
+from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_fixed, cut_spans, is_repeated, repeat_text
 from rmqtools.arrow.stored import PlainMessages, find_plain
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
 from rmqtools.model.block import MessageBlock
@@ -96,9 +96,10 @@ def _with_first_topic(data: Bytes, plain: PlainMessages) -> PlainMessages:
     same: Mask = (plain.topic.end - plain.topic.begin == first.size) & is_utf8(first)
     if not same.all():
         plain = plain.select(same)
-    topics = cut_bytes(data, plain.topic).reshape(len(plain), first.size)
-    same = (topics == first).all(axis=1)
-    return plain if same.all() else plain.select(same)
+    if not len(plain):
+        return plain
+    topics = cut_fixed(data, plain.topic.begin - 1, 1 + first.size)  # with their length, so never of no bytes
+    return plain if is_repeated(topics) else plain.select(topics == topics[0])
 
 
 def _with_regular_properties(data: Bytes, plain: PlainMessages) -> tuple[PlainMessages, Properties]:

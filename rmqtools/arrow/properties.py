@@ -9,14 +9,14 @@ Source of the rule: MessageDecoder.string2messageProperties (Java client).
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from rmqtools.arrow.schema import PROPERTIES
-from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_bytes, cut_spans
+from rmqtools.arrow.spans import Bytes, Mask, Offsets, Positions, Spans, content_of, cut_spans, is_repeated
 from rmqtools.arrow.texts import is_utf8
 
 _NAME_END: Final = 1
@@ -29,28 +29,85 @@ class PropertyText:
     """The property texts of messages, back to back; text ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
 
     data: Bytes
-    offsets: npt.NDArray[np.int32]
+    offsets: Offsets
 
     @classmethod
     def cut(cls, data: Bytes, spans: Spans) -> "PropertyText":
         """Copy the texts out of a block."""
-        offsets = np.zeros(len(spans) + 1, np.int32)
-        np.cumsum(spans.end - spans.begin, out=offsets[1:])
-        return cls(cut_bytes(data, spans), offsets)
+        return cls(*content_of(cut_spans(data, spans, pa.binary())))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
 
+class _Names(Protocol):
+    """Which property has which name."""
+
+    def repeated(self, offsets: Offsets) -> Mask:
+        """The messages that have a name twice."""
+
+    def places(self, name: str, offsets: Offsets) -> Positions:
+        """Where among all properties each message has its one of that name; below 0: it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SameNames:
+    """Every message has these names, in this order: what one kind of producer sends."""
+
+    names: list[str]
+
+    def repeated(self, offsets: Offsets) -> Mask:
+        return np.full(len(offsets) - 1, len(set(self.names)) < len(self.names))
+
+    def places(self, name: str, offsets: Offsets) -> Positions:
+        if name not in self.names:
+            return np.full(len(offsets) - 1, -1, np.int64)
+        return offsets[:-1] + np.int64(self.names.index(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _MixedNames:
+    """Names as codes: ``dictionary[codes[i]]`` is that of property ``i``."""
+
+    codes: npt.NDArray[np.int32]
+    dictionary: list[str]
+
+    def repeated(self, offsets: Offsets) -> Mask:
+        """Where the sum of one bit per name differs from the bits' union."""
+        counts = np.diff(offsets)
+        if len(self.dictionary) > _MASK_BITS:
+            return self._repeated_codes(counts)
+        odd = np.zeros(len(counts), np.bool_)
+        filled = np.flatnonzero(counts)
+        bits = np.uint64(1) << self.codes.astype(np.uint64)
+        starts: npt.NDArray[Any] = offsets[filled]
+        odd[filled] = np.add.reduceat(bits, starts) != np.bitwise_or.reduceat(bits, starts)
+        return odd
+
+    def _repeated_codes(self, counts: npt.NDArray[np.int32]) -> Mask:
+        """The same for any number of names, by sorting."""
+        odd = np.zeros(len(counts), np.bool_)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        pairs = np.sort(rows * len(self.dictionary) + self.codes)
+        odd[pairs[1:][pairs[1:] == pairs[:-1]] // len(self.dictionary)] = True
+        return odd
+
+    def places(self, name: str, offsets: Offsets) -> Positions:
+        found = np.full(len(offsets) - 1, -1, np.int64)
+        if name in self.dictionary:
+            places = np.flatnonzero(self.codes == self.dictionary.index(name))
+            found[np.searchsorted(offsets, places, side="right") - 1] = places
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """Name and value of every property, and how many each message has."""
+    """Name and value of every property; those of message ``i`` are ``offsets[i]`` to ``offsets[i + 1]``."""
 
     names: pa.Array
     values: pa.Array
-    codes: npt.NDArray[np.int32]
-    dictionary: pa.Array
-    offsets: npt.NDArray[np.int32]
+    offsets: Offsets
+    kinds: _Names
 
     def map_column(self) -> pa.Array:
         """All of them, as the column ``properties``."""
@@ -58,12 +115,8 @@ class Properties:
 
     def value_column(self, name: str) -> pa.Array:
         """The value of one property in every message, null where there is none."""
-        code = self.dictionary.index(name).as_py()
-        found = np.full(len(self.offsets) - 1, -1, np.int64)
-        if code >= 0:
-            places = np.flatnonzero(self.codes == code)
-            found[np.searchsorted(self.offsets, places, side="right") - 1] = places
-        return self.values.take(pa.array(found, mask=found < 0))
+        places = self.kinds.places(name, self.offsets)
+        return self.values.take(pa.array(places, mask=places < 0))
 
 
 def cut_properties(text: PropertyText) -> Properties | Mask:
@@ -73,16 +126,23 @@ def cut_properties(text: PropertyText) -> Properties | Mask:
     """
     name_ends = np.flatnonzero(text.data == _NAME_END)
     value_ends = np.flatnonzero(text.data == _VALUE_END)
-    odd = _uneven_texts(text, name_ends, value_ends)
-    if not odd.any():
-        odd = _odd_entries(text, name_ends, value_ends)
-    if not odd.any():
-        odd = _invalid_texts(text)
-    if odd.any():
-        return odd
+    if not _is_regular(text, name_ends, value_ends):
+        odd = _uneven_texts(text, name_ends, value_ends)
+        return odd if odd.any() else _odd_entries(text, name_ends, value_ends)
+    if not is_utf8(text.data):
+        return _invalid_texts(text)
     properties = _cut_entries(text, name_ends, value_ends)
-    odd = _repeated_names(properties)
+    odd = properties.kinds.repeated(properties.offsets)
     return odd if odd.any() else properties
+
+
+def _is_regular(text: PropertyText, name_ends: Positions, value_ends: Positions) -> bool:
+    """Whether all is entries: names and values take turns, none is empty, each text ends with a value."""
+    if len(name_ends) != len(value_ends):
+        return False
+    whole = (_name_starts(value_ends) < name_ends) & (name_ends + 1 < value_ends)
+    filled = text.offsets[1:][text.offsets[1:] > text.offsets[:-1]]
+    return bool(whole.all()) and bool((text.data[filled - 1] == _VALUE_END).all())
 
 
 def _uneven_texts(text: PropertyText, name_ends: Positions, value_ends: Positions) -> Mask:
@@ -108,9 +168,8 @@ def _odd_entries(text: PropertyText, name_ends: Positions, value_ends: Positions
 def _invalid_texts(text: PropertyText) -> Mask:
     """Texts that are not UTF-8. Each ends in ASCII, so all are valid where their concatenation is."""
     odd = np.zeros(len(text), np.bool_)
-    if not is_utf8(text.data):
-        for row in np.flatnonzero(_with_high_bytes(text)):
-            odd[row] = not is_utf8(text.data[text.offsets[row] : text.offsets[row + 1]])
+    for row in np.flatnonzero(_with_high_bytes(text)):
+        odd[row] = not is_utf8(text.data[text.offsets[row] : text.offsets[row + 1]])
     return odd
 
 
@@ -130,33 +189,21 @@ def _name_starts(value_ends: Positions) -> Positions:
 def _cut_entries(text: PropertyText, name_ends: Positions, value_ends: Positions) -> Properties:
     names = cut_spans(text.data, Spans(_name_starts(value_ends), name_ends), pa.string())
     values = cut_spans(text.data, Spans(name_ends + 1, value_ends), pa.string())
+    offsets = np.searchsorted(value_ends, text.offsets).astype(np.int32)
+    return Properties(names, values, offsets, _name_kinds(names, offsets))
+
+
+def _name_kinds(names: pa.Array, offsets: Offsets) -> _Names:
+    if _is_same_in_all(names, offsets):
+        return _SameNames(names[: int(offsets[1])].to_pylist())
     encoded = names.dictionary_encode()
-    return Properties(
-        names=names,
-        values=values,
-        codes=encoded.indices.to_numpy(),
-        dictionary=encoded.dictionary,
-        offsets=np.searchsorted(value_ends, text.offsets).astype(np.int32),
-    )
+    return _MixedNames(encoded.indices.to_numpy(), encoded.dictionary.to_pylist())
 
 
-def _repeated_names(properties: Properties) -> Mask:
-    """Texts in which a name comes twice: there the sum of one bit per name differs from their union."""
-    counts = np.diff(properties.offsets)
-    odd = np.zeros(len(counts), np.bool_)
-    if len(properties.dictionary) > _MASK_BITS:
-        return _repeated_codes(properties, odd)
-    filled = np.flatnonzero(counts)
-    if len(filled):
-        bits = np.uint64(1) << properties.codes.astype(np.uint64)
-        starts: npt.NDArray[Any] = properties.offsets[filled]
-        odd[filled] = np.add.reduceat(bits, starts) != np.bitwise_or.reduceat(bits, starts)
-    return odd
-
-
-def _repeated_codes(properties: Properties, odd: Mask) -> Mask:
-    """The same for any number of names, by sorting."""
-    rows = np.repeat(np.arange(len(odd)), np.diff(properties.offsets))
-    pairs = np.sort(rows * len(properties.dictionary) + properties.codes)
-    odd[pairs[1:][pairs[1:] == pairs[:-1]] // len(properties.dictionary)] = True
-    return odd
+def _is_same_in_all(names: pa.Array, offsets: Offsets) -> bool:
+    """Whether every message has the first one's names, in its order; some at least."""
+    messages = len(offsets) - 1
+    if not len(names) or not is_repeated(np.diff(offsets)):
+        return False
+    content, ends = content_of(names)
+    return is_repeated(np.diff(ends).reshape(messages, -1)) and is_repeated(content.reshape(messages, -1))

@@ -1,5 +1,6 @@
 """Ranges of queues as record batches."""
 
+from collections import deque
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
@@ -23,7 +24,7 @@ BYTES_PER_BATCH: Final = 2 * 1024 * 1024
 _LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # decompressed bodies may have grown a thousandfold
 _RANGES_AT_ONCE: Final = 8  # each holds a batch
 
-_Read: TypeAlias = tuple[MessageBlock, QueueRange]
+_Read: TypeAlias = tuple[QueueRange, MessageBlock]
 """A block, and the range it was read for."""
 
 
@@ -94,8 +95,8 @@ def read_ranges(
         fail_on_data_loss: see :meth:`rmqtools.Client.read_blocks`.
     """
 
-    def blocks_of(range_: QueueRange) -> AsyncGenerator[_Read, None]:
-        blocks = client.asynchronous.read_blocks(
+    def blocks_of(range_: QueueRange) -> AsyncGenerator[MessageBlock, None]:
+        return client.asynchronous.read_blocks(
             range_,
             max_messages=rows_per_batch,
             max_bytes=BYTES_PER_BATCH,
@@ -103,40 +104,60 @@ def read_ranges(
             sql=sql,
             fail_on_data_loss=fail_on_data_loss,
         )
-        return _with_range(blocks, range_)
 
-    weighed = [(len(range_), blocks_of(range_)) for range_ in ranges]
+    weighed = [(range_, len(range_), blocks_of(range_)) for range_ in ranges]
     found = in_turn(weighed, max_weight=rows_per_batch, at_once=_RANGES_AT_ONCE)
     portions = _portions(found, rows_per_batch)
     return client.iterate(_batches(portions, schema, pa.array(sorted(tags), pa.string())))
 
 
-async def _with_range(
-    blocks: AsyncGenerator[MessageBlock, None], range_: QueueRange
-) -> AsyncGenerator[_Read, None]:
-    async with aclosing(blocks):
-        async for block in blocks:
-            yield block, range_
+class _Portion:
+    """Blocks to be decoded together: a batch has a fixed price here, and one of 2 ms in Spark."""
+
+    def __init__(self, max_rows: int) -> None:
+        self._max_rows = max_rows
+        self._reads: list[_Read] = []
+        self._rows = self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._reads)
+
+    @property
+    def is_full(self) -> bool:
+        return self._rows >= self._max_rows or self._size >= BYTES_PER_BATCH
+
+    def takes(self, block: MessageBlock) -> bool:
+        """Whether the block still fits."""
+        if not self._reads:
+            return True
+        rows, size = self._rows + len(block), self._size + len(block.buffer)
+        _, first = self._reads[0]
+        return rows <= self._max_rows and size <= BYTES_PER_BATCH and _is_alike(first, block)
+
+    def add(self, read: _Read) -> None:
+        self._reads.append(read)
+        self._rows += len(read[1])
+        self._size += len(read[1].buffer)
+
+    def hand_out(self) -> list[_Read]:
+        """What is in it; it is empty then."""
+        reads, self._reads = self._reads, []
+        self._rows = self._size = 0
+        return reads
 
 
 async def _portions(found: AsyncGenerator[_Read, None], max_rows: int) -> AsyncGenerator[list[_Read], None]:
-    """Blocks to be decoded together: a batch has a fixed price here, and one of 2 ms in Spark."""
-    held: list[_Read] = []
-    rows = size = 0
+    portion = _Portion(max_rows)
     async with aclosing(found):
-        async for block, range_ in found:
-            fits = rows + len(block) <= max_rows and size + len(block.buffer) <= BYTES_PER_BATCH
-            if held and not (fits and _is_alike(held[0][0], block)):
-                yield held
-                held, rows, size = [], 0, 0
-            held.append((block, range_))
-            rows += len(block)
-            size += len(block.buffer)
-            if rows >= max_rows or size >= BYTES_PER_BATCH:
-                yield held
-                held, rows, size = [], 0, 0
-    if held:
-        yield held
+        async for read in found:
+            if not portion.takes(read[1]):
+                yield portion.hand_out()
+            portion.add(read)
+            del read  # see _batches
+            if portion.is_full:
+                yield portion.hand_out()
+    if portion:
+        yield portion.hand_out()
 
 
 def _is_alike(first: MessageBlock, block: MessageBlock) -> bool:
@@ -147,22 +168,34 @@ def _is_alike(first: MessageBlock, block: MessageBlock) -> bool:
 async def _batches(
     portions: AsyncGenerator[list[_Read], None], schema: pa.Schema, wanted: pa.StringArray
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    """Decode on the loop: on the caller's thread the loop and it would wait for each other all the time."""
+    """Decode on the loop: on the caller's thread the loop and it would wait for each other all the time.
+
+    Nothing keeps a block or a batch that has been handed on: the memory of one is used for the next while
+    it is still in the processor's cache, and no page of it is new.
+    """
     async with aclosing(portions):
         async for portion in portions:
-            batch = _decode(portion, schema)
-            if len(wanted):  # brokers compare hash codes, so others come through
-                batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
-            for part in _split_large(batch):
-                yield part
+            batches = _decode_portion(portion, schema, wanted)
+            del portion
+            while batches:
+                yield batches.popleft()
 
 
-def _decode(portion: list[_Read], schema: pa.Schema) -> pa.RecordBatch:
-    joined = JoinedBlocks([block for block, _ in portion])
+def _decode_portion(
+    portion: Sequence[_Read], schema: pa.Schema, wanted: pa.StringArray
+) -> deque[pa.RecordBatch]:
+    batch = _decode(portion, schema)
+    if len(wanted):  # brokers compare hash codes, so others come through
+        batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
+    return deque(_split_large(batch))
+
+
+def _decode(portion: Sequence[_Read], schema: pa.Schema) -> pa.RecordBatch:
+    joined = JoinedBlocks([block for _, block in portion])
     if not joined.hold_inner_batch():
         return decode_joined(joined, schema)
     # a stored batch becomes rows, among them perhaps some of before or behind its range
-    parts = [_inside(decode_block(block, schema), range_) for block, range_ in portion]
+    parts = [_inside(decode_block(block, schema), range_) for range_, block in portion]
     whole = pa.Table.from_batches(parts).combine_chunks().to_batches()
     return whole[0] if whole else parts[0]
 
@@ -179,7 +212,7 @@ def _split_large(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Cut a batch, without copying, where bodies have grown beyond what a consumer should get at once."""
     if not batch.num_rows:
         return
-    if batch.nbytes <= _LARGEST_BATCH_BYTES:
+    if batch.get_total_buffer_size() <= _LARGEST_BATCH_BYTES:
         yield batch
         return
     body = batch.column("body")

@@ -1,7 +1,7 @@
 """Cut many pieces out of one buffer into an Arrow array, without a Python object per piece."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,8 @@ import pyarrow as pa
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Positions: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Offsets: TypeAlias = npt.NDArray[np.int32]
+"""Of an Arrow array: item ``i`` is ``[offsets[i], offsets[i + 1])`` of its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,27 @@ def cut_spans(data: Bytes, spans: Spans, kind: pa.DataType) -> pa.Array:
     return both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
 
 
-def cut_bytes(data: Bytes, spans: Spans) -> Bytes:
-    """Return the bytes of the pieces, back to back."""
-    _, offsets, content = cut_spans(data, spans, pa.binary()).buffers() if len(spans) else (None, None, None)
+def content_of(pieces: pa.Array) -> tuple[Bytes, Offsets]:
+    """Return the bytes of an array that :func:`cut_spans` made, back to back, and where each piece begins."""
+    _, offsets, content = pieces.buffers()
     if offsets is None or content is None:
-        return np.empty(0, np.uint8)
-    end = np.frombuffer(offsets, np.int32)[len(spans)]
-    return np.frombuffer(content, np.uint8, int(end))
+        return np.empty(0, np.uint8), np.zeros(len(pieces) + 1, np.int32)
+    ends = np.frombuffer(offsets, np.int32, len(pieces) + 1)
+    return np.frombuffer(content, np.uint8, int(ends[-1])), ends
+
+
+def cut_fixed(data: Bytes, begin: Positions, width: int) -> npt.NDArray[np.void]:
+    """Return ``width`` bytes from each position, as one item each.
+
+    The caller knows that all of them lie inside ``data``, and that ``width`` is not 0.
+    """
+    every = np.ndarray((max(0, data.size - width + 1),), f"V{width}", data, strides=(1,))
+    return every[begin]
+
+
+def is_repeated(items: npt.NDArray[Any]) -> bool:
+    """Whether all the items are as the first is; comparing them one by one takes ten times as long."""
+    return items.tobytes() == items[:1].tobytes() * len(items)
 
 
 def repeat_text(text: str, count: int) -> pa.Array:

@@ -21,11 +21,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_bytes
+from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_fixed
 
 MAGIC_V1: Final = -626843481  # 0xDAA320A7
 _NOT_PLAIN: Final = 0x01 | 0x10 | 0x20 | 0x80  # compressed, IPv6 born host, IPv6 store host, inner batch
 _LONGEST_TOPIC: Final = 127  # the length is a signed byte to Java
+_NO_PORT: Final = np.uint64(0xFFFF_0000)  # bits of a host that a port does not reach
 _HEAD: Final = np.dtype(
     [
         ("size", ">i4"),
@@ -37,11 +38,9 @@ _HEAD: Final = np.dtype(
         ("commit_log_offset", "V8"),
         ("sys_flag", ">i4"),
         ("born_timestamp", ">i8"),
-        ("born_address", "V4"),
-        ("born_port", ">i4"),
+        ("born_host", ">u8"),  # address and port
         ("store_timestamp", ">i8"),
-        ("store_address", "V4"),
-        ("store_port", ">i4"),
+        ("store_host", ">u8"),
         ("reconsume_times", ">i4"),
         ("prepared_offset", "V8"),
         ("body_length", ">i4"),
@@ -78,7 +77,7 @@ def find_plain(data: Bytes, starts: Positions) -> PlainMessages:
     """Return the plain messages among those that begin at ``starts``; reads nothing outside ``data``."""
     rows = np.flatnonzero((starts >= 0) & (starts + _SHORTEST <= data.size))
     begin = starts[rows]
-    head = _heads_at(data, begin)
+    head = cut_fixed(data, begin, _HEAD.itemsize).view(_HEAD)
     end = begin + head["size"]
     plain = _has_plain_head(head) & (end <= data.size)
 
@@ -104,17 +103,11 @@ def find_plain(data: Bytes, starts: Positions) -> PlainMessages:
     return found if plain.all() else found.select(plain)
 
 
-def _heads_at(data: Bytes, begin: Positions) -> npt.NDArray[Any]:
-    """The fixed fields of the messages that begin there, one after the other."""
-    return np.frombuffer(cut_bytes(data, Spans(begin, begin + _HEAD.itemsize)), _HEAD)
-
-
 def _has_plain_head(head: npt.NDArray[Any]) -> Mask:
     plain: Mask = (
         (head["magic"] == MAGIC_V1)
         & (head["sys_flag"] & _NOT_PLAIN == 0)
         & (head["body_length"] >= 0)
-        & (head["born_port"] & ~0xFFFF == 0)
-        & (head["store_port"] & ~0xFFFF == 0)
+        & ((head["born_host"] | head["store_host"]) & _NO_PORT == 0)
     )
     return plain

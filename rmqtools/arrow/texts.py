@@ -9,7 +9,7 @@ import pyarrow as pa
 from rmqtools.arrow.spans import Bytes, Mask
 
 _HEX_DIGITS: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
-_OFFSET_ID_FIELDS: Final = ("store_address", "store_port", "commit_log_offset")
+_OFFSET_ID_FIELDS: Final = ("store_host", "commit_log_offset")
 
 
 def is_utf8(data: Bytes) -> bool:
@@ -35,14 +35,13 @@ def invalid_texts(column: pa.Array) -> Mask:
 
 def host_column(head: npt.NDArray[Any]) -> pa.Array:
     """Return ``a.b.c.d:port`` of every born host; a text is made once per distinct host."""
-    address = _bytes_of(head["born_address"]).view(">u4")[:, 0].astype(np.int64)
-    hosts = pa.array((address << 16) | head["born_port"]).dictionary_encode()
+    hosts = pa.array(head["born_host"].astype(np.uint64)).dictionary_encode()
     texts = pa.array([_host_text(host) for host in hosts.dictionary.to_pylist()], pa.string())
     return texts.take(hosts.indices)
 
 
 def _host_text(host: int) -> str:
-    address, port = host >> 16, host & 0xFFFF
+    address, port = host >> 32, host & 0xFFFF
     return f"{address >> 24}.{address >> 16 & 255}.{address >> 8 & 255}.{address & 255}:{port}"
 
 

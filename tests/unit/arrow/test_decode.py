@@ -173,6 +173,25 @@ def test_more_than_48_property_names_and_one_repeated_equal_the_oracle():
     check(block_of([Stored(properties=many), repeated, PLAIN]))
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param([{"KEYS": "k", "TAGS": "t"}] * 3, id="the-same"),
+        pytest.param([{"KEYS": "k", "TAGS": "t"}, {"TAGS": "t", "KEYS": "k"}], id="in-another-order"),
+        pytest.param([{"KEYS": "k"}, {"TAGS": "t"}], id="of-the-same-length"),
+        pytest.param([{"KEYS": "k", "S": "s"}, {"KEY": "k", "SS": "s"}], id="cut-elsewhere"),
+        pytest.param([{"KEYS": "k", "TAGS": "t"}, {"KEYS": "k"}], id="fewer"),
+        pytest.param([{}, {"KEYS": "k"}], id="none-in-the-first"),
+    ],
+)
+def test_whatever_names_messages_have_in_common_each_keeps_its_own(texts):
+    check(block_of([Stored(properties=properties_of(**text)) for text in texts]))
+
+
+def test_a_name_that_every_message_has_twice_counts_once():
+    check(block_of([Stored(properties=properties_of(a="b", c="d") + properties_of(a="e"))] * 3))
+
+
 def test_a_text_is_not_made_valid_by_its_neighbour():
     halves = [Stored(properties=b"a\x01b\x02\xe4\xb8"), Stored(properties=b"\xad\x01b\x02")]
 

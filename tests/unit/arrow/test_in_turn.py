@@ -1,6 +1,7 @@
 """Iterators in turn: the order of items, what is begun ahead, what is closed."""
 
 import asyncio
+import weakref
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
@@ -34,10 +35,10 @@ async def settle() -> None:
 def test_items_come_in_the_order_of_their_iterators():
     async def run() -> list[str]:
         made = Sources()
-        weighed = [(1, made.of("a")), (1, made.of("b", 0)), (1, made.of("c"))]
-        return [item async for item in in_turn(weighed, max_weight=9, at_once=9)]
+        weighed = [("A", 1, made.of("a")), ("B", 1, made.of("b", 0)), ("C", 1, made.of("c"))]
+        return [found async for found in in_turn(weighed, max_weight=9, at_once=9)]
 
-    assert asyncio.run(run()) == ["a0", "a1", "c0", "c1"]
+    assert asyncio.run(run()) == [("A", "a0"), ("A", "a1"), ("C", "c0"), ("C", "c1")]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_items_come_in_the_order_of_their_iterators():
 def test_as_many_are_begun_as_may_be_while_the_first_is_used(weights, max_weight, at_once, begun):
     async def run() -> list[str]:
         made = Sources()
-        weighed = [(weight, made.of(name)) for weight, name in zip(weights, "abc", strict=True)]
+        weighed = [(name, weight, made.of(name)) for weight, name in zip(weights, "abc", strict=True)]
         items = in_turn(weighed, max_weight=max_weight, at_once=at_once)
         await anext(items)
         await settle()
@@ -72,9 +73,9 @@ def test_an_error_comes_when_it_is_its_turn_and_ends_all():
         yield
 
     async def run() -> list[str]:
-        weighed = [(1, made.of("a")), (1, failing()), (1, made.of("c"))]
+        weighed = [("A", 1, made.of("a")), ("B", 1, failing()), ("C", 1, made.of("c"))]
         items = in_turn(weighed, max_weight=9, at_once=9)
-        got = [await anext(items), await anext(items)]
+        got = [(await anext(items))[1], (await anext(items))[1]]
         with pytest.raises(OSError, match="gone"):
             await anext(items)
         return [*got, *made.closed]
@@ -86,9 +87,27 @@ def test_leaving_early_closes_all_that_are_begun():
     made = Sources()
 
     async def run() -> list[str]:
-        items = in_turn([(1, made.of(name)) for name in "abc"], max_weight=2, at_once=9)
+        items = in_turn([(name, 1, made.of(name)) for name in "abc"], max_weight=2, at_once=9)
         await anext(items)
         await items.aclose()
         return list(made.closed)  # when the loop ends it closes what is left
 
     assert asyncio.run(run()) == made.begun == ["a", "b"]
+
+
+def test_an_item_that_was_handed_out_is_not_kept():
+    class Item:
+        pass
+
+    async def two() -> AsyncGenerator[Item, None]:
+        yield Item()
+        yield Item()
+
+    async def run() -> list[bool]:
+        items = in_turn([("A", 1, two())], max_weight=1, at_once=1)
+        kept = [weakref.ref((await anext(items))[1]), weakref.ref((await anext(items))[1])]
+        seen = [item() is not None for item in kept]
+        await items.aclose()
+        return seen
+
+    assert asyncio.run(run()) == [False, False]

@@ -1,5 +1,6 @@
 """Ranges as batches: small blocks together, cut where bodies have grown."""
 
+import weakref
 from collections.abc import AsyncGenerator, Sequence
 
 import pytest
@@ -56,6 +57,13 @@ def test_blocks_of_large_messages_are_not_put_together():
     large = block_of([Stored(body=bytes(3_000_000))])
 
     assert [batch.num_rows for batch in read_range(Blocks([large, large]), RANGE)] == [1, 1]
+
+
+def test_blocks_that_are_too_many_or_too_large_together_are_two_batches():
+    rows, sizes = block_of([Stored()] * 2), block_of([Stored(body=bytes(1_500_000))])
+
+    assert [batch.num_rows for batch in read_range(Blocks([rows, rows]), RANGE, rows_per_batch=3)] == [2, 2]
+    assert [batch.num_rows for batch in read_range(Blocks([sizes, sizes]), RANGE)] == [1, 1]
 
 
 def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order():
@@ -128,6 +136,32 @@ def test_leaving_early_closes_the_read():
     batches.close()
 
     assert client.closed
+
+
+def test_a_block_is_not_kept_while_the_next_is_read():
+    class Buffer(bytearray):
+        """Can be referred to weakly, unlike bytes."""
+
+    made, kept = [], []
+
+    def block() -> MessageBlock:
+        whole = block_of([Stored()] * 2)
+        buffer = Buffer(whole.buffer)
+        made.append(weakref.ref(buffer))
+        return MessageBlock(QUEUE, buffer, whole.starts, whole.next_offset)
+
+    async def blocks() -> AsyncGenerator[MessageBlock, None]:
+        for _ in range(3):
+            kept.append(sum(buffer() is not None for buffer in made))
+            yield block()
+
+    client = Blocks([])
+    client.read_blocks = lambda *_, **__: blocks()
+
+    batches = list(read_range(client, RANGE, rows_per_batch=2))
+
+    assert [batch.num_rows for batch in batches] == [2, 2, 2]
+    assert kept == [0, 0, 0]
 
 
 def test_tags_and_conditions_go_to_the_broker():
