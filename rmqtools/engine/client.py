@@ -141,6 +141,7 @@ class ClientCore:
         """Stop the tasks and close all connections. A second call does nothing."""
         self._state = "closed"
         await self.stop_tasks()
+        await self.routes.close()
         await self.remoting.close()
 
     async def stop_tasks(self) -> None:

@@ -4,7 +4,13 @@ import asyncio
 from collections.abc import Callable
 
 from rmqtools.engine.name_server import NameServerClient
-from rmqtools.errors import PermissionDeniedError, RemotingConnectError, RocketMQError, TopicNotFoundError
+from rmqtools.errors import (
+    ClientStateError,
+    PermissionDeniedError,
+    RemotingConnectError,
+    RocketMQError,
+    TopicNotFoundError,
+)
 from rmqtools.log import get_logger
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
@@ -27,6 +33,7 @@ class Routes:
         self._name_server = name_server
         self._fetching: dict[str, asyncio.Task[bool]] = {}
         self._on_change: list[Callable[[str], None]] = []
+        self._closed = False
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call ``callback(topic)`` on the loop after a topic's route has changed."""
@@ -81,7 +88,20 @@ class Routes:
             task = asyncio.create_task(self._fetch(topic, default_topic_queue_nums))
             self._fetching[topic] = task
             task.add_done_callback(lambda _: self._fetching.pop(topic, None))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled() and self._closed:
+                raise ClientStateError("the client was closed meanwhile") from error
+            raise
+
+    async def close(self) -> None:
+        """End what is being fetched, before its connections go."""
+        self._closed = True
+        fetching = list(self._fetching.values())
+        for task in fetching:
+            task.cancel()
+        await asyncio.gather(*fetching, return_exceptions=True)
 
     async def poll_forever(self, interval: float) -> None:
         """Refresh every known topic, soon after start and then every ``interval`` seconds."""

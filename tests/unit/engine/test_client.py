@@ -12,7 +12,7 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.bodies import parse_json
 from rmqtools.protocol.command import RemotingCommand
 from tests.support.scripted_cluster import ScriptedCluster, stored
-from tests.support.scripted_peer import run
+from tests.support.scripted_peer import ScriptedPeer, run
 
 
 def test_a_client_id_is_the_address_and_the_instance():
@@ -68,6 +68,24 @@ def test_an_error_that_ends_a_background_task_is_logged(caplog):
 
     run(scenario)
     assert "background_task_failed task='doomed' reason=\"RuntimeError('seven')\"" in caplog.text
+
+
+def test_closing_ends_a_question_for_a_route_without_complaint(caplog):
+    async def scenario() -> None:
+        asked = asyncio.Event()
+        async with ScriptedPeer(lambda _: asked.set()).serving() as silent:
+            core = ClientCore(ClientConfig(name_server=silent.addr))
+            core.start()
+            left, waiting = (asyncio.ensure_future(core.routes.refresh("T")) for _ in range(2))
+            await asked.wait()
+            left.cancel()
+            await core.close()
+            with pytest.raises(ClientStateError, match="closed meanwhile"):
+                await waiting
+            assert not [task for task in asyncio.all_tasks() if "Routes" in repr(task)]
+
+    run(scenario)
+    assert "name_server_failed" not in caplog.text
 
 
 class Watched(ScriptedCluster):
