@@ -9,6 +9,7 @@ from typing import Any
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ClientConfig, parse_address
+from rmqtools.engine.memory import keep_freed_memory
 from rmqtools.engine.name_server import NameServerClient
 from rmqtools.engine.remoting import Remoting
 from rmqtools.engine.routes import Routes
@@ -63,6 +64,7 @@ class ClientCore:
         if self._state != "new":
             raise ClientStateError(f"client {self.client_id} is {self._state}: make a new one")
         self._state = "started"
+        keep_freed_memory()
         self.spawn("route_poll", self.routes.poll_forever(self.config.poll_name_server_interval))
         self.spawn("heartbeat", self._heartbeat_forever())
 

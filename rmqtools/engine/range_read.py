@@ -21,6 +21,7 @@ from rmqtools.engine.range_filter import check_filter
 from rmqtools.errors import DataLossError, ProtocolError, RemotingError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SUB_ALL, SubscriptionData
 from rmqtools.model.queue import QueueRange
 from rmqtools.model.result import PullResult, PullStatus
@@ -106,9 +107,9 @@ class RangeReader:
         size = 0
         try:
             while self._position < self._range.end:
-                if (result := await self._next_pull_or_loss()) is None:
+                if (result := self._landed_pull() or await self._next_pull_or_loss()) is None:
                     continue
-                starts += self._starts_in_range(result, size)
+                starts += self._starts_in_range(result.body, size)
                 bodies.append(result.body)
                 size += len(result.body)
                 self._advance(result)
@@ -119,6 +120,25 @@ class RangeReader:
                 yield self._block(bodies, starts)
         finally:
             self._forget_predictions()
+
+    def _landed_pull(self) -> PullResult | None:
+        """The answer for the current position, if it is here and a usual one, as nearly all are.
+
+        No coroutine is begun for it, a tenth of a pull's price; all else is for :meth:`_next_pull`.
+        """
+        if len(self._waiting) <= self._depth // 2 or self._waiting[0].offset != self._position:
+            return None
+        prediction = self._waiting[0]
+        if not prediction.answer.done() or prediction.answer.cancelled() or prediction.answer.exception():
+            return None
+        answer = prediction.answer.result()
+        if answer.code != ResponseCode.SUCCESS:
+            return None
+        result = parse_pull(answer, prediction.addr)
+        if result.next_begin_offset <= self._position or self._has_hole_in_front(result):
+            return None
+        self._waiting.popleft()
+        return result
 
     async def _next_pull_or_loss(self) -> PullResult | None:
         """The answer for the current position; None where that was lost and has been passed over."""
@@ -280,9 +300,8 @@ class RangeReader:
         self._waiting.clear()
         self._planned = self._position
 
-    def _starts_in_range(self, result: PullResult, base: int) -> list[int]:
+    def _starts_in_range(self, body: bytes, base: int) -> list[int]:
         """Where messages of the range begin, if the answer's body begins at ``base``."""
-        body = result.body
         starts = message_starts(body, base=base)
         if not starts:
             return starts

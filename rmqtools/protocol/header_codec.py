@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -172,6 +172,7 @@ def _parse_int32(text: str) -> int:
     return parse_int(text, 32)
 
 
+@lru_cache(maxsize=1024)  # an answer's offsets but one are those of the answer before
 def _parse_int64(text: str) -> int:
     return parse_int(text, 64)
 

@@ -1,9 +1,23 @@
-"""How many pulls a range read keeps on the wire."""
+"""How many pulls a range read keeps on the wire, and what it decides where many are."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
-from rmqtools.engine.range_read import IN_FLIGHT
-from tests.support.scripted_queue import Broker, flat, read
+import pytest
+
+from rmqtools import aio
+from rmqtools.config import ClientConfig
+from rmqtools.engine.range_read import IN_FLIGHT, RangeReader
+from rmqtools.errors import DataLossError, ProtocolError
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.queue import QueueRange
+from rmqtools.protocol.command import RemotingCommand, response
+from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_queue import QUEUE, Broker, flat, offset_at, read
+
+END = 6400  # 200 pulls: the pipeline is full after 10, and is filled up again by 32 at a time
+DEEP = 3552  # in the middle of such 32
 
 
 def test_answers_of_changing_sizes_do_not_make_the_broker_send_everything_many_times():
@@ -19,3 +33,98 @@ def test_where_predictions_come_true_nothing_is_asked_twice():
     read(broker, 0, 3200)
 
     assert all(after - before == 32 for before, after in pairwise(broker.pulls))
+
+
+@asynccontextmanager
+async def reading(broker: Broker) -> AsyncIterator[tuple[ScriptedPeer, aio.Client]]:
+    """The broker, and a client that reads from it."""
+    async with ScriptedPeer(broker).serving() as peer:
+        broker.addr = peer.addr
+        async with aio.Client(ClientConfig(name_server=peer.addr)) as client:
+            yield peer, client
+
+
+class Odd(Broker):
+    """Answers pulls behind ``DEEP`` in another way, the first time."""
+
+    def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+        answer = super().__call__(request)
+        if request.code != RequestCode.PULL_MESSAGE or self.pulls[-1] < DEEP:
+            return answer
+        return self.odd(answer) if self.pulls.count(self.pulls[-1]) == 1 else answer
+
+    def odd(self, answer: RemotingCommand | None) -> RemotingCommand | None:
+        raise NotImplementedError
+
+
+def test_a_busy_broker_is_asked_again_by_a_full_pipeline_too():
+    class Busy(Odd):
+        def odd(self, answer: RemotingCommand | None) -> RemotingCommand | None:
+            return response(2, 0, remark="busy")
+
+    assert flat(read(Busy(0, END), 0, END)) == list(range(END))
+
+
+def test_short_answers_in_a_full_pipeline_lose_nothing():
+    broker = Broker(0, END, lambda offset: 32 if offset < DEEP else 8)
+
+    assert flat(read(broker, 0, END)) == list(range(END))
+
+
+def test_what_expires_in_front_of_a_full_pipeline_is_a_loss_and_no_gap():
+    class Expiring(Broker):
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            if request.code == RequestCode.PULL_MESSAGE and request.ext_fields["maxMsgNums"] == "1":
+                self.low = END
+            return super().__call__(request)
+
+    first_of_each_pull = frozenset(range(DEEP, END, 32))
+
+    with pytest.raises(DataLossError, match=r"offsets \[3552, 6400\) .* they have expired"):
+        read(Expiring(0, END, holes=first_of_each_pull), 0, END, request_timeout=0.5)
+
+
+def test_an_answer_that_leads_back_is_an_error_in_a_full_pipeline_too():
+    class Backwards(Odd):
+        def odd(self, answer: RemotingCommand | None) -> RemotingCommand | None:
+            assert answer is not None
+            answer.ext_fields = {**answer.ext_fields, "nextBeginOffset": "32"}
+            return answer
+
+    with pytest.raises(ProtocolError, match=r"pull of .* at 3552 came back to 32"):
+        read(Backwards(0, END), 0, END)
+
+
+def test_a_connection_that_breaks_while_a_block_is_used_is_made_anew():
+    class Silent(Odd):
+        is_silent = True
+
+        def odd(self, answer: RemotingCommand | None) -> RemotingCommand | None:
+            return None if self.is_silent else answer
+
+    broker = Silent(0, END)
+
+    async def scenario() -> None:
+        async with reading(broker) as (peer, client):
+            offsets: list[int] = []
+            async for block in client.read_blocks(QueueRange(QUEUE, 0, END), max_messages=DEEP):
+                if not offsets:
+                    connection = await client.core.remoting.connect(peer.addr)
+                    broker.is_silent = False
+                    peer.hang_up()
+                    await connection._closed
+                offsets += [offset_at(block, start) for start in block.starts]
+            assert offsets == list(range(END))
+
+    run(scenario)
+
+
+def test_pulls_are_sent_before_the_last_one_is_answered():
+    async def scenario() -> None:
+        async with reading(Broker(0, END)) as (_, client):
+            reader = RangeReader(client.core, QueueRange(QUEUE, 0, END))
+            blocks = reader.blocks(max_messages=32, max_bytes=1 << 20)
+            on_the_wire = [len(reader._waiting) async for _ in blocks]
+            assert min(on_the_wire[10:-IN_FLIGHT]) >= IN_FLIGHT // 2 - 1
+
+    run(scenario)
