@@ -126,7 +126,7 @@ class RangeReader:
 
         No coroutine is begun for it, a tenth of a pull's price; all else is for :meth:`_next_pull`.
         """
-        if len(self._waiting) <= self._depth // 2 or self._waiting[0].offset != self._position:
+        if self._is_short() or self._waiting[0].offset != self._position:
             return None
         prediction = self._waiting[0]
         if not prediction.answer.done() or prediction.answer.cancelled() or prediction.answer.exception():
@@ -194,7 +194,7 @@ class RangeReader:
 
     async def _pull_once(self) -> PullResult:
         try:
-            if len(self._waiting) <= self._depth // 2:
+            if self._is_short():
                 await self._predict()
             prediction = self._waiting.popleft()
             if prediction.offset != self._position:
@@ -213,6 +213,12 @@ class RangeReader:
 
     def _is_slave(self) -> bool:
         return self._client.routes.reading_addr(self._range.queue).is_slave
+
+    def _is_short(self) -> bool:
+        """Whether more pulls should be on the wire."""
+        return not self._waiting or (
+            len(self._waiting) <= self._depth // 2 and self._planned < self._range.end
+        )
 
     async def _predict(self) -> None:
         """Put pulls on the wire until ``depth`` are there."""

@@ -74,7 +74,7 @@ class Routes:
         """
         if topic not in self.tables.routes:
             await self.refresh(topic)
-        queues = sorted(self.tables.subscribe[topic])
+        queues = list(self.tables.subscribe[topic])
         if not queues:
             perms = {data.broker_name: data.perm for data in self.tables.routes[topic].queue_datas}
             raise PermissionDeniedError(

@@ -5,6 +5,7 @@ Source of the rule: MQClientInstance.updateTopicRouteInfoFromNameServer (Java cl
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import TopicRouteData
@@ -25,7 +26,7 @@ class RouteTables:
 
     routes: dict[str, TopicRouteData] = field(default_factory=dict)
     publish: dict[str, TopicPublishInfo] = field(default_factory=dict)
-    subscribe: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
+    subscribe: dict[str, list[MessageQueue]] = field(default_factory=dict)  # sorted
     endpoints: dict[MessageQueue, str] = field(default_factory=dict)
     broker_addrs: dict[str, Mapping[int, str]] = field(default_factory=dict)
 
@@ -46,7 +47,7 @@ class RouteTables:
         self.endpoints.update(static_endpoints(topic, route))
         info = replace(publish_queues(topic, route), have_topic_router_info=True)
         self.publish[topic], self.routes[topic] = info, info.route
-        self.subscribe[topic] = subscribe_queues(topic, info.route)
+        self.subscribe[topic] = sorted(subscribe_queues(topic, info.route), key=attrgetter("sort_key"))
         return True
 
     def forget_offline_brokers(self) -> None:
