@@ -198,8 +198,9 @@ class Puller:
     async def _pull_in_turn(self, held: ProcessQueue) -> None:
         """Pull until the queue is dropped or something fails.
 
-        While an answer is decoded and handed out, the broker works on the next one: without that it would be
-        idle for as long as this takes. The queue's ``next_offset`` moves with what was handed out.
+        While an answer is decoded and handed out, a broker that has more works on the next one: without that
+        it would be idle for as long as this takes. Where it has no more, messages are handed out before the
+        next pull is made. The queue's ``next_offset`` moves with what was handed out.
         """
         following: _Asked | None = None
         goes_well = False  # else a pull would stay at the broker each time, and could take a reset with it
@@ -214,8 +215,8 @@ class Puller:
                 seconds = self._client.clock.monotonic() - asked.began
                 if not self._is_wanted(held, asked):
                     continue
-                may_ask = goes_well and result.status is PullStatus.FOUND
-                if may_ask and self._owner.may_pull(held, coming=result):
+                has_more = result.status is PullStatus.FOUND and result.next_begin_offset < result.max_offset
+                if goes_well and has_more and self._owner.may_pull(held, coming=result):
                     following = self._ask(held, result.next_begin_offset)
                     await asyncio.sleep(0)  # it leaves before the decoding begins
                     if not self._is_wanted(held, asked):

@@ -40,6 +40,20 @@ def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_counts_as_
     run(scenario)
 
 
+def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for():
+    async def scenario():
+        answers = script(found(0), found(1, stored=(0, 2)), found(2, stored=(0, 3)))
+        async with pushing(answer=answers) as scene:
+            noted: list[object] = []
+            asking(scene, noted)
+            take = scene.core.take
+            scene.core.take = lambda held, messages: (noted.append("taken"), take(held, messages))
+            await pulls(scene, 4)
+            assert noted == [(0, 0), "taken", (1, 1), "taken", (2, 2), "taken", (3, 3)]
+
+    run(scenario)
+
+
 def test_no_pull_is_left_at_the_broker_by_an_answer_that_cannot_be_read(caplog):
     """It could take what the broker says once only: that an administrator has reset the offset."""
 
