@@ -144,6 +144,7 @@ class Bridge:
         try:
             while (item := self.run(following())) is not _END:
                 yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
+                del item  # the caller's alone from here on
         except BaseException:  # at its end it has closed itself
             self.run(close())
             raise
@@ -180,6 +181,7 @@ async def one_ahead(items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
         while (item := await following) is not _END:
             following = asyncio.ensure_future(_next(items))
             yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
+            del item
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)

@@ -28,7 +28,7 @@ from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.command import RemotingCommand
 from rmqtools.protocol.inner_batch import message_count
-from rmqtools.protocol.messages import message_starts, queue_offset_at
+from rmqtools.protocol.messages import MESSAGE_PHYSIC_OFFSET_POSITION, message_starts, queue_offset_at
 from rmqtools.protocol.template import RequestTemplate
 
 log = get_logger(__name__)
@@ -113,6 +113,7 @@ class RangeReader:
                 bodies.append(result.body)
                 size += len(result.body)
                 self._advance(result)
+                del result  # as a block by itself, it would be kept while the next is asked for
                 if starts and (len(starts) >= max_messages or size >= max_bytes):
                     yield self._block(bodies, starts)
                     bodies, starts, size = [], [], 0
@@ -170,7 +171,8 @@ class RangeReader:
         return result
 
     def _has_hole_in_front(self, result: PullResult) -> bool:
-        return bool(result.body) and queue_offset_at(result.body, 0) > self._position
+        body = result.body
+        return len(body) >= MESSAGE_PHYSIC_OFFSET_POSITION and queue_offset_at(body, 0) > self._position
 
     async def _check_hole(self, result: PullResult) -> None:
         """Tell a gap from a loss. Filtered messages leave holes all the time: asking each time would cost."""
@@ -260,6 +262,8 @@ class RangeReader:
             self._raise_lost(end, "they have expired, the broker is removing them")
 
     def _raise_lost(self, end: int, reason: str) -> NoReturn:
+        if end <= self._position:
+            raise ProtocolError(f"pull of {self._range.queue} at {self._position} came back to {end}")
         text = f"offsets [{self._position}, {end}) of {self._range.queue} cannot be read: {reason}"
         raise _GoneError(text, end)
 

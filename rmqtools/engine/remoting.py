@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Mapping
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ClientConfig, parse_address
+from rmqtools.engine.shared_work import SharedWork
 from rmqtools.engine.transport import Connection, RequestHandler
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError, RemotingConnectError
 from rmqtools.log import get_logger
@@ -25,7 +26,7 @@ class Remoting:
         self._clock = clock
         self._tls = _tls_context(config)
         self._signer = _signer(config)
-        self._connecting: dict[str, asyncio.Task[Connection]] = {}
+        self._connecting = SharedWork[Connection]()
         self._open: dict[str, Connection] = {}
         self._handlers: dict[int, RequestHandler] = {}
         self._closed = False
@@ -90,21 +91,14 @@ class Remoting:
         connection = self._open.get(addr)
         if connection is not None and connection.is_usable:
             return connection
-        if (task := self._connecting.get(addr)) is None:
-            task = asyncio.create_task(self._make_connection(addr))
-            self._connecting[addr] = task
-            task.add_done_callback(lambda _: self._connecting.pop(addr, None))
         limit = (
             self._config.connect_timeout if timeout is None else min(timeout, self._config.connect_timeout)
         )
         try:
-            return await asyncio.wait_for(asyncio.shield(task), limit)
+            async with asyncio.timeout(limit):
+                return await self._connecting.run(addr, lambda: self._make_connection(addr))
         except TimeoutError as error:
             raise RemotingConnectError(f"cannot connect to {addr}: no answer within {limit:.3f} s") from error
-        except asyncio.CancelledError as error:
-            if task.cancelled() and self._closed:
-                raise ClientStateError("the client was closed meanwhile") from error
-            raise
 
     def signed(self, request: Request) -> Request:
         """The request with credentials, if the client has any."""
@@ -113,8 +107,7 @@ class Remoting:
     async def close(self) -> None:
         """Close all connections; answers still awaited fail."""
         self._closed = True
-        for task in list(self._connecting.values()):
-            task.cancel()
+        await self._connecting.close()
         connections, self._open = list(self._open.values()), {}
         await asyncio.gather(*(connection.close() for connection in connections))
 

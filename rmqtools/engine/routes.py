@@ -4,13 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from rmqtools.engine.name_server import NameServerClient
-from rmqtools.errors import (
-    ClientStateError,
-    PermissionDeniedError,
-    RemotingConnectError,
-    RocketMQError,
-    TopicNotFoundError,
-)
+from rmqtools.engine.shared_work import SharedWork
+from rmqtools.errors import PermissionDeniedError, RemotingConnectError, RocketMQError, TopicNotFoundError
 from rmqtools.log import get_logger
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
@@ -31,9 +26,8 @@ class Routes:
         self.tables = RouteTables()
         self._namespace = namespace
         self._name_server = name_server
-        self._fetching: dict[str, asyncio.Task[bool]] = {}
+        self._fetching = SharedWork[bool]()
         self._on_change: list[Callable[[str], None]] = []
-        self._closed = False
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call ``callback(topic)`` on the loop after a topic's route has changed."""
@@ -83,25 +77,18 @@ class Routes:
         return queues
 
     async def refresh(self, topic: str, *, default_topic_queue_nums: int | None = None) -> bool:
-        """Fetch a topic's route now; whether it differs from the one known."""
-        if (task := self._fetching.get(topic)) is None:
-            task = asyncio.create_task(self._fetch(topic, default_topic_queue_nums))
-            self._fetching[topic] = task
-            task.add_done_callback(lambda _: self._fetching.pop(topic, None))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            if task.cancelled() and self._closed:
-                raise ClientStateError("the client was closed meanwhile") from error
-            raise
+        """Fetch a topic's route now; whether it differs from the one known.
+
+        Raises:
+            TopicNotFoundError: there is none.
+            RemotingError: no name server answered.
+            ClientStateError: the client is closed, or was meanwhile.
+        """
+        return await self._fetching.run(topic, lambda: self._fetch(topic, default_topic_queue_nums))
 
     async def close(self) -> None:
         """End what is being fetched, before its connections go."""
-        self._closed = True
-        fetching = list(self._fetching.values())
-        for task in fetching:
-            task.cancel()
-        await asyncio.gather(*fetching, return_exceptions=True)
+        await self._fetching.close()
 
     async def poll_forever(self, interval: float) -> None:
         """Refresh every known topic, soon after start and then every ``interval`` seconds."""

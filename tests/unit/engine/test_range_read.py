@@ -6,7 +6,7 @@ import pytest
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
-from rmqtools.errors import BrokerError, DataLossError, RemotingTimeoutError
+from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingTimeoutError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.command import RemotingCommand, response
@@ -242,6 +242,32 @@ def test_what_is_being_deleted_is_passed_over_on_request():
     broker = removing(Broker(0, 128), 0, 64, found_behind=False)
 
     assert flat(read(broker, 0, 128, reading={"fail_on_data_loss": False})) == [*range(64, 128)]
+
+
+@pytest.mark.parametrize("back_to", [0, 32, 64], ids=["behind", "a-pull-behind", "nowhere"])
+def test_what_is_being_deleted_never_leads_back(back_to):
+    class Backwards(Broker):
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            answer = super().__call__(request)
+            if request.code != RequestCode.PULL_MESSAGE or self.pulls[-1] < 64:
+                return answer
+            fields = self._fields(back_to)
+            return response(ResponseCode.PULL_RETRY_IMMEDIATELY, 0, "MESSAGE_WAS_REMOVING", ext_fields=fields)
+
+    with pytest.raises(ProtocolError, match=rf"at 64 came back to {back_to}"):
+        read(Backwards(0, 128), 0, 128, reading={"fail_on_data_loss": False})
+
+
+@pytest.mark.parametrize("length", [1, 27, 28, 80])
+def test_a_body_shorter_than_a_message_is_named_as_such(length):
+    class Torn(Broker):
+        def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+            if request.code != RequestCode.PULL_MESSAGE:
+                return super().__call__(request)
+            return response(0, 0, ext_fields=self._fields(32), body=bytes(length))
+
+    with pytest.raises(ProtocolError, match=f"pull body of {length} bytes"):
+        read(Torn(0, 128), 0, 128)
 
 
 class Batches(Broker):

@@ -348,7 +348,7 @@ def test_a_connection_that_is_never_made_is_given_up_and_tried_afresh(monkeypatc
         for _ in range(2):
             with pytest.raises(RemotingConnectError, match=r"no answer within 0\.05"):
                 await client.invoke("127.0.0.1:1", ASK)
-            await asyncio.gather(*client._connecting.values(), return_exceptions=True)
+            await asyncio.gather(*client._connecting._tasks.values(), return_exceptions=True)
         assert len(tries) == 2
         await client.close()
 
