@@ -1,15 +1,15 @@
 """Queues as Arrow record batches, both ways. The only part of the package that needs numpy and pyarrow.
 
 ``read_range`` reads a range of a queue, ``decode_block`` one block of stored messages, both as batches of
-``MESSAGE_SCHEMA``, or of another ``message_schema``; ``send_batches`` sends batches that have the columns of
-``WRITE_COLUMNS``.
+``MESSAGE_SCHEMA``, of another ``message_schema``, or of the columns that ``select_columns`` is given;
+``send_batches`` sends batches that have the columns of ``WRITE_COLUMNS``.
 """
 
 from rmqtools.arrow.decode import decode_block
 from rmqtools.arrow.encode import batch_to_messages
 from rmqtools.arrow.read_range import read_range, read_ranges
 from rmqtools.arrow.row_bytes import row_bytes
-from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema
+from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.arrow.send_batches import SendReport, send_batches
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "read_range",
     "read_ranges",
     "row_bytes",
+    "select_columns",
     "send_batches",
 ]

@@ -39,7 +39,7 @@ def decode_block(block: MessageBlock, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.
 
     Args:
         block: what was read.
-        schema: ``MESSAGE_SCHEMA``, or another of :func:`message_schema`.
+        schema: ``MESSAGE_SCHEMA``, or another of :func:`message_schema` or :func:`select_columns`.
 
     Raises:
         ProtocolError: bytes that are no stored message, or a body that cannot be decompressed (official
@@ -108,6 +108,7 @@ def _with_regular_properties(data: Bytes, plain: PlainMessages) -> tuple[PlainMe
         found = cut_properties(PropertyText.cut(data, plain.properties))
         if isinstance(found, Properties):
             return plain, found
+        assert found.any()
         plain = plain.select(~found)
 
 

@@ -137,7 +137,7 @@ def cut_properties(text: PropertyText) -> Properties | Mask:
 
 
 def _is_regular(text: PropertyText, name_ends: Positions, value_ends: Positions) -> bool:
-    """Whether all is entries: names and values take turns, none is empty, each text ends with a value."""
+    """Whether every text is entries and nothing else; if not, one of the next two functions finds which."""
     if len(name_ends) != len(value_ends):
         return False
     whole = (_name_starts(value_ends) < name_ends) & (name_ends + 1 < value_ends)
@@ -205,5 +205,5 @@ def _is_same_in_all(names: pa.Array, offsets: Offsets) -> bool:
     messages = len(offsets) - 1
     if not len(names) or not is_repeated(np.diff(offsets)):
         return False
-    content, ends = content_of(names)
-    return is_repeated(np.diff(ends).reshape(messages, -1)) and is_repeated(content.reshape(messages, -1))
+    content, places = content_of(names)
+    return is_repeated(np.diff(places).reshape(messages, -1)) and is_repeated(content.reshape(messages, -1))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rmqtools.arrow.decode import JoinedBlocks, decode_block, decode_joined
 from rmqtools.arrow.in_turn import in_turn
-from rmqtools.arrow.schema import MESSAGE_SCHEMA
+from rmqtools.arrow.schema import MESSAGE_SCHEMA, select_columns
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.queue import QueueRange
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from rmqtools.sync import Client
 
 ROWS_PER_BATCH: Final = 4096  # from 1000 on the price of a row is flat, decoding and in Spark
-BYTES_PER_BATCH: Final = 2 * 1024 * 1024
+BYTES_PER_BATCH: Final = 3 * 1024 * 1024
 _LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # decompressed bodies may have grown a thousandfold
 _RANGES_AT_ONCE: Final = 8  # each holds a batch
 
 _Read: TypeAlias = tuple[QueueRange, MessageBlock]
-"""A block, and the range it was read for."""
+"""A range, and a block of it."""
 
 
 def read_range(
@@ -41,14 +41,14 @@ def read_range(
     """Yield the messages of a range, by queue offset, as batches of ``schema``.
 
     A batch has ``rows_per_batch`` rows or a little more, however few a pull brings; fewer only where the
-    messages are large (some 2 MiB as stored), the range ends, or brokers let other tags through. Offsets
+    messages are large (some 3 MiB as stored), the range ends, or brokers let other tags through. Offsets
     without a message (filtered, compacted, transactions) are passed over.
 
     Args:
         client: who reads.
         range_: which offsets of which queue.
         rows_per_batch: see above.
-        schema: the columns, of :func:`message_schema`.
+        schema: the columns, of :func:`message_schema` or :func:`select_columns`.
         tags: only messages with one of these; none: all.
         sql: only messages whose properties fulfil this SQL92 condition.
         fail_on_data_loss: see :meth:`rmqtools.Client.read_blocks`.
@@ -170,8 +170,8 @@ async def _batches(
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     """Decode on the loop: on the caller's thread the loop and it would wait for each other all the time.
 
-    Nothing keeps a block or a batch that has been handed on: the memory of one is used for the next while
-    it is still in the processor's cache, and no page of it is new.
+    Nothing here keeps a block or a batch that has been handed on: the memory of one is used for the next
+    while it is still in the processor's cache, and no page of it is new.
     """
     async with aclosing(portions):
         async for portion in portions:
@@ -184,10 +184,17 @@ async def _batches(
 def _decode_portion(
     portion: Sequence[_Read], schema: pa.Schema, wanted: pa.StringArray
 ) -> deque[pa.RecordBatch]:
-    batch = _decode(portion, schema)
+    decoded = _with_columns(schema, ["queueOffset", "tags"] if len(wanted) else ["queueOffset"])
+    batch = _decode(portion, decoded)
     if len(wanted):  # brokers compare hash codes, so others come through
         batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
-    return deque(_split_large(batch))
+    return deque(_split_large(batch if decoded is schema else batch.select(schema.names)))
+
+
+def _with_columns(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The schema, and behind its columns those named that it lacks."""
+    lacking = [name for name in names if name not in schema.names]
+    return pa.schema([*schema, *select_columns(*lacking)]) if lacking else schema
 
 
 def _decode(portion: Sequence[_Read], schema: pa.Schema) -> pa.RecordBatch:
@@ -212,7 +219,7 @@ def _split_large(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Cut a batch, without copying, where bodies have grown beyond what a consumer should get at once."""
     if not batch.num_rows:
         return
-    if batch.get_total_buffer_size() <= _LARGEST_BATCH_BYTES:
+    if "body" not in batch.schema.names or batch.get_total_buffer_size() <= _LARGEST_BATCH_BYTES:
         yield batch
         return
     body = batch.column("body")

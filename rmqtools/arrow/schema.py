@@ -5,6 +5,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from rmqtools.config import unknown_name
+from rmqtools.errors import ConfigError
+
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 
@@ -44,6 +47,26 @@ def message_schema(*, include_properties: bool = True, offset_msg_id: bool = Fal
     if len(fields) == len(MESSAGE_SCHEMA) and not offset_msg_id:
         return MESSAGE_SCHEMA
     return pa.schema([*fields, _OFFSET_MSG_ID] if offset_msg_id else fields)
+
+
+def select_columns(*names: str) -> pa.Schema:
+    """Some columns of a read message, in the order named; those left out are not decoded.
+
+    Args:
+        names: of ``MESSAGE_SCHEMA``, or ``offsetMsgId``; each once.
+
+    Raises:
+        ConfigError: an unknown name, one given twice, or none at all.
+    """
+    known = {field.name: field for field in (*MESSAGE_SCHEMA, _OFFSET_MSG_ID)}
+    for number, name in enumerate(names):
+        if name not in known:
+            raise ConfigError(unknown_name("column", name, list(known)))
+        if name in names[:number]:
+            raise ConfigError(f"column {name!r} is named twice: name each once")
+    if not names:
+        raise ConfigError(f"no column is named: name some of {', '.join(known)}")
+    return pa.schema([known[name] for name in names])
 
 
 # Columns of a batch to send; only the body is required. A string body is sent as UTF-8.

@@ -47,12 +47,12 @@ def cut_spans(data: Bytes, spans: Spans, kind: pa.DataType) -> pa.Array:
 
 
 def content_of(pieces: pa.Array) -> tuple[Bytes, Offsets]:
-    """Return the bytes of an array that :func:`cut_spans` made, back to back, and where each piece begins."""
-    _, offsets, content = pieces.buffers()
-    if offsets is None or content is None:
+    """Return the bytes of an array that :func:`cut_spans` made, back to back, and its offsets."""
+    _, places, content = pieces.buffers()
+    if places is None or content is None:
         return np.empty(0, np.uint8), np.zeros(len(pieces) + 1, np.int32)
-    ends = np.frombuffer(offsets, np.int32, len(pieces) + 1)
-    return np.frombuffer(content, np.uint8, int(ends[-1])), ends
+    offsets = np.frombuffer(places, np.int32, len(pieces) + 1)
+    return np.frombuffer(content, np.uint8, int(offsets[-1])), offsets
 
 
 def cut_fixed(data: Bytes, begin: Positions, width: int) -> npt.NDArray[np.void]:

@@ -67,8 +67,8 @@ def _pull(size: int) -> Side:
     return Side(program="java", work="pull", settings={"topic": backlog(size), "threads": 8})
 
 
-def _arrow(size: int, processes: int) -> Side:
-    settings = {"topic": backlog(size), "processes": processes, "threads": 1}
+def _arrow(size: int, processes: int, columns: str = "nine") -> Side:
+    settings = {"topic": backlog(size), "processes": processes, "threads": 1, "columns": columns}
     return Side(program="ours", work="arrow", settings=settings)
 
 
@@ -92,6 +92,15 @@ def _reads(total: int) -> list[Area]:
             cpu_bar=0.85,
             group="read",
             quick=True,
+        )
+        for size in SIZES
+    ]
+    areas += [
+        Area(
+            name=f"read -> Arrow, {size} B, 1 process, all 15 columns",
+            ours=_arrow(size, 1, "all"),
+            theirs=(_pull(size),),
+            group="read",
         )
         for size in SIZES
     ]

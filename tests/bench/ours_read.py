@@ -7,12 +7,28 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
+import pyarrow as pa
+
 from rmqtools import Admin, Client, ClientConfig, MessageExt, QueueRange, aio
-from rmqtools.arrow import read_range
+from rmqtools.arrow import MESSAGE_SCHEMA, read_range, select_columns
 from tests.bench.count_only import count_messages
 
 Look = Callable[[Sequence[MessageExt]], int]
 
+_SCHEMAS = {
+    "nine": select_columns(
+        "topic",
+        "queueId",
+        "queueOffset",
+        "body",
+        "tags",
+        "keys",
+        "properties",
+        "bornTimestamp",
+        "storeTimestamp",
+    ),
+    "all": MESSAGE_SCHEMA,
+}
 _clients: dict[str, Client] = {}  # of this process, by name server
 
 
@@ -25,15 +41,15 @@ class Readers:
         self._pool: ProcessPoolExecutor | None = None
 
     def arrow(self, work: dict[str, str]) -> dict[str, Any]:
-        """Nine columns, by ``threads`` in each of ``processes``."""
+        """Nine columns or all, by ``threads`` in each of ``processes``."""
         shares = _shares(self._ranges(work["topic"]), int(work["processes"]))
-        threads = int(work["threads"])
+        threads, schema = int(work["threads"]), _SCHEMAS[work["columns"]]
         if len(shares) == 1:
-            return _timed(lambda: _read_arrow(self._name_server, shares[0], threads))
+            return _timed(lambda: _read_arrow(self._name_server, shares[0], threads, schema))
         if self._pool is None:
             self._pool = ProcessPoolExecutor(len(shares), get_context("spawn"))
         submit = self._pool.submit
-        futures = (submit(_read_arrow, self._name_server, share, threads) for share in shares)
+        futures = (submit(_read_arrow, self._name_server, share, threads, schema) for share in shares)
         return _timed(lambda: sum(future.result() for future in list(futures)))
 
     def objects(self, work: dict[str, str]) -> dict[str, Any]:
@@ -75,11 +91,11 @@ def _client(name_server: str) -> Client:
     return client
 
 
-def _read_arrow(name_server: str, ranges: Sequence[QueueRange], threads: int) -> int:
+def _read_arrow(name_server: str, ranges: Sequence[QueueRange], threads: int, schema: pa.Schema) -> int:
     client = _client(name_server)
 
     def read(range_: QueueRange) -> int:
-        return sum(batch.num_rows for batch in read_range(client, range_))
+        return sum(batch.num_rows for batch in read_range(client, range_, schema=schema))
 
     if threads == 1:
         return sum(map(read, ranges))

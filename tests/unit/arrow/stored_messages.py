@@ -82,7 +82,7 @@ def inner_batch(bodies: Sequence[bytes], *, queue_offset: int = 7, sys_flag: int
 
 
 def _host(ipv6: int, port: int) -> bytes:
-    address = bytes.fromhex("20010db8000000000000000000000001") if ipv6 else bytes([10, 0, 0, port % 200])
+    address = bytes.fromhex("20010db8000000000000000000000001") if ipv6 else bytes([192, 168, 0, port % 200])
     return address + struct.pack(">i", port)
 
 

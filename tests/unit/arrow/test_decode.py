@@ -124,7 +124,7 @@ def test_a_plain_message_gives_these_values():
         "msgId": "7F01",
         "bornTimestamp": datetime(2023, 11, 14, 22, 13, 20, 123000, UTC),
         "storeTimestamp": datetime(2023, 11, 14, 22, 13, 20, 456000, UTC),
-        "bornHost": "10.0.0.1:40001",
+        "bornHost": "192.168.0.1:40001",
         "reconsumeTimes": 0,
         "sysFlag": 0,
         "flag": 0,
@@ -149,7 +149,7 @@ def test_a_topic_is_named_as_its_reader_names_it(magic, stored, read):
 def test_without_a_unique_key_the_message_id_is_the_offset_id():
     (row,) = decode_block(block_of([Stored(store_port=10911, commit_log_offset=255)])).to_pylist()
 
-    assert row["msgId"] == "0A00006F00002A9F00000000000000FF"
+    assert row["msgId"] == "C0A8006F00002A9F00000000000000FF"
 
 
 @pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)

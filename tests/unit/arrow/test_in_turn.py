@@ -33,7 +33,7 @@ async def settle() -> None:
 
 
 def test_items_come_in_the_order_of_their_iterators():
-    async def run() -> list[str]:
+    async def run() -> list[tuple[str, str]]:
         made = Sources()
         weighed = [("A", 1, made.of("a")), ("B", 1, made.of("b", 0)), ("C", 1, made.of("c"))]
         return [found async for found in in_turn(weighed, max_weight=9, at_once=9)]

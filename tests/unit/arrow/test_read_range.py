@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 from rmqtools import MessageBlock, MessageQueue, QueueRange
-from rmqtools.arrow import message_schema, read_range, read_ranges
+from rmqtools.arrow import MESSAGE_SCHEMA, message_schema, read_range, read_ranges, select_columns
 from rmqtools.engine.loop import Bridge
+from rmqtools.errors import ConfigError
 from tests.unit.arrow.stored_messages import (
     COMPRESSED,
     QUEUE,
@@ -60,7 +61,7 @@ def test_blocks_of_large_messages_are_not_put_together():
 
 
 def test_blocks_that_are_too_many_or_too_large_together_are_two_batches():
-    rows, sizes = block_of([Stored()] * 2), block_of([Stored(body=bytes(1_500_000))])
+    rows, sizes = block_of([Stored()] * 2), block_of([Stored(body=bytes(2_000_000))])
 
     assert [batch.num_rows for batch in read_range(Blocks([rows, rows]), RANGE, rows_per_batch=3)] == [2, 2]
     assert [batch.num_rows for batch in read_range(Blocks([sizes, sizes]), RANGE)] == [1, 1]
@@ -185,6 +186,53 @@ def test_tags_that_only_share_a_hash_code_are_left_out():
     batches = list(read_range(Blocks([block_of(stored), block_of(stored[1:2])]), RANGE, tags=["Aa"]))
 
     assert [batch.column("queueOffset").to_pylist() for batch in batches] == [[0, 3]]
+
+
+@pytest.mark.parametrize("name", [*MESSAGE_SCHEMA.names, "offsetMsgId"])
+@pytest.mark.parametrize("tags", [(), ("TagA",)], ids=["all", "by-tag"])
+def test_any_column_can_be_read_alone(name, tags):
+    stored = [
+        Stored(queue_offset=offset, properties=properties_of(TAGS=tag), sys_flag=flag, body=b"z" * 100)
+        for offset, (tag, flag) in enumerate([("TagA", 0), ("TagB", 0), ("TagA", COMPRESSED)])
+    ]
+    every = message_schema(offset_msg_id=True)
+
+    (whole,) = read_range(Blocks([block_of(stored)]), RANGE, schema=every, tags=tags)
+    (alone,) = read_range(Blocks([block_of(stored)]), RANGE, schema=select_columns(name), tags=tags)
+
+    assert alone.schema.names == [name]
+    assert alone.column(name).equals(whole.column(name))
+    assert alone.num_rows == (2 if tags else 3)
+
+
+def test_of_a_stored_batch_only_what_is_in_the_range_is_given_whatever_the_columns():
+    stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8)]
+    bodies = select_columns("body")
+
+    (batch,) = read_range(Blocks([block_of(stored)]), QueueRange(QUEUE, 9, 11), schema=bodies)
+
+    assert batch.to_pydict() == {"body": [b"b", b"c"]}
+
+
+def test_a_batch_without_bodies_is_not_cut_however_large_they_have_grown():
+    large = Stored(body=bytes(9_000_000), sys_flag=COMPRESSED)
+
+    (batch,) = read_range(Blocks([block_of([large] * 3)]), RANGE, schema=select_columns("queueOffset"))
+
+    assert batch.num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        pytest.param(["bodi"], r"unknown column 'bodi' \(did you mean 'body'\?\)", id="unknown"),
+        pytest.param(["body", "tags", "body"], "column 'body' is named twice", id="twice"),
+        pytest.param([], "no column is named: name some of topic, brokerName", id="none"),
+    ],
+)
+def test_columns_that_cannot_be_read_are_refused(names, message):
+    with pytest.raises(ConfigError, match=message):
+        select_columns(*names)
 
 
 def test_columns_are_those_of_the_schema_asked_for():
