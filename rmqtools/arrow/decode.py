@@ -5,8 +5,9 @@ The plain messages of a block are decoded together, column by column (``stored``
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ def decode_block(block: MessageBlock, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.
         ProtocolError: bytes that are no stored message, or a body that cannot be decompressed (official
             clients hand out such a body as it is stored); the text names queue and queue offset.
     """
-    return decode_joined(JoinedBlocks((block,)), schema)
+    (batch,) = decode_parts(JoinedBlocks((block,)), schema)
+    return batch
 
 
 class JoinedBlocks:
@@ -75,17 +77,27 @@ class JoinedBlocks:
         return decode_stored(block, block.starts[row - self._ends[number] + len(block)])
 
 
-def decode_joined(joined: JoinedBlocks, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.RecordBatch:
-    """Return the messages of all the blocks as one batch; see :func:`decode_block`."""
+def decode_parts(
+    joined: JoinedBlocks, schema: pa.Schema = MESSAGE_SCHEMA, *, grown_bytes: float = inf
+) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of all the blocks, see :func:`decode_block`.
+
+    They are one batch, or several: one ends when the bodies of messages that are decoded one by one, as
+    compressed ones are, have grown to more than ``grown_bytes``.
+    """
     plain = find_plain(joined.data, joined.starts)
     plain = _with_first_topic(joined.data, plain)
     plain, properties = _with_regular_properties(joined.data, plain)
     batch = _plain_batch(joined, plain, properties, schema)
     if len(plain) == len(joined.starts):
-        return batch
-    others = np.ones(len(joined.starts), np.bool_)
-    others[plain.rows] = False
-    return _with_others(joined, batch, plain.rows, np.flatnonzero(others))
+        yield batch
+        return
+    begin = 0
+    for end_row, rows, messages in _one_by_one(joined, plain.rows, grown_bytes):
+        end = int(np.searchsorted(plain.rows, end_row))
+        others = rows_to_batch(messages, joined.queue, schema)
+        yield _merge(batch.slice(begin, end - begin), plain.rows[begin:end], others, rows)
+        begin = end
 
 
 def _with_first_topic(data: Bytes, plain: PlainMessages) -> PlainMessages:
@@ -146,15 +158,31 @@ def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
     return pc.coalesce(unique_keys, offset_id_column(plain.head))
 
 
-def _with_others(
-    joined: JoinedBlocks, batch: pa.RecordBatch, plain_rows: Positions, other_rows: Positions
+def _one_by_one(
+    joined: JoinedBlocks, plain_rows: Positions, grown_bytes: float
+) -> Iterator[tuple[int, list[int], list[MessageExt]]]:
+    """Decode what is not plain, some at a time: messages, the row of each, and the row that is next."""
+    is_other = np.ones(len(joined.starts), np.bool_)
+    is_other[plain_rows] = False
+    rows: list[int] = []
+    messages: list[MessageExt] = []
+    size = 0
+    for row in np.flatnonzero(is_other).tolist():
+        if size > grown_bytes:
+            yield row, rows, messages
+            rows, messages, size = [], [], 0
+        found = joined.decode(row)
+        rows += [row] * len(found)
+        messages += found
+        size += sum(len(message.body) for message in found)
+    yield len(joined.starts), rows, messages
+
+
+def _merge(
+    plain: pa.RecordBatch, plain_rows: Positions, others: pa.RecordBatch, other_rows: list[int]
 ) -> pa.RecordBatch:
-    """Decode the messages that are not plain, and put all into the block's order."""
-    found = [joined.decode(int(row)) for row in other_rows]
-    others = rows_to_batch(
-        [message for messages in found for message in messages], joined.queue, batch.schema
-    )
-    rows = np.concatenate([plain_rows, np.repeat(other_rows, [len(messages) for messages in found])])
-    order = np.argsort(rows, kind="stable")
-    table = pa.Table.from_batches([batch, others]).take(pa.array(order)).combine_chunks()
-    return table.to_batches()[0] if len(table) else batch
+    """Both in the blocks' order."""
+    rows = np.concatenate([plain_rows, np.array(other_rows, np.int64)])
+    order = pa.array(np.argsort(rows, kind="stable"))
+    table = pa.Table.from_batches([plain, others]).take(order).combine_chunks()
+    return table.to_batches()[0] if len(table) else plain

@@ -1,6 +1,5 @@
 """Ranges of queues as record batches."""
 
-from collections import deque
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
@@ -10,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtools.arrow.decode import JoinedBlocks, decode_block, decode_joined
+from rmqtools.arrow.decode import JoinedBlocks, decode_block, decode_parts
 from rmqtools.arrow.in_turn import in_turn
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, select_columns
 from rmqtools.model.block import MessageBlock
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH: Final = 4096  # from 1000 on the price of a row is flat, decoding and in Spark
 BYTES_PER_BATCH: Final = 3 * 1024 * 1024
-_LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # decompressed bodies may have grown a thousandfold
+_GROWN_BYTES: Final = 2 * 1024 * 1024  # of decompressed bodies together: they may grow a thousandfold
+_LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # of what came out of batches stored as one message
 _RANGES_AT_ONCE: Final = 8  # each holds a batch
 
 _Read: TypeAlias = tuple[QueueRange, MessageBlock]
@@ -41,8 +41,8 @@ def read_range(
     """Yield the messages of a range, by queue offset, as batches of ``schema``.
 
     A batch has ``rows_per_batch`` rows or a little more, however few a pull brings; fewer only where the
-    messages are large (some 3 MiB as stored), the range ends, or brokers let other tags through. Offsets
-    without a message (filtered, compacted, transactions) are passed over.
+    messages are large (some 3 MiB as stored, or 2 MiB decompressed), the range ends, or brokers let other
+    tags through. Offsets without a message (filtered, compacted, transactions) are passed over.
 
     Args:
         client: who reads.
@@ -175,20 +175,20 @@ async def _batches(
     """
     async with aclosing(portions):
         async for portion in portions:
-            batches = _decode_portion(portion, schema, wanted)
+            for batch in _decode_portion(portion, schema, wanted):
+                yield batch
+                del batch
             del portion
-            while batches:
-                yield batches.popleft()
 
 
 def _decode_portion(
     portion: Sequence[_Read], schema: pa.Schema, wanted: pa.StringArray
-) -> deque[pa.RecordBatch]:
+) -> Iterator[pa.RecordBatch]:
     decoded = _with_columns(schema, ["queueOffset", "tags"] if len(wanted) else ["queueOffset"])
-    batch = _decode(portion, decoded)
-    if len(wanted):  # brokers compare hash codes, so others come through
-        batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
-    return deque(_split_large(batch if decoded is schema else batch.select(schema.names)))
+    for batch in _decode(portion, decoded):
+        if len(wanted):  # brokers compare hash codes, so others come through
+            batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
+        yield from _split_large(batch if decoded is schema else batch.select(schema.names))
 
 
 def _with_columns(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -197,14 +197,15 @@ def _with_columns(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([*schema, *select_columns(*lacking)]) if lacking else schema
 
 
-def _decode(portion: Sequence[_Read], schema: pa.Schema) -> pa.RecordBatch:
+def _decode(portion: Sequence[_Read], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     joined = JoinedBlocks([block for _, block in portion])
     if not joined.hold_inner_batch():
-        return decode_joined(joined, schema)
+        yield from decode_parts(joined, schema, grown_bytes=_GROWN_BYTES)
+        return
     # a stored batch becomes rows, among them perhaps some of before or behind its range
     parts = [_inside(decode_block(block, schema), range_) for range_, block in portion]
     whole = pa.Table.from_batches(parts).combine_chunks().to_batches()
-    return whole[0] if whole else parts[0]
+    yield whole[0] if whole else parts[0]
 
 
 def _inside(batch: pa.RecordBatch, range_: QueueRange) -> pa.RecordBatch:

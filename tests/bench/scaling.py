@@ -50,7 +50,7 @@ def _line(
     with _reader(broker) as program:
         best: Round | None = None
         for _ in range(3):
-            done = program.ask("arrow", topic=topic, processes=processes, threads=1)
+            done = program.ask("arrow", topic=topic, processes=processes, threads=1, columns="all")
             best = done if best is None or done.cpu_us < best.cpu_us else best
         rss = program.resident_bytes()
     assert best is not None

@@ -24,9 +24,12 @@ print(rows, peak_memory_bytes())
 """
 
 
-def test_a_reader_of_bodies_of_one_megabyte_stays_below_200_megabytes(local_cluster, admin, make_topic):
+@pytest.mark.parametrize("compression", ["none", "zstd"])  # the latter: a thousandth as stored
+def test_a_reader_of_bodies_of_one_megabyte_stays_below_200_megabytes(
+    local_cluster, admin, make_topic, compression
+):
     topic, count = make_topic(queues=1, broker_names=["broker-a"]), 200
-    settings = ProducerConfig(name_server=local_cluster.name_server, group="tests", compression="none")
+    settings = ProducerConfig(name_server=local_cluster.name_server, group="tests", compression=compression)
     with Producer(settings) as producer:
         results = [producer.send(Message(topic, bytes(MIB))) for _ in range(count)]
     admin.await_readable({results[0].queue: count}, timeout=30)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rmqtools import MessageBlock, MessageExt, MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA, decode_block
-from rmqtools.arrow.decode import JoinedBlocks, decode_joined
+from rmqtools.arrow.decode import JoinedBlocks, decode_parts
 from rmqtools.errors import ProtocolError
 from rmqtools.protocol.inner_batch import unwrap
 from rmqtools.protocol.messages import decode_message
@@ -336,8 +336,9 @@ def test_blocks_together_give_the_rows_of_each_one_after_the_other(before):
         block_of([Stored(sys_flag=BORN_V6), PLAIN], before=before),
     ]
 
-    rows = decode_joined(JoinedBlocks(blocks)).to_pylist()
+    (batch,) = decode_parts(JoinedBlocks(blocks))
 
+    rows = batch.to_pylist()
     assert rows == [row for block in blocks for row in decode_block(block).to_pylist()]
     assert len(rows) == 7
 
@@ -347,7 +348,7 @@ def test_what_cannot_be_decoded_is_named_with_the_queue_of_its_block():
     blocks = [block_of([PLAIN]), block_of([broken], queue=MessageQueue("Orders", "broker-a", 5))]
 
     with pytest.raises(ProtocolError, match=r"queue offset 12 of .*queueId=5.* cannot be decoded"):
-        decode_joined(JoinedBlocks(blocks))
+        list(decode_parts(JoinedBlocks(blocks)))
 
 
 def test_a_batch_that_cannot_be_taken_apart_is_named():

@@ -8,7 +8,7 @@ import pytest
 from rmqtools import MessageBlock, MessageQueue, QueueRange
 from rmqtools.arrow import MESSAGE_SCHEMA, message_schema, read_range, read_ranges, select_columns
 from rmqtools.engine.loop import Bridge
-from rmqtools.errors import ConfigError
+from rmqtools.errors import ConfigError, ProtocolError
 from tests.unit.arrow.stored_messages import (
     COMPRESSED,
     QUEUE,
@@ -124,9 +124,48 @@ def test_a_batch_that_grew_by_decompression_is_cut_and_loses_nothing():
     batches = list(read_range(Blocks([block_of([*large, Stored(queue_offset=5)])]), RANGE))
 
     rows = [row for batch in batches for row in batch.to_pylist()]
-    assert [batch.num_rows for batch in batches] == [1, 2, 3]
+    assert [batch.num_rows for batch in batches] == [1, 1, 1, 1, 2]
     assert [row["queueOffset"] for row in rows] == [0, 1, 2, 3, 4, 5]
     assert [row["body"][:1] for row in rows[:5]] == [b"\x00", b"\x01", b"\x02", b"\x03", b"\x04"]
+
+
+def test_bodies_are_decompressed_no_further_than_a_batch_ahead():
+    """Of two messages that grow to 9 MB the second is not looked at before the first is handed out."""
+    stored = [Stored(body=bytes(9_000_000), sys_flag=COMPRESSED), Stored(queue_offset=1, magic=1)]
+
+    batches = read_range(Blocks([block_of(stored)]), RANGE)
+
+    assert next(batches).num_rows == 1
+    with pytest.raises(ProtocolError, match="queue offset 1 "):
+        next(batches)
+
+
+def test_plain_messages_between_bodies_that_grow_keep_their_places():
+    grown = [Stored(body=bytes(1_500_000), sys_flag=COMPRESSED, queue_offset=3 * at) for at in range(6)]
+    plain = [Stored(queue_offset=3 * at + 1 + more) for at in range(6) for more in range(2)]
+    stored = sorted([*grown, *plain], key=lambda message: message.queue_offset)
+
+    batches = list(read_range(Blocks([block_of(stored)]), RANGE))
+
+    assert [batch.column("queueOffset").to_pylist() for batch in batches] == [
+        [0, 1, 2, 3, 4, 5],
+        [6, 7, 8, 9, 10, 11],
+        [12, 13, 14, 15, 16, 17],
+    ]
+
+
+def test_a_stored_batch_that_is_large_is_cut_and_loses_nothing():
+    bodies = [bytes([number]) * 9_000_000 for number in range(4)]
+
+    batches = list(read_range(Blocks([block_of([inner_batch(bodies, queue_offset=0)])]), RANGE))
+
+    assert [batch.num_rows for batch in batches] == [1, 2, 1]
+    assert [body[:1] for batch in batches for body in batch.column("body").to_pylist()] == [
+        b"\x00",
+        b"\x01",
+        b"\x02",
+        b"\x03",
+    ]
 
 
 def test_leaving_early_closes_the_read():
@@ -214,12 +253,12 @@ def test_of_a_stored_batch_only_what_is_in_the_range_is_given_whatever_the_colum
     assert batch.to_pydict() == {"body": [b"b", b"c"]}
 
 
-def test_a_batch_without_bodies_is_not_cut_however_large_they_have_grown():
-    large = Stored(body=bytes(9_000_000), sys_flag=COMPRESSED)
+def test_a_batch_without_bodies_is_not_cut_by_them_however_large_it_is():
+    large = Stored(properties=properties_of(large="x" * 32_000))
 
-    (batch,) = read_range(Blocks([block_of([large] * 3)]), RANGE, schema=select_columns("queueOffset"))
+    (batch,) = read_range(Blocks([block_of([large] * 600)]), RANGE, schema=select_columns("properties"))
 
-    assert batch.num_rows == 3
+    assert batch.num_rows == 600
 
 
 @pytest.mark.parametrize(
