@@ -3,11 +3,13 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The groups and their order: tests/support/workers.py.
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo test unit test-long bench bench-quick lint cluster-up cluster-down jre jdk lock clean
+.PHONY: help demo test unit test-long bench bench-quick lint release faults faults-quick soak cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
 
-help: ## this list
+help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml .ci/make-venv
@@ -20,36 +22,48 @@ jre:
 jdk:
 	@.ci/install-java
 
-demo: $(STAMP) jre ## start a local RocketMQ, write and read a data set through Spark, prove them equal
+demo: $(STAMP) jre ## start a local RocketMQ, write and read a data set through Spark, compare both
 	@$(BIN)/python -m examples.demo
 
-test: $(STAMP) jdk ## all tests but the long ones; those on Docker and Spark included
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow"
+test: $(STAMP) jdk ## all tests except the long ones, with Docker and Spark
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-long: $(STAMP) jdk ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow
 
 unit: $(STAMP) ## tests without a broker, in seconds
-	@$(BIN)/python -m pytest -q -m "not slow" -n 3 --dist loadfile tests/unit
+	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) -n 4 tests/unit tests/behaviour
 
 bench: $(STAMP) jdk ## speed against the official Java client, and how it scales: up to an hour, on a quiet machine
 	@$(BIN)/python -m tests.bench --scaling
 
-bench-quick: $(STAMP) jdk ## the main lines of it, in three minutes
+bench-quick: $(STAMP) jdk ## the main lines of the bench, in three minutes
 	@$(BIN)/python -m tests.bench --quick --rounds 2 --seconds 1 --messages 100000 --warm-up 4
+
+faults: $(STAMP) jdk ## what dead, frozen and cut off servers and clients cost: half an hour, with Docker
+	@$(BIN)/python -m tests.faults
+
+faults-quick: $(STAMP) jdk ## the eight most telling faults, on servers from the jars
+	@$(BIN)/python -m pytest -q tests/faults
+
+soak: $(STAMP) jdk ## 20 minutes of producing and consuming: memory, sockets, threads, tasks
+	@$(BIN)/python -m tests.faults.soak
 
 lint: $(STAMP) ## ruff and mypy --strict
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
+release: $(STAMP) ## build and check a release: make release VERSION=x.y.z (pushes and tags nothing)
+	@$(BIN)/python -m tools.release "$(VERSION)"
+
 cluster-up: $(STAMP) jdk ## the Docker cluster: a name server and three masters
 	@$(BIN)/python -m tests.support.docker_cluster up
 
-cluster-down: $(STAMP) ## stop it, and Docker too where cluster-up started it
+cluster-down: $(STAMP) ## stop the Docker cluster, and Docker if cluster-up started it
 	@$(BIN)/python -m tests.support.docker_cluster down
 
-clean: ## remove what the targets have made in this folder
+clean: ## remove everything that these targets made in this folder
 	rm -rf $(VENV) .build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 lock: $(STAMP) ## resolve the dependencies of pyproject.toml into requirements.lock

@@ -22,7 +22,7 @@ say() { echo "$*" >&2; }
 fail() { say "$*"; exit 1; }
 
 hash_of_recipe() {
-  cat "$here/build-image.sh" "$here/image/Dockerfile" "$checkout/rmqtools/cluster/jars.lock" | sha256sum | cut -c 1-12
+  cat "$here/build-image.sh" "$here/image/Dockerfile" "$checkout/rmqtools/cluster/locks/5.5.0.lock" | sha256sum | cut -c 1-12
 }
 
 find_jdk() {

@@ -1,1 +1,1 @@
-"""Programs that run as they stand; see README.md beside this file."""
+"""Programs that show one feature each; see README.md in this folder."""

@@ -1,4 +1,4 @@
-"""Create a topic, and show where its queues are.
+"""Create a topic, and list its queues.
 
 python examples/create_topic.py --name-server 127.0.0.1:9876 --topic Example
 """

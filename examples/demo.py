@@ -1,10 +1,10 @@
-"""Write a data set to a real RocketMQ through Spark, read it back, and prove the two equal.
+"""Write a data set to a real RocketMQ through Spark, read it back, and check that both are equal.
 
     python -m examples.demo
 
 Needs Java 17 or newer. Fetches the server's jars once, starts a name server and two brokers on this
-machine, and leaves nothing behind. Exit code 0: equal; 1: the first difference is named, or why it
-could not be run; 130 and 143: interrupted.
+machine, and removes everything at the end. Exit code 0: equal; 1: not equal, or it could not run; 130 and
+143: interrupted.
 """
 
 import signal
@@ -37,11 +37,11 @@ err = Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 class DifferenceError(Exception):
-    """What was read is not what was written; the text names the first difference."""
+    """The messages read differ from those written; the text names the first difference."""
 
 
 class RoundTrip(NamedTuple):
-    """What came of writing and reading."""
+    """The results of writing and reading."""
 
     stored: list[StoredRow]
     offsets: dict[QueueKey, OffsetRange]
@@ -49,14 +49,14 @@ class RoundTrip(NamedTuple):
 
 
 def run_demo(*, flip_byte: int | None = None) -> None:
-    """Do everything; stop and remove all that was started, however it ends.
+    """Run the demo; stop and remove everything at its end, also after an error.
 
     Args:
         flip_byte: the number of a row; one bit of its body is flipped before it is written.
 
     Raises:
         DifferenceError: the read data are not the data set.
-        RocketMQError: no Java, no jars, a server that does not come up.
+        RocketMQError: no Java, no jars, or a server that does not start.
     """
     began = perf_counter()
     rows = _checked_rows()
@@ -143,7 +143,7 @@ def _body_bytes(rows: Sequence[DemoRow]) -> int:
 
 @contextmanager
 def _step(done: str) -> Iterator[Status]:
-    """Say what was done, and how many seconds it took; on a terminal also that it is being done."""
+    """Print a step and its seconds when it is done; on a terminal also while it runs."""
     began = perf_counter()
     with err.status(f"{done} ...") as status:
         yield status
@@ -151,11 +151,11 @@ def _step(done: str) -> Iterator[Status]:
 
 
 class _Interrupted(BaseException):
-    """A signal, as an exception: what was started is stopped in order."""
+    """A signal as an exception, so that everything started is stopped."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # one is enough: the clean-up is not to be interrupted
+    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
     raise _Interrupted(number)
 
 

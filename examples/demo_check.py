@@ -1,4 +1,4 @@
-"""Whether what was read is what was written; pure, and the first difference in words where it is not."""
+"""Compares the messages read with those written, and describes the first difference; pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ class QueueKey(NamedTuple):
 
 
 class StoredRow(NamedTuple):
-    """A message as it was read."""
+    """A message that was read."""
 
     queue: QueueKey
     queue_offset: int
@@ -23,7 +23,7 @@ class StoredRow(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """What a broker says of a queue: its first offset, and the one the next message will get."""
+    """A queue's offsets from the broker: the first one, and that of the next message."""
 
     minimum: int
     maximum: int
@@ -38,13 +38,13 @@ def find_difference(
     offsets: Mapping[QueueKey, OffsetRange],
     task_by_sequence: Mapping[int, int],
 ) -> str | None:
-    """Compare in all three ways and return the first difference; None: there is none.
+    """Compare messages, counts and order, and return the first difference; None if all are equal.
 
     Args:
-        written: the rows as they were to be written.
+        written: the rows of the data set.
         stored: the messages in the order they were read.
-        offsets: what the brokers say they hold.
-        task_by_sequence: which write task had which ``seq``.
+        offsets: the queues' offsets from the brokers.
+        task_by_sequence: the write task of each ``seq``.
     """
     return (
         compare_messages(written, [one.row for one in stored])
@@ -54,7 +54,7 @@ def find_difference(
 
 
 def compare_messages(written: Sequence[DemoRow], read: Sequence[DemoRow]) -> str | None:
-    """Compare as multisets: body, tags, keys and user properties of every row, and how often it is there."""
+    """Compare as multisets: body, tags, keys and user properties of every row, and how often it occurs."""
     wanted, found = Counter(written), Counter(read)
     lacking, surplus = wanted - found, found - wanted
     partners = {row.sequence: row for row in reversed(surplus)}
@@ -81,9 +81,9 @@ def compare_counts(stored: Sequence[StoredRow], offsets: Mapping[QueueKey, Offse
 def compare_order(stored: Sequence[StoredRow], task_by_sequence: Mapping[int, int]) -> str | None:
     """Check the order in which every queue was read.
 
-    Offsets ascend; and of each write task, ``seq`` ascends too, because the demo lets a task have one request
-    on the way at a time. Nothing is promised of two tasks: they write at the same time. Rows without ``seq``
-    cannot be told apart, so they have no order.
+    Offsets must ascend. Within a write task ``seq`` must ascend too, because in the demo a task has one
+    request on the wire at a time. Two tasks write at the same time, so there is no order between them. Rows
+    without ``seq`` are equal, so they have no order.
     """
     last_offset: dict[QueueKey, int] = {}
     last_sequence: dict[tuple[QueueKey, int], int] = {}

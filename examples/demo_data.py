@@ -1,12 +1,12 @@
-"""The demo's data set: 12,000 messages that are hard to carry, the same ones every time.
+"""The demo's data set: 12,000 messages with difficult content, always the same.
 
     python -m examples.demo_data
 
-prints what is in it and its SHA-256. Whoever changes a row changes :data:`DATA_SHA256` with it.
+prints a summary and its SHA-256. If you change a row, change :data:`DATA_SHA256` too.
 
-Every row has a ``seq`` property, its number in five digits, but for the rows that are to have no property.
-Only ``random()`` and ``randbytes()`` of one seeded generator are drawn from, and only whole numbers are
-computed from them, so that every Python and every machine makes the same bytes.
+Every row has a ``seq`` property, its number in five digits, except for the rows without properties.
+All values come from ``random()`` and ``randbytes()`` of one seeded generator and are computed with whole
+numbers only, so that every Python and every machine makes the same bytes.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ SCRIPTS: Final = {
 }
 _WORDS: Final = tuple(word for words in SCRIPTS.values() for word in words)
 
-# Texts that separators, trimming or escaping would spoil. \x01 and \x02 are RocketMQ's own separators.
+# Texts that separators, trimming or escaping could break. \x01 and \x02 are RocketMQ's own separators.
 _ODD_VALUES: Final = (
     " ",
     " both ends ",
@@ -83,7 +83,7 @@ class DemoRow(NamedTuple):
 
 
 def make_rows() -> list[DemoRow]:
-    """Make the whole data set (some 30 MB), in the order of ``seq``."""
+    """Make the whole data set (about 30 MB), in the order of ``seq``."""
     draw = _Draw(_SEED)
     return [_make_row(number, draw) for number in range(ROWS)]
 
@@ -112,7 +112,7 @@ def _add(digest: "hashlib._Hash", part: bytes | str | None) -> None:
 
 
 class _Draw:
-    """What is drawn by lot."""
+    """The random values."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -178,7 +178,7 @@ def _make_small_body(number: int, draw: _Draw) -> bytes:
 
 
 def main() -> None:
-    """Print what the data set holds."""
+    """Print a summary of the data set."""
     rows = make_rows()
     print(f"{len(rows):,} rows, {sum(len(row.body) for row in rows):,} bytes in bodies")
     print(f"largest body {max(len(row.body) for row in rows):,} bytes, {len(set(rows)):,} different rows")

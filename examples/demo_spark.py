@@ -14,7 +14,7 @@ from pyspark.sql.functions import spark_partition_id
 from examples.demo_check import QueueKey, StoredRow
 from examples.demo_data import SEQUENCE, DemoRow
 
-# What a 5.5.0 broker or the producer puts beside the user's properties; anything else must be the user's.
+# Properties that a 5.5.0 broker or the producer adds; all others must be the user's.
 SYSTEM_PROPERTIES: Final = frozenset(
     {"TAGS", "KEYS", "UNIQ_KEY", "WAIT", "CLUSTER", "MSG_REGION", "TRACE_ON"}
 )
@@ -27,7 +27,7 @@ _ARROW_SCHEMA: Final = pa.schema(
         "properties": pa.map_(pa.string(), pa.string()),
     }
 )
-# The JVM lives for half a minute: compiling less saves more than half of the processor time of its start.
+# The JVM runs for half a minute only: less compiling saves more than half of its processor time.
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _QUIET: Final = """
 rootLogger.level = error
@@ -42,7 +42,7 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
 
 @contextmanager
 def local_spark(work: Path) -> Iterator[SparkSession]:
-    """A session with two tasks at a time, on the loopback interface, with all its files in ``work``."""
+    """Start a session with two tasks at a time, on the loopback interface, with all its files in ``work``."""
     os.environ.pop("SPARK_HOME", None)  # another Spark than the one installed beside this Python
     os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     quiet = work / "log4j2.properties"
@@ -67,17 +67,17 @@ def local_spark(work: Path) -> Iterator[SparkSession]:
 
 
 def make_frame(spark: SparkSession, rows: Sequence[DemoRow]) -> DataFrame:
-    """A DataFrame of the rows, in their order, with the columns that ``format("rocketmq")`` writes.
+    """Make a DataFrame of the rows, in their order, with the columns that ``format("rocketmq")`` writes.
 
-    The checkpoint fixes which row is in which Spark partition: without it Spark may plan every use of the
-    DataFrame anew, and ask about partitions in another plan than the one it writes.
+    The checkpoint fixes the Spark partition of each row. Without it Spark may plan every use of the DataFrame
+    anew, so that the partitions asked for differ from those written.
     """
     table = pa.Table.from_pylist([row._asdict() for row in rows], _ARROW_SCHEMA)
     return spark.createDataFrame(table).localCheckpoint()
 
 
 def task_by_sequence(frame: DataFrame) -> dict[int, int]:
-    """Which task will write which ``seq``: Spark makes one of every partition of the DataFrame."""
+    """Return the task that will write each ``seq``: every partition of the DataFrame becomes one task."""
     numbered = frame.select(frame.properties[SEQUENCE].alias("seq"), spark_partition_id().alias("task"))
     return {int(row.seq): row.task for row in numbered.collect() if row.seq is not None}
 
@@ -85,10 +85,10 @@ def task_by_sequence(frame: DataFrame) -> dict[int, int]:
 def write_topic(frame: DataFrame, name_server: str, topic: str) -> None:
     """Write through Spark. Returns when brokers have acknowledged every message.
 
-    ``sendTimeout`` (seconds) is generous: a send that is repeated for
-    want of an answer may be stored twice, and on an overloaded machine answers are slow. ``maxInFlight`` 1
-    keeps the order that the demo proves also where a busy broker refuses a request: rows are sent again to
-    another queue, and nothing may have overtaken them.
+    ``sendTimeout`` (seconds) is long, because
+    a send that is repeated without an answer may be stored twice, and answers are slow on an overloaded
+    machine. ``maxInFlight`` 1 keeps the order that the demo checks, even if a busy broker refuses a request:
+    no later rows can be stored before those that are sent again.
     """
     (
         frame.write.format("rocketmq")
@@ -102,7 +102,7 @@ def write_topic(frame: DataFrame, name_server: str, topic: str) -> None:
 
 
 def read_topic(spark: SparkSession, name_server: str, topic: str) -> list[StoredRow]:
-    """Read the whole topic through Spark; of each queue in the order it came."""
+    """Read the whole topic through Spark; each queue in its order."""
     frame = spark.read.format("rocketmq").option("nameServer", name_server).option("topic", topic).load()
     table = frame.select(
         "brokerName", "queueId", "queueOffset", "body", "tags", "keys", "properties"

@@ -1,4 +1,4 @@
-"""Send the steps of some orders and listen in order: a failed step comes again before the next one.
+"""Send the steps of some orders and consume them in order: a failed step is repeated before the next one.
 
 python examples/orderly_consumer.py --name-server 127.0.0.1:9876 --topic Example
 """
@@ -26,7 +26,7 @@ STEPS = ("created", "paid", "packed", "sent")
 
 
 class Listener:
-    """Writes down the steps of each order; every ``paid`` fails once."""
+    """Notes the steps of each order; every ``paid`` fails once."""
 
     def __init__(self, count: int) -> None:
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class Listener:
         self.is_complete = threading.Event()
 
     def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeOrderlyStatus:
-        """Queues are heard side by side, the messages of one queue one after the other."""
+        """Called for several queues at the same time, but for one queue's messages one after the other."""
         with self._lock:
             for message in messages:
                 order, step = message.keys or "", message.body.decode()
@@ -52,11 +52,11 @@ class Listener:
 
 def main(
     name_server: Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help="host:port")],
-    topic: Annotated[str, typer.Option(help="Where to send and what to listen to.")] = "Example",
+    topic: Annotated[str, typer.Option(help="The topic to send to and to consume.")] = "Example",
     group: Annotated[str, typer.Option(help="Its members share the queues.")] = "example-orderly",
     orders: Annotated[int, typer.Option(min=1, help="How many orders.")] = 3,
 ) -> None:
-    """Send orders, and hear them in order."""
+    """Send orders, and consume them in order."""
     with Producer(ProducerConfig(name_server=name_server, group="examples")) as producer:
         for step in STEPS:
             for number in range(orders):

@@ -1,6 +1,6 @@
-"""Let one machine of a group get all messages, and give them back: pins that change while the group runs.
+"""Pin a running group to one machine, which then gets all messages, and remove the pin again.
 
-The group has three members, on 10.0.0.1 to 10.0.0.3; here all run in this process and only say so.
+The group has three members, on 10.0.0.1 to 10.0.0.3. Here all run in this process and only use the addresses.
 
 python examples/pinned_consumer.py --name-server 127.0.0.1:9876 --topic Example
 """
@@ -19,11 +19,11 @@ PATIENCE = 60.0  # seconds
 
 
 def ignore(messages: Sequence[MessageExt], context: ConsumeContext) -> None:
-    """Take whatever comes."""
+    """Acknowledge all messages."""
 
 
 def member(name_server: str, topic: str, group: str, ip: str) -> PushConsumer:
-    """A member of the group; all must have the same strategy."""
+    """Make a member of the group; all must have the same strategy."""
     config = PushConsumerConfig(name_server=name_server, group=group, client_ip=ip, pin_poll_interval=1.0)
     consumer = PushConsumer(config, strategy=AllocateByPins(when_absent="everybody"))
     consumer.subscribe(topic, ignore)
@@ -31,7 +31,7 @@ def member(name_server: str, topic: str, group: str, ip: str) -> PushConsumer:
 
 
 def show(what: str, topic: str, members: dict[str, PushConsumer], wanted: list[int]) -> None:
-    """Wait until the members hold so many queues of the topic, and say so."""
+    """Wait until the members hold these numbers of queues of the topic, and print them."""
     deadline = time.monotonic() + PATIENCE
     while (held := [_count(one, topic) for one in members.values()]) != wanted:
         if time.monotonic() > deadline:

@@ -20,7 +20,7 @@ def main(
     ips: Annotated[str, typer.Option(help="Only readers on these machines get queues.")] = "127.0.0.1",
     tags: Annotated[str, typer.Option(help="Only messages with one of these tags, e.g. new||old.")] = "",
 ) -> None:
-    """Show which reader has read which queues."""
+    """Print the queues that each reader has read."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")
@@ -31,11 +31,11 @@ def main(
     options = {
         "nameServer": name_server,
         "topic": topic,
-        "includeProperties": "false",  # a column less: cheaper
+        "includeProperties": "false",  # faster without this column
         "readerIds": ",".join(reader_ids(spark)),  # one for each task that runs at a time
         "allocator": "PINNED_BY_IP",
         "allocator.ips": ips,
-        "allocator.verifyHost": "warn",  # Spark places tasks where it likes
+        "allocator.verifyHost": "warn",  # Spark decides where tasks run
     }
     if tags:
         options["tags"] = tags

@@ -1,4 +1,4 @@
-"""Read a topic as a member of a consumer group, message by message, until nothing more comes.
+"""Read a topic as a member of a consumer group until no more messages come.
 
 python examples/pull_consumer.py --name-server 127.0.0.1:9876 --topic Example --group example-pull
 """
@@ -17,7 +17,7 @@ def main(
     group: Annotated[str, typer.Option(help="Whose offsets are used and kept.")] = "example-pull",
     seconds: Annotated[float, typer.Option(help="How long to wait for more.")] = 2.0,
 ) -> None:
-    """Poll until a poll comes back empty; a second run of the same group finds what is new."""
+    """Poll until a poll returns nothing; a second run of the same group reads only new messages."""
     config = PullConsumerConfig(
         name_server=name_server, group=group, consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     )

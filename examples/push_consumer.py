@@ -1,11 +1,10 @@
-"""Listen to a topic as a member of a group: failed messages come again, finished ones do not.
+"""Consume a topic as a member of a group: failed messages are delivered again, consumed ones are not.
 
 python examples/push_consumer.py --name-server 127.0.0.1:9876 --topic Example
 """
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from rmqtools import ConsumeContext, ConsumeFromWhere, MessageExt, PushConsumer,
 
 
 class Listener:
-    """Counts messages; fails the very first one once, as code does that meets a broken connection."""
+    """Counts messages; fails once at the first one, as code with a broken connection would."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,7 +22,7 @@ class Listener:
         self.retried = 0
         self.called = threading.Event()
 
-    def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
+    def __call__(self, messages: list[MessageExt], context: ConsumeContext) -> None:
         """Runs on one of ``consume_threads`` threads; to return is to acknowledge."""
         self.called.set()
         with self._lock:
@@ -42,7 +41,7 @@ def main(
     group: Annotated[str, typer.Option(help="Its members share the messages.")] = "example-push",
     seconds: Annotated[float, typer.Option(help="End when nothing has come for so long.")] = 3.0,
 ) -> None:
-    """Listen until nothing comes any more."""
+    """Listen until no more messages come."""
     listener = Listener()
     config = PushConsumerConfig(
         name_server=name_server,

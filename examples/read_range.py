@@ -1,4 +1,4 @@
-"""Read all that a topic holds now, as Arrow record batches, without a consumer group.
+"""Read all messages that a topic has now as Arrow record batches, without a consumer group.
 
 python examples/read_range.py --name-server 127.0.0.1:9876 --topic Example
 """

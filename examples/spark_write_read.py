@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 def main(
     name_server: Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help="host:port")],
-    topic: Annotated[str, typer.Option(help="Where to write, and what to read; it must exist.")] = "Example",
+    topic: Annotated[str, typer.Option(help="The topic to write and to read; it must exist.")] = "Example",
 ) -> None:
-    """Write three rows with Spark, then show what the topic holds."""
+    """Write three rows with Spark, then show the topic's messages."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     where = {"nameServer": name_server, "topic": topic}
@@ -28,7 +28,7 @@ def main(
     frame = spark.createDataFrame(
         rows, "body binary, tags string, keys string, properties map<string,string>"
     )
-    frame.write.format("rocketmq").options(**where).mode("append").save()  # Spark demands the mode
+    frame.write.format("rocketmq").options(**where).mode("append").save()  # Spark requires the mode
 
     messages = spark.read.format("rocketmq").options(**where).load()
     text = messages.body.cast("string").alias("text")

@@ -16,9 +16,9 @@ ORDER = "id bigint, item string, price double"
 
 def main(
     name_server: Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help="host:port")],
-    topic: Annotated[str, typer.Option(help="Where to write, and what to read; it must exist.")] = "Example",
+    topic: Annotated[str, typer.Option(help="The topic to write and to read; it must exist.")] = "Example",
 ) -> None:
-    """Send three orders as JSON, stream the topic, and sum what was ordered."""
+    """Send three orders as JSON, stream the topic, and sum the orders."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")
@@ -33,7 +33,7 @@ def main(
     bodies.write.format("rocketmq").options(**where).mode("append").save()
 
     messages = spark.readStream.format("rocketmq").options(**where, startingOffsets="earliest").load()
-    order = F.from_json(messages.body.cast("string"), ORDER)  # null where a body is no such JSON
+    order = F.from_json(messages.body.cast("string"), ORDER)  # null if a body is not such JSON
     columns = messages.where("tags = 'order'").select(order.alias("order")).select("order.*")
     query = (
         columns.groupBy("item")

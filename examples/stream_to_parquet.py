@@ -16,9 +16,9 @@ def main(
     name_server: Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help="host:port")],
     folder: Annotated[Path, typer.Option(help="Where files and checkpoint go.")],
     topic: Annotated[str, typer.Option(help="What to read; it must exist.")] = "Example",
-    max_offsets: Annotated[int, typer.Option(help="At most so many messages per micro-batch.")] = 5000,
+    max_offsets: Annotated[int, typer.Option(help="Maximum number of messages per micro-batch.")] = 5000,
 ) -> None:
-    """Read all there is now; run it again for what has come since."""
+    """Read all messages that exist now; run it again for newer ones."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 
@@ -26,7 +26,7 @@ def main(
         spark.readStream.format("rocketmq")
         .option("nameServer", name_server)
         .option("topic", topic)
-        .option("startingOffsets", "earliest")  # of a new query; later runs go on from the checkpoint
+        .option("startingOffsets", "earliest")  # for a new query; later runs continue at the checkpoint
         .option("maxOffsetsPerTrigger", max_offsets)
         .load()
     )
@@ -34,7 +34,7 @@ def main(
         messages.writeStream.format("parquet")
         .option("path", str(folder / "messages"))
         .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)  # leave this out to go on for ever
+        .trigger(availableNow=True)  # without this line the query runs until it is stopped
         .start()
     )
     query.awaitTermination()

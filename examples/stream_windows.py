@@ -25,7 +25,7 @@ def main(
     topic: Annotated[str, typer.Option(help="What to read; it must exist.")] = "Example",
     seconds: Annotated[int, typer.Option(help="How long to go on; 0: until all there is is read.")] = 0,
 ) -> None:
-    """Windows of the time when brokers stored the messages; what is later than the watermark is left out."""
+    """Count in windows of the brokers' store time; messages later than the watermark are dropped."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")

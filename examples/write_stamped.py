@@ -17,7 +17,7 @@ STAMPS = "map_filter(properties, (name, value) -> name LIKE 'SPARK%') AS propert
 
 def main(
     name_server: Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help="host:port")],
-    topic: Annotated[str, typer.Option(help="Where to write, and what to read; it must exist.")] = "Example",
+    topic: Annotated[str, typer.Option(help="The topic to write and to read; it must exist.")] = "Example",
 ) -> None:
     """Write four orders, write them again as a second attempt would, and drop the duplicates."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

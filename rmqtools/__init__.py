@@ -11,7 +11,7 @@
 
 from rmqtools import errors
 from rmqtools.config import ClientConfig, ProducerConfig
-from rmqtools.config_consumer import PullConsumerConfig, PushConsumerConfig
+from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
 from rmqtools.errors import RocketMQError
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -21,6 +21,7 @@ from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
 from rmqtools.model.route import BrokerData, ClusterInfo, Perm, QueueData, TopicRouteData
+from rmqtools.model.topic_type import TopicMessageType
 from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
 from rmqtools.sync import (
     Admin,
@@ -67,6 +68,7 @@ __all__ = [
     "SendAttempt",
     "SendResult",
     "SendStatus",
+    "TopicMessageType",
     "TopicRouteData",
     "TransactionListener",
     "TransactionProducer",
@@ -74,4 +76,4 @@ __all__ = [
     "create_reply",
     "errors",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"

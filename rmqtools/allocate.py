@@ -1,22 +1,21 @@
-"""Strategies that share a topic's queues among the members of a group, and how to make one from text.
+"""Strategies that share a topic's queues among a group's members, and a function that makes one from text.
 
     share(AllocateAveragely(), "group", "10.0.0.1@1", queues, client_ids)  # this member's queues
     strategy_of("PINNED_BY_IP", ips="10.0.0.1,10.0.0.2", when_absent="nobody")
     strategy_of("my_package.rooms:AllocateByRack", racks="a,b")
 
-A strategy of your own is any object of the shape :class:`AllocateMessageQueueStrategy`.
+Your own strategy is any object with the attributes of :class:`AllocateMessageQueueStrategy`.
 """
 
-import importlib
-import inspect
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from rmqtools.config import unknown_name
+from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
+from rmqtools.plug_in import load_callable, match_options
 from rmqtools.policy.allocate.addresses import client_address
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.averagely_by_circle import AllocateAveragelyByCircle
@@ -65,7 +64,9 @@ STRATEGIES: Mapping[str, Callable[..., AllocateMessageQueueStrategy]] = {
     "PINNED_BY_IP": AllocatePinnedByIp,
     "PINS": AllocateByPins,
 }
-"""The one name of each strategy, for command line and Spark options."""
+"""Each strategy by its name on the command line and in Spark options."""
+
+_NO_PARSERS: Mapping[str, Callable[[str], Any]] = {}
 
 
 def strategy_of(text: str, /, **options: Any) -> AllocateMessageQueueStrategy:
@@ -74,16 +75,16 @@ def strategy_of(text: str, /, **options: Any) -> AllocateMessageQueueStrategy:
     Args:
         text: a name of :data:`STRATEGIES`, ``MACHINE_ROOM_NEARBY-`` and the inner one's name, or
             ``module:Class`` (a class, or any function that returns a strategy).
-        options: what the class is made with; names match without regard to case, ``_`` and ``-``. Text is
-            parsed for our own strategies (``ips="10.0.0.1,10.0.0.2"``, ``inner="AVG_BY_CIRCLE"``,
-            ``queues='{"topic":{"broker-a":[0,1]}}'``, ``resolver="module:Class"``); a class of the user's
-            gets it as it is.
+        options: arguments of the class; case, ``_`` and ``-`` in their names do not matter. Texts are
+            parsed for the strategies of this package (``ips="10.0.0.1,10.0.0.2"``,
+            ``inner="AVG_BY_CIRCLE"``, ``queues='{"topic":{"broker-a":[0,1]}}'``,
+            ``resolver="module:Class"``). A class of your own gets the text unchanged.
 
     Raises:
-        ConfigError: no such name, module, class or option; an option missing or of the wrong form.
+        ConfigError: an unknown name, module, class or option; an option is missing or has a wrong form.
     """
     if ":" in text:
-        return _checked(text, _call(text, _load(text), options))
+        return _checked(text, _call(text, load_callable(text, what=f"strategy {text!r}"), options))
     outer, dash, inner = text.partition("-")
     if dash and outer == "MACHINE_ROOM_NEARBY":
         return _checked(text, _call(text, partial(STRATEGIES[outer], strategy_of(inner)), options, _PARSERS))
@@ -96,29 +97,11 @@ def _call(
     text: str,
     make: Callable[..., Any],
     options: Mapping[str, Any],
-    parsers: Mapping[str, Callable[[str], Any]] | None = None,
+    parsers: Mapping[str, Callable[[str], Any]] = _NO_PARSERS,
 ) -> Any:
     """Call a class or function with the options, each under the parameter it means."""
-    signature = _signature(text, make)
-    parameters = signature.parameters
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    known, values = {_plain(name): name for name in parameters}, {}
-    for option, value in options.items():
-        if (name := known.get(_plain(option), option if takes_any else None)) is None:
-            raise ConfigError(unknown_name(f"option of strategy {text}", option, list(parameters)))
-        values[name] = _parsed(name, value, parsers or {})
-    try:
-        signature.bind(**values)
-    except TypeError as error:
-        raise ConfigError(f"strategy {text}: {error}; it takes {', '.join(parameters) or 'none'}") from error
-    return make(**values)
-
-
-def _signature(text: str, make: Callable[..., Any]) -> inspect.Signature:
-    try:
-        return inspect.signature(make)
-    except ValueError as error:  # some classes written in C
-        raise ConfigError(f"strategy {text}: {error}: wrap it in a function") from error
+    values = match_options(make, options, what=f"strategy {text}", kind=f"option of strategy {text}")
+    return make(**{name: _parsed(name, value, parsers) for name, value in values.items()})
 
 
 def _parsed(name: str, value: Any, parsers: Mapping[str, Callable[[str], Any]]) -> Any:
@@ -132,28 +115,11 @@ def _parsed(name: str, value: Any, parsers: Mapping[str, Callable[[str], Any]]) 
         raise ConfigError(f"option {name}={value!r}: {error}") from error
 
 
-def _load(text: str) -> Callable[..., Any]:
-    """The class or function that ``module:Class`` names."""
-    module, _, name = text.partition(":")
-    try:
-        found: Any = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(f"strategy {text!r}: {error}: want module:Class that can be imported") from error
-    if not callable(found):
-        raise ConfigError(f"strategy {text!r}: a {type(found).__name__}: want a class, or a function")
-    make: Callable[..., Any] = found
-    return make
-
-
 def _checked(text: str, made: Any) -> AllocateMessageQueueStrategy:
     if not isinstance(getattr(made, "name", None), str) or not callable(getattr(made, "allocate", None)):
         raise ConfigError(f"strategy {text!r}: {made!r} is none: want a text 'name' and a method 'allocate'")
     strategy: AllocateMessageQueueStrategy = made
     return strategy
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
 
 
 def _texts(text: str) -> tuple[str, ...]:
@@ -175,6 +141,6 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "inner": strategy_of,
     "ips": _texts,
     "queues": _queues,
-    "resolver": lambda text: _call(text, _load(text), {}),
+    "resolver": lambda text: _call(text, load_callable(text, what=f"resolver {text!r}"), {}),
     "virtual_nodes": int,
 }

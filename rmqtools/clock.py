@@ -1,6 +1,6 @@
-"""The only place of the package that reads time; everything above takes a :class:`Clock`.
+"""The clock: the only module that reads the time. The engine takes a :class:`Clock` as an argument.
 
-Below the engine nothing reads a clock at all: the time arrives as an argument.
+Layers below the engine have no clock: they get the time as an argument.
 """
 
 import time
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the engine asks about time. Tests pass their own."""
+    """The times that the engine needs. Tests pass their own."""
 
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970, as the wire carries them."""
@@ -18,7 +18,7 @@ class Clock(Protocol):
         """Seconds of a clock that never steps back; for deadlines and durations."""
 
     def nanos(self) -> int:
-        """Nanoseconds of an arbitrary origin; tells apart two clients of one process."""
+        """Nanoseconds since an arbitrary origin; makes the client ids of one process unique."""
 
 
 class SystemClock:

@@ -5,25 +5,29 @@
     ├── ClientStateError         not started, closed, or inherited by fork   also RuntimeError
     ├── MessageRejectedError     refused before anything was sent           also ValueError
     ├── ProtocolError            the peer sent what cannot be
+    │   └── CorruptBodyError         a stored message's body cannot be read (``offset``, ``why``, ``raw``)
+    │       └── BodyTooLargeError    it is larger than ``max_decompressed_bytes`` (``max_bytes``)
     ├── RemotingError            nobody answered
     │   ├── RemotingConnectError     no connection: nothing was sent          also ConnectionError
     │   ├── RemotingTimeoutError     no answer in time: outcome unknown         also TimeoutError
     │   └── ConnectionLostError      closed before the answer: outcome unknown  also ConnectionError
-    ├── BrokerError              the peer answered no (``code``, ``remark``)
+    ├── BrokerError              the peer refused (``code``, ``remark``)
+    │   └── UnsupportedError         the server does not have the ``feature``
     ├── TopicNotFoundError       no name server has a route of the topic
     ├── PermissionDeniedError    the route says the topic may not be read, or written
-    ├── DataLossError            offsets asked for are not, or no longer, there
-    └── SendError                a message could not be placed (``attempts``): it was not stored
+    ├── DataLossError            offsets asked for do not exist, or no longer
+    └── SendError                a message was not stored (``attempts`` says why)
         ├── UnknownOutcomeError  at least one attempt may have stored it
         └── SendManyError        some of many messages (``results`` says which)
 
-``retriable`` says whether the same call may succeed later without anybody changing anything;
-``rmqtools.policy.retry`` is its only reader in the package.
+``retriable`` says whether the same call may succeed later although nothing is changed. In the package
+only ``rmqtools.policy.retry`` reads it.
 """
 
 from collections.abc import Sequence
 
 from rmqtools.model.codes import ResponseCode
+from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
 
 
@@ -42,15 +46,64 @@ class ClientStateError(RocketMQError, RuntimeError):
 
 
 class MessageRejectedError(RocketMQError, ValueError):
-    """A message that cannot be sent; nothing has left this process."""
+    """A message that cannot be sent. Nothing was sent."""
 
 
 class ProtocolError(RocketMQError):
-    """Bytes that no RocketMQ peer sends. The connection they came from is dropped."""
+    """The peer sent bytes that are not RocketMQ's protocol. The connection is closed."""
+
+
+class CorruptBodyError(ProtocolError):
+    """The body of a stored message cannot be read; all else of the message can.
+
+    Attributes:
+        queue: which queue the message is in.
+        offset: its queue offset.
+        why: the error of the body.
+        raw: the body's bytes as they are stored.
+    """
+
+    def __init__(self, queue: MessageQueue, offset: int, why: str, raw: bytes) -> None:
+        self.queue = queue
+        self.offset = offset
+        self.why = why
+        self.raw = raw
+        super().__init__(
+            f"body of the message at queue offset {offset} of {queue} cannot be decoded: {why}; what is "
+            f"before and behind it can be read, its {len(raw)} stored bytes are in `raw`, and a range is "
+            "read past it with corrupt_body='raw' or 'null'"
+        )
+
+    def __reduce__(self) -> tuple[type["CorruptBodyError"], tuple[MessageQueue, int, str, bytes]]:
+        return type(self), (self.queue, self.offset, self.why, self.raw)
+
+
+class BodyTooLargeError(CorruptBodyError):
+    """The body of a stored message is larger than ``max_decompressed_bytes`` when it is decompressed.
+
+    It is told from other broken bodies because a higher setting can read it: ``corrupt_body='null'`` does not
+    hide it.
+
+    Attributes:
+        max_bytes: the setting ``max_decompressed_bytes`` that was in force.
+    """
+
+    def __init__(self, queue: MessageQueue, offset: int, why: str, raw: bytes, max_bytes: int) -> None:
+        super().__init__(queue, offset, why, raw)
+        self.max_bytes = max_bytes
+        self.args = (
+            f"body of the message at queue offset {offset} of {queue} is larger than "
+            f"max_decompressed_bytes={max_bytes} when decompressed: {why}; raise max_decompressed_bytes if "
+            f"its sender can be trusted; its {len(raw)} stored bytes are in `raw`, and a range is read past "
+            "it with corrupt_body='raw'",
+        )
+
+    def __reduce__(self) -> tuple[type["BodyTooLargeError"], tuple[MessageQueue, int, str, bytes, int]]:  # type: ignore[override]
+        return type(self), (self.queue, self.offset, self.why, self.raw, self.max_bytes)
 
 
 class RemotingError(RocketMQError):
-    """Nobody answered. A request that changes something may or may not have done so."""
+    """No answer came. A request that changes something may or may not have done so."""
 
     retriable = True
 
@@ -60,30 +113,50 @@ class RemotingConnectError(RemotingError, ConnectionError):
 
 
 class RemotingTimeoutError(RemotingError, TimeoutError):
-    """The request left, no answer came in time: what became of it is unknown."""
+    """The request was sent, but no answer came in time: its outcome is unknown."""
 
 
 class ConnectionLostError(RemotingError, ConnectionError):
-    """The connection broke while the answer was awaited: what became of the request is unknown."""
+    """The connection broke before the answer came: the outcome of the request is unknown."""
 
 
 class BrokerError(RocketMQError):
-    """A name server or broker answered no.
+    """A name server or broker refused the request.
 
     Attributes:
-        code: the response code; a plain int where this version has no name for it.
+        code: the response code; a plain int if this version has no name for it.
         remark: the peer's own text.
-        addr: who answered, ``host:port``.
+        addr: the server that answered, ``host:port``.
+        hint: its meaning and remedy, if known; else "".
     """
 
-    def __init__(self, code: int, remark: str | None, addr: str) -> None:
+    def __init__(self, code: int, remark: str | None, addr: str, hint: str = "") -> None:
         self.code = ResponseCode.of(code)
         self.remark = remark or ""
         self.addr = addr
-        super().__init__(code, remark, addr)
+        self.hint = hint
+        super().__init__(code, remark, addr, hint)
 
     def __str__(self) -> str:
-        return f"{self.addr} answered {ResponseCode.describe(self.code)}: {self.remark or 'no remark'}"
+        answer = f"{self.addr} answered {ResponseCode.describe(self.code)}: {self.remark or 'no remark'}"
+        return f"{answer}; {self.hint}" if self.hint else answer
+
+
+class UnsupportedError(BrokerError):
+    """The server does not have a feature: it says so, or it is a proxy or too old, and nothing was sent.
+
+    Attributes:
+        feature: the missing feature.
+        addr: the server, ``host:port``.
+    """
+
+    def __init__(self, text: str, feature: str, addr: str, remark: str | None = None) -> None:
+        super().__init__(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark, addr)
+        self.feature = feature
+        self.args = (text, feature, addr, remark)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class TopicNotFoundError(RocketMQError):
@@ -91,7 +164,7 @@ class TopicNotFoundError(RocketMQError):
 
 
 class PermissionDeniedError(RocketMQError):
-    """The route of the topic forbids what was asked; clients must honour it, brokers do not."""
+    """The route of the topic forbids the operation. Clients must check this, because brokers do not."""
 
 
 class DataLossError(RocketMQError):
@@ -99,10 +172,10 @@ class DataLossError(RocketMQError):
 
 
 class SendError(RocketMQError):
-    """A message could not be placed, and is known not to be stored.
+    """A message could not be sent and is certainly not stored.
 
     Attributes:
-        attempts: every try in order: queue, broker, seconds, outcome, error.
+        attempts: every attempt in order: queue, broker, seconds, outcome, error.
     """
 
     def __init__(self, text: str, attempts: Sequence[SendAttempt] = ()) -> None:
@@ -119,14 +192,14 @@ class SendError(RocketMQError):
 
 
 class UnknownOutcomeError(SendError):
-    """A message may or may not be stored: an attempt was cut off after its bytes had left."""
+    """A message may or may not be stored: an attempt was sent, but no answer came."""
 
 
 class SendManyError(SendError):
-    """Some messages of a ``send_many`` could not be placed.
+    """Some messages of a ``send_many`` were not stored, or may not be.
 
     Attributes:
-        results: for every message in the order given, its :class:`SendResult` or its own :class:`SendError`.
+        results: for every message, in the order given, its :class:`SendResult` or its :class:`SendError`.
     """
 
     def __init__(self, text: str, results: Sequence[SendResult | SendError]) -> None:

@@ -1,4 +1,4 @@
-"""Consumer groups as operators see them: what :meth:`rmqtools.Admin.fetch_group` gives, and what is wrong.
+"""Consumer groups for operators: the values of :meth:`rmqtools.Admin.fetch_group`, and checks on them.
 
     view = admin.fetch_group("orders")
     for finding in check_group(view, admin.fetch_pins("orders").at(datetime.now(UTC))):

@@ -1,11 +1,11 @@
-"""Structured events over standard-library loggers; nothing global is configured.
+"""Structured log events over standard-library loggers; changes no global configuration.
 
-An event is a state change in past tense with its values as keys::
+An event names a state change in past tense and has its values as keys::
 
     log = get_logger(__name__)
     log.info("broker_isolated", broker="broker-a", latency=1.83)
 
-Records reach whatever handlers the application has set up for the logger's name. The message is
+Records go to the handlers that the application has set up for the logger's name. The message is
 the event with ``key=value`` pairs behind it, and the values are also attributes of the record
 (``extra``), so a JSON formatter finds them. The package never calls ``structlog.configure``.
 """
@@ -18,7 +18,7 @@ import structlog
 
 
 def _render(logger: Any, method: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
-    """Hand stdlib one finished line, and the values beside it."""
+    """Give the standard library one finished line and the values as ``extra``."""
     values = {key: value for key, value in event.items() if key not in ("event", "exc_info")}
     text = " ".join([event["event"], *(f"{key}={value!r}" for key, value in values.items())])
     keywords: dict[str, Any] = {"extra": values}

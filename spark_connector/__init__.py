@@ -1,12 +1,12 @@
 """Apache RocketMQ as a Spark data source: ``spark.read.format("rocketmq")``, ``df.write.format("rocketmq")``.
 
-With the package installed nothing has to be registered. Where Spark cannot discover it (``--py-files``,
-Spark Connect, another broken ``pyspark_*`` package on the path), call :func:`register` once per session.
+With the package installed, Spark needs no registration. If Spark cannot discover the source (``--py-files``,
+Spark Connect, another broken ``pyspark_*`` package on the path), call :func:`register` once per session;
+``python -m spark_connector.doctor`` prints the cause.
 
-What a write with ``stamp`` stored twice: :func:`spark_connector.duplicates.drop_duplicates` drops it, here
-too. Readers for the option ``readerIds``: :func:`spark_connector.executors.reader_ids`, here too.
-How far streaming queries are behind: :func:`spark_connector.metrics.lag` and
-:class:`spark_connector.metrics.LagHistory`, here too.
+:func:`drop_duplicates` drops messages that a write with ``stamp`` stored twice. :func:`reader_ids` makes
+client ids for the option ``readerIds``. :func:`lag` and :class:`LagHistory` measure how far streaming queries
+are behind. :func:`stop_at_end` stops a query at its ending offsets.
 """
 
 from importlib import import_module
@@ -17,27 +17,45 @@ from spark_connector.datasource import RocketMQDataSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_connector.duplicates import drop_duplicates
-    from spark_connector.executors import reader_ids
-    from spark_connector.metrics import LagHistory, lag
+    from spark_connector.progress.ending import stop_at_end
+    from spark_connector.progress.metrics import LagHistory, lag
+    from spark_connector.worker.executors import reader_ids
+    from spark_connector.write.duplicates import drop_duplicates
 
-__all__ = ["LagHistory", "RocketMQDataSource", "drop_duplicates", "lag", "reader_ids", "register"]
+__all__ = [
+    "LagHistory",
+    "RocketMQDataSource",
+    "drop_duplicates",
+    "lag",
+    "reader_ids",
+    "register",
+    "stop_at_end",
+]
 
 _LAZY = {
-    "LagHistory": "metrics",
-    "drop_duplicates": "duplicates",
-    "lag": "metrics",
-    "reader_ids": "executors",
+    "LagHistory": "progress.metrics",
+    "drop_duplicates": "write.duplicates",
+    "lag": "progress.metrics",
+    "reader_ids": "worker.executors",
+    "stop_at_end": "progress.ending",
 }
 
 
 def register(spark: "SparkSession") -> None:
-    """Make ``format("rocketmq")`` known to a session by hand; doing so again changes nothing."""
+    """Register ``format("rocketmq")`` with a session; repeated calls change nothing.
+
+    Raises:
+        ConfigError: the Python that Spark starts for data sources lacks this package; the text has the
+            remedy.
+    """
+    from spark_connector.worker.interpreter import check_worker_python
+
+    check_worker_python(spark)
     spark.dataSource.register(RocketMQDataSource)
 
 
 def __getattr__(name: str) -> Any:
-    """The rest on first use: discovery imports this file, which must be light."""
+    """Import the other public names on first use: discovery imports this file, so it must load fast."""
     if name in _LAZY:
         return getattr(import_module(f"spark_connector.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from hypothesis import settings
 from rmqtools import Admin, Client, ClientConfig, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from tests.support.clock import ManualClock
+from tests.support.proxy import running_proxy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ settings.register_profile("quick", max_examples=15, deadline=None)
 settings.register_profile("thorough", max_examples=300, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-pytest_plugins = ["tests.support.docker_fixtures"]
+pytest_plugins = ["tests.support.docker_fixtures", "tests.support.workers"]
 
 
 @pytest.fixture
@@ -33,9 +34,16 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def local_cluster() -> Iterator[LocalCluster]:
-    """A name server and two masters, once per test run."""
-    with LocalCluster(brokers=2) as cluster:
+    """A name server and two masters, once per test run; half messages are looked at every two seconds."""
+    with LocalCluster(brokers=2, broker_settings={"transactionCheckInterval": "2000"}) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def proxy(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a 5.x proxy of the local cluster, started once per test run, when first needed."""
+    with running_proxy(local_cluster, tmp_path_factory.mktemp("proxy")) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from rmqtools.engine.admin_group import GroupAdminCore
-from rmqtools.engine.group_view import GroupViewer
+from rmqtools.engine.admin.admin_group import GroupAdminCore
+from rmqtools.engine.admin.group_view import GroupViewer
 from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode
 from rmqtools.model.group_view import GroupView
 from rmqtools.model.queue import MessageQueue
@@ -13,26 +13,26 @@ from rmqtools.model.running_info import ConsumerRunningInfo
 class GroupAdmin:
     """The methods about consumer groups; :class:`rmqtools.aio.Admin` has them all.
 
-    Group and topic names are the user's: with a ``namespace`` in the settings they are in it, and answers
-    name topics without it.
+    Give group and topic names without the ``namespace`` of the settings: it is added to requests, and removed
+    from the topics of answers.
     """
 
     _groups: GroupAdminCore
     _viewer: GroupViewer
 
     async def fetch_group(self, group: str) -> GroupView:
-        """Everything about a group at once: members, what each says it owns, how far the group is.
+        """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
-        A member that does not answer has its ``error`` set; nothing else is left out in silence.
+        A member that does not answer has its ``error`` set. Every other failure raises.
         """
         return await self._viewer.fetch(group)
 
     async def fetch_consumer_offsets(self, group: str, topic: str) -> dict[MessageQueue, int | None]:
-        """How far a group has come on each queue of a topic.
+        """Return the consumer offset of a group for each queue of a topic.
 
         Returns:
-            For every queue that can be read, sorted, the offset it reads next; None: it has none yet, and
-            its first member will begin where its own ``consume_from_where`` says.
+            For every queue that can be read, sorted, the offset the group reads next. None: the group has
+            no offset yet, and its first member starts where its own ``consume_from`` says.
 
         Raises:
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
@@ -40,29 +40,29 @@ class GroupAdmin:
         return await self._groups.fetch_consumer_offsets(group, topic)
 
     async def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Write down how far a group has come on a queue; a group the broker does not know is made there.
+        """Store a group's consumer offset for one queue. The broker creates a group it does not know.
 
-        Members that run go on from what they have in memory, and overwrite this: for a group that
-        consumes take :meth:`reset_offsets`.
+        Running members keep the offset they have in memory and overwrite this one: use
+        :meth:`reset_offsets` for a group that is consuming.
 
         Args:
             group: its name.
             queue: which queue.
-            offset: what it is to read next; not checked against what the queue holds.
+            offset: the offset it reads next; not checked against the offsets of the queue.
 
         Raises:
             MessageRejectedError: a group name that brokers refuse; nothing was sent.
-            RocketMQError: the broker ignored it, since the offset was reset and nobody has pulled yet.
+            RocketMQError: the broker ignored it, because the offset was reset and no member has pulled since.
         """
         await self._groups.update_consumer_offset(group, queue, offset)
 
     async def reset_offsets(self, group: str, topic: str, timestamp_ms: int) -> dict[MessageQueue, int]:
-        """Let a group read a topic again, or go on, from what was stored at a time on (ms since 1970).
+        """Move a group's offsets of a topic to the first messages stored at or after a time (ms since 1970).
 
-        Brokers 5.x move the offsets themselves, also of running members; older ones tell the members to.
+        Brokers 5.x move the offsets themselves, also for running members; older ones ask the members to.
 
         Returns:
-            Where each queue goes on.
+            The new offset of each queue.
 
         Raises:
             BrokerError: SUBSCRIPTION_GROUP_NOT_EXIST: no such group.
@@ -71,42 +71,42 @@ class GroupAdmin:
         return await self._groups.reset_offsets(group, topic, timestamp_ms)
 
     async def fetch_consumer_connection(self, group: str) -> ConsumerConnection:
-        """The members of a group and what they subscribe to, as all brokers together know them.
+        """Return the members of a group and their subscriptions, collected from all brokers.
 
-        A member is known some 30 s at the most after it has started, and for 2 minutes after it was killed.
+        Brokers know a member at the latest 30 s after its start, and for 2 minutes after it was killed.
 
         Returns:
-            Members by client id, each once; no members at all where no broker knows one.
+            Members by client id, each once; no members if no broker knows one.
         """
         return await self._groups.fetch_consumer_connection(group)
 
     async def fetch_consumer_ids(self, group: str) -> list[str]:
-        """The client ids of a group's members, as all brokers together know them, in Java's order."""
+        """Return the client ids of a group's members, collected from all brokers, in Java's order."""
         return await self._groups.fetch_consumer_ids(group)
 
     async def fetch_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
-        """How far a group is, and what the queues hold, as the brokers say.
+        """Return a group's consumer offsets and the queues' last offsets, as the brokers report them.
 
-        A queue without an offset counts as 0 here; :meth:`fetch_consumer_offsets` tells them apart.
+        A queue without a consumer offset shows 0 here; :meth:`fetch_consumer_offsets` shows None.
 
         Args:
             group: its name.
-            topic: only this one; None: every topic the group has an offset for. While members are
-                running, only topics they subscribe to.
+            topic: only this one; None: every topic the group has an offset for. While members run, only
+                the topics they subscribe to.
         """
         return await self._groups.fetch_consume_stats(group, topic)
 
     async def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
-        """What a member says of itself: settings, subscriptions, queues; its broker passes the question on.
+        """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
 
         Raises:
             BrokerError: no broker has a connection to the member, or the member did not answer the broker.
-            RemotingTimeoutError: nor did the broker within ``request_timeout``; it gives a member 10 s.
+            RemotingTimeoutError: no answer within ``request_timeout``; a broker gives a member 10 s.
         """
         return await self._groups.fetch_running_info(group, client_id)
 
     async def create_group(self, group: str, **settings: Any) -> None:
-        """Make a group on all brokers, or change one that exists: what is not given gets its default.
+        """Create a group on all brokers, or change one that exists: settings not given get their default.
 
         Args:
             group: its name.
@@ -115,31 +115,31 @@ class GroupAdmin:
 
         Raises:
             MessageRejectedError: a name that brokers refuse; nothing was sent.
-            ConfigError: a setting nobody knows.
+            ConfigError: an unknown setting.
         """
         await self._groups.create_group(group, **settings)
 
     async def set_message_request_mode(
         self, topic: str, group: str, mode: MessageRequestMode, *, pop_share_queue_num: int = 0
     ) -> None:
-        """Let a group's members pull a topic, or pop it (brokers 5.x); they follow at their next rebalance.
+        """Switch a group between pulling and popping a topic (brokers 5.x), from the next rebalance on.
 
         Args:
             topic: which topic.
             group: which group.
             mode: PULL or POP.
-            pop_share_queue_num: popping, by how many of its fellows a member's queues are shared too;
-                -1: all members pop all queues.
+            pop_share_queue_num: for POP, how many other members also pop a member's queues; 0 or less:
+                every member pops all queues.
         """
         await self._groups.set_message_request_mode(
             topic, group, mode, pop_share_queue_num=pop_share_queue_num
         )
 
     async def delete_group(self, group: str, *, clean_offset: bool = False) -> None:
-        """Delete a group's settings on all brokers; an absent one is no error.
+        """Delete a group's settings on all brokers. No error if it does not exist.
 
         Args:
             group: its name.
-            clean_offset: forget how far it has come, too.
+            clean_offset: delete its consumer offsets too.
         """
         await self._groups.delete_group(group, clean_offset=clean_offset)

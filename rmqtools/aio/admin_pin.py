@@ -1,6 +1,6 @@
 """Operating pins: which machines get a group's queues; a part of :class:`rmqtools.aio.Admin`."""
 
-from rmqtools.engine.pin_store import PinStore
+from rmqtools.engine.group.pin_store import PinStore
 from rmqtools.errors import RocketMQError
 from rmqtools.policy.allocate.pins import Pins
 
@@ -8,18 +8,18 @@ from rmqtools.policy.allocate.pins import Pins
 class PinAdmin:
     """The methods about pins; :class:`rmqtools.aio.Admin` has them all.
 
-    Name servers have no access control and do not tell each other anything, so whoever reaches them can pin
-    any group, and each has a copy of its own. Members that share by pins (strategy PINS) read all of them.
+    Name servers have no access control: every client that can connect can pin any group. They do not
+    replicate pins, so each has its own copy. Members with the strategy PINS read all copies.
     """
 
     _pins: PinStore
 
     async def fetch_pins(self, group: str) -> Pins:
-        """The pins of a group that count: the highest version that any name server has.
+        """Return the pins of a group that are valid: the highest version that any name server has.
 
         Returns:
-            They may have expired: see :meth:`rmqtools.allocate.Pins.at`. :data:`rmqtools.allocate.NO_PINS`:
-            nobody ever set any.
+            They may have expired: see :meth:`rmqtools.allocate.Pins.at`. :data:`rmqtools.allocate.NO_PINS`
+            if the group never had any.
 
         Raises:
             RocketMQError: no name server could say.
@@ -30,11 +30,11 @@ class PinAdmin:
         return pins
 
     async def fetch_pin_copies(self, group: str) -> dict[str, Pins | RocketMQError]:
-        """What each name server has, by its address; an error (not raised) where it cannot be read."""
+        """Return each name server's copy by its address, or the error (not raised) if it cannot be read."""
         return await self._pins.fetch_copies(group)
 
     async def fetch_pin_groups(self) -> list[str]:
-        """The groups that have pins, or had some before they were cleared.
+        """Return the groups that have pins, or had some before they were cleared.
 
         Raises:
             RocketMQError: no name server could say.
@@ -42,25 +42,25 @@ class PinAdmin:
         return await self._pins.fetch_groups()
 
     async def set_pins(self, group: str, pins: Pins) -> Pins:
-        """Pin a group: written to every name server, as the version after the highest, and read back.
+        """Pin a group. Writes the next version to every name server and reads it back.
 
-        Members follow within some 10 s. Whether they share by pins at all is not checked here.
+        Members follow within about 10 s. Does not check whether they use the strategy PINS.
 
         Args:
             group: its name.
-            pins: what to pin it to; the version is not looked at.
+            pins: the pins to write; their version is ignored.
 
         Returns:
             The pins with their version.
 
         Raises:
-            RocketMQError: some name servers do not have them; the text names each. They count all the
-                same where one has them: repeat it when all answer.
+            RocketMQError: some name servers did not store them; the text names each. Members obey the pins
+                as soon as one name server has them: repeat the call when all answer.
         """
         return await self._pins.put(group, pins)
 
     async def clear_pins(self, group: str, *, set_by: str = "") -> Pins:
-        """Pin a group to nothing, by a newer version that says so: all members share again.
+        """Remove a group's pins by writing a newer, empty version: all members share again.
 
         Raises:
             RocketMQError: as :meth:`set_pins`.

@@ -1,23 +1,24 @@
-"""A connection to a cluster, shared by whatever is built on it."""
+"""The client: connections and routes that reads and administration share."""
 
 from collections.abc import AsyncGenerator, Collection
 
 from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ClientConfig
-from rmqtools.engine.client import ClientCore
-from rmqtools.engine.range_filter import read_filter
-from rmqtools.engine.range_read import RangeReader
-from rmqtools.engine.read_messages import read_messages
-from rmqtools.model.block import MessageBlock
+from rmqtools.config.text import check_choice
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.reading.range_filter import read_filter
+from rmqtools.engine.reading.range_read import RangeReader
+from rmqtools.engine.reading.read_messages import read_messages
+from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
 
 class Client(Asynchronous):
-    """Connections, routes and a client id. Use it in an ``async with`` block, or call start and close.
+    """Connects to a cluster, keeps routes, reads ranges. Use ``async with``, or call start and close.
 
     Raises:
-        ConfigError: by the constructor, for settings that cannot be used.
+        ConfigError: by the constructor, for settings that are not valid.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -25,15 +26,15 @@ class Client(Asynchronous):
 
     @property
     def client_id(self) -> str:
-        """``ip@instance``: the name brokers know this client by."""
+        """The name of this client at brokers: ``ip@instance``."""
         return self.core.client_id
 
     async def start(self) -> None:
-        """Begin to poll routes and to send heartbeats. Nothing is sent before it is needed."""
+        """Start the background tasks: route polls and heartbeats. Connections are made when needed."""
         self.core.start()
 
     async def close(self) -> None:
-        """Close all connections. A second call does nothing."""
+        """Close all connections. Every call waits until that is done."""
         await self.core.close()
 
     def read_blocks(
@@ -49,24 +50,25 @@ class Client(Asynchronous):
         """Read exactly the messages of a range, in order, undecoded.
 
         Args:
-            range_: which offsets of which queue. Offsets without a message are passed over.
-            max_messages: a block is handed out when it holds so many messages
-            max_bytes: or so many bytes; the last one may be smaller.
-            tags: brokers send messages with one of these only; none: all. They compare hash codes: look at
-                the tags again, as :func:`rmqtools.arrow.read_range` does.
-            sql: brokers send messages only whose properties fulfil this SQL92 condition.
-            fail_on_data_loss: whether offsets that are gone are an error; else they are passed over and a
-                warning ``messages_lost`` is logged.
+            range_: which offsets of which queue. Offsets without a message are skipped.
+            max_messages: a block ends when it holds this many messages
+            max_bytes: or this many bytes; the last block may be smaller.
+            tags: brokers send only messages with one of these tags; empty: all. Brokers compare hash codes,
+                so compare the tags again, as :func:`rmqtools.arrow.read_range` does. Of a topic with the
+                queue type BatchCQ, which stores batches as one message, they send all messages.
+            sql: brokers send only messages whose properties meet this SQL92 condition.
+            fail_on_data_loss: whether deleted or missing offsets raise an error; if not, they are skipped
+                and a warning ``messages_lost`` is logged.
 
         Yields:
             Blocks in the order of their offsets, none of them empty.
 
         Raises:
-            ConfigError: both ``tags`` and ``sql``.
-            BrokerError: the condition is none, or the broker's ``enablePropertyFilter`` is off.
+            ConfigError: both ``tags`` and ``sql``, or ``sql`` and the queue type BatchCQ.
+            BrokerError: the SQL92 condition is not valid, or the broker's ``enablePropertyFilter`` is off.
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
             DataLossError: part of the range has expired or was never written; the text names the offsets.
-            RemotingError: nobody answered for three times ``request_timeout``.
+            RemotingError: no answer came for three times ``request_timeout``.
         """
         self.core.check_started()
         reader = RangeReader(
@@ -86,19 +88,28 @@ class Client(Asynchronous):
         tags: Collection[str] = (),
         sql: str | None = None,
         fail_on_data_loss: bool = True,
+        corrupt_body: CorruptBody = "fail",
     ) -> AsyncGenerator[list[MessageExt], None]:
         """Read exactly the messages of a range, in order; arguments and errors as of :meth:`read_blocks`.
 
-        A field of a message is decoded when it is first asked for: what nobody looks at costs nothing.
+        Properties, hosts and ids of a message are decoded when they are first used.
+
+        Args:
+            corrupt_body: handling of a message whose body cannot be read: ``fail`` raises, ``raw``
+                gives the bytes as they are stored, ``null`` gives a message whose ``body`` raises. With both,
+                a message with a broken head is skipped and logged.
 
         Yields:
-            Lists of messages in the order of their offsets, none of them empty; some ``max_messages`` or
-            ``max_bytes`` at a time, as stored.
+            Lists of messages in the order of their offsets, never empty: about ``max_messages`` messages or
+            ``max_bytes`` stored bytes each.
 
         Raises:
-            ProtocolError: a message that cannot be read; the text names it.
+            ConfigError: ``corrupt_body`` is none of these.
+            CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
+            ProtocolError: a message whose head is broken; the text names queue and queue offset.
         """
         self.core.check_started()
+        check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
         return read_messages(
             self.core,
             range_,
@@ -107,4 +118,5 @@ class Client(Asynchronous):
             read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
             fail_on_data_loss=fail_on_data_loss,
             namespace=self.core.config.namespace,
+            corrupt_body=corrupt_body,
         )

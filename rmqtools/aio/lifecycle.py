@@ -1,4 +1,4 @@
-"""The ``async with`` block, alike for every asynchronous class."""
+"""The ``async with`` block of every asynchronous class."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Asynchronous(ABC):
-    """Started when a block is entered, closed when it is left."""
+    """Starts when a block is entered and closes when it is left."""
 
     @abstractmethod
     async def start(self) -> None:
@@ -14,7 +14,7 @@ class Asynchronous(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close it. A second call does nothing."""
+        """Close it, and wait until it is closed: at any time, from any state, any number of times."""
 
     async def __aenter__(self) -> Self:
         await self.start()

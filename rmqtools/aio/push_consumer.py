@@ -1,11 +1,11 @@
-"""Consuming: messages are handed to listeners as they come."""
+"""The push consumer: listeners are called with messages as they arrive."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from rmqtools.aio.lifecycle import Asynchronous
-from rmqtools.config_consumer import PushConsumerConfig
-from rmqtools.engine.listeners import MessageQueueListener
-from rmqtools.engine.push import PushCore
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.consumer.listeners import MessageQueueListener
+from rmqtools.engine.consumer.push_consumer import PushCore
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
@@ -13,16 +13,16 @@ from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
 MessageListener = Callable[
-    [Sequence[MessageExt], ConsumeContext],
+    [list[MessageExt], ConsumeContext],
     Awaitable[ConsumeConcurrentlyStatus | ConsumeOrderlyStatus | None],
 ]
 
 
 class PushConsumer(Asynchronous):
-    """A member of a consumer group whose listeners get the messages.
+    """A member of a consumer group that calls listeners with its messages.
 
-    Members share the queues of their topics by ``strategy``, which must be the same at all of them, and share
-    them anew whenever a member comes or goes. Every message is handed out at least once.
+    Members share the queues of their topics by ``strategy``, which must be the same for all members, and
+    rebalance whenever a member joins or leaves. Every message is delivered at least once.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class PushConsumer(Asynchronous):
         Args:
             config: group and settings.
             strategy: how members share the queues; None: AllocateAveragely.
-            message_queue_listener: called as ``(topic, all_queues, mine)`` on the loop when the queues held
-                of a topic have changed; must not block.
+            message_queue_listener: called as ``(topic, all_queues, own_queues)`` on the loop when this
+                member's queues of a topic have changed; must not block.
 
         Raises:
-            ConfigError, MessageRejectedError: settings or a group name that cannot be used.
+            ConfigError, MessageRejectedError: a setting or the group name is not valid.
         """
         self.core = PushCore(
             config, strategy or AllocateAveragely(), message_queue_listener=message_queue_listener
@@ -49,58 +49,63 @@ class PushConsumer(Asynchronous):
 
     @property
     def client_id(self) -> str:
-        """``ip@instance``: the name brokers know this member by."""
+        """The name of this member at brokers: ``ip@instance``."""
         return self.core.client.client_id
 
     @property
     def queues(self) -> list[MessageQueue]:
         """The queues this member holds now, sorted; those of the retry topic too."""
-        return self.core.held_queues()
+        return self.core.member.held_queues()
 
     def subscribe(
         self, topic: str, listener: MessageListener, *, tags: str = "*", sql: str | None = None
     ) -> None:
-        """Have ``listener(messages, context)`` called for a topic's messages; before or after the start.
+        """Call ``listener(messages, context)`` for a topic's messages; before or after the start.
 
         Args:
-            topic: each has a listener of its own.
+            topic: one topic; each has its own listener.
             listener: a coroutine function. It gets 1 to ``consume_message_batch_max_size`` messages of one
-                queue. To return None or CONSUME_SUCCESS (in order: SUCCESS) is to acknowledge them; to raise,
-                or to return RECONSUME_LATER (SUSPEND_CURRENT_QUEUE_A_MOMENT), is to have them again. tags:
-                the tags wanted, ``"a || b"``; ``*`` is everything. sql: instead, a condition on properties
-                (SQL92), for brokers with ``enablePropertyFilter``.
+                queue. Returning None or CONSUME_SUCCESS (``orderly``: SUCCESS) acknowledges them. Raising, or
+                returning RECONSUME_LATER (``orderly``: SUSPEND_CURRENT_QUEUE_A_MOMENT), has them delivered
+                again.
+            tags: the tags wanted, ``"a || b"``; ``*`` is everything.
+            sql: a condition on properties (SQL92) instead of tags; needs ``enablePropertyFilter`` on brokers.
+                Topics with the queue type BatchCQ are refused at the start: brokers evaluate a condition for
+                a stored batch as a whole.
 
         Raises:
-            ConfigError, MessageRejectedError: a name, expression or listener that cannot be used.
+            TypeError: ``listener`` cannot be called with messages and context.
+            ConfigError, MessageRejectedError: a name or an expression that cannot be used.
         """
         self.core.listen(topic, listener, tags=tags, sql=sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """Have no more messages of a topic.
+        """Stop consuming a topic.
 
-        Its listener still gets what was fetched before, and what failed before and comes again.
+        Its listener still gets the messages that were fetched already, and the retries of those that failed.
         """
         self.core.unsubscribe(topic)
 
     async def start(self) -> None:
-        """Join the group. Returns when the brokers know of it; queues come with the first round.
+        """Join the group. Returns when the brokers know this member; the first rebalance assigns its queues.
 
         Raises:
             ConfigError: nothing is subscribed.
-            BrokerError: a broker refuses a condition.
+            UnsupportedError: a proxy, or a broker too old, for shares of brokers, pins or conditions.
+            BrokerError: a broker refuses an SQL92 condition.
             RemotingError: no name server answers.
         """
         await self.core.start()
 
     async def close(self) -> None:
-        """Leave the group.
+        """Leave the group: at any time, from any state, also after a close that was cut off.
 
-        Listeners under way have ``close_timeout`` seconds to end; what they acknowledge is stored.
+        Running listeners have ``close_timeout`` seconds to return; the offsets they complete are stored.
         """
         await self.core.close()
 
     def suspend(self) -> None:
-        """Fetch nothing more until :meth:`resume`; what is fetched already is still handed out."""
+        """Stop fetching until :meth:`resume`. Messages fetched already are still delivered."""
         self.core.suspend()
 
     def resume(self) -> None:

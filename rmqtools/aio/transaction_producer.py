@@ -1,4 +1,4 @@
-"""Sending messages that become visible only if a local transaction commits."""
+"""The transaction producer: its messages become visible only if a local transaction commits."""
 
 import inspect
 from collections.abc import Awaitable
@@ -6,41 +6,41 @@ from typing import Any, Protocol
 
 from rmqtools.aio.producer import Producer
 from rmqtools.config import ProducerConfig
-from rmqtools.engine.transaction import TransactionCore
+from rmqtools.engine.producer.transaction import TransactionCore
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
 
 
 class TransactionListener(Protocol):
-    """What the application brings to a transaction. Coroutines, or plain functions that do not block."""
+    """The application's part of a transaction: coroutines, or plain functions that do not block."""
 
     def execute_local_transaction(
         self, message: HalfMessage, arg: Any
     ) -> LocalTransactionState | Awaitable[LocalTransactionState]:
-        """Do the local transaction, now that the half message is stored; say what came of it.
+        """Run the local transaction and return its state. The half message is already stored.
 
-        Store ``message.transaction_id`` with it: a check-back asks for that id. Raising leaves the state
-        unknown, so that the broker asks later.
+        Save ``message.transaction_id`` in the same transaction: a check-back names that id. An exception
+        leaves the state unknown, and the broker asks later.
         """
 
     def check_local_transaction(
         self, message: MessageExt
     ) -> LocalTransactionState | Awaitable[LocalTransactionState]:
-        """Say what became of the transaction of the id ``message.msg_id``, begun by any member of the group.
+        """Return the state of the transaction ``message.msg_id``, started by any member of the group.
 
-        It may never have been begun: then ROLLBACK_MESSAGE. Raising, or UNKNOWN, makes the broker ask again;
-        after 15 times (``transactionCheckMax``) it gives the message up.
+        Return ROLLBACK_MESSAGE if none was ever started. After an exception or UNKNOWN the broker asks again;
+        after 15 times (``transactionCheckMax``) it discards the message.
         """
 
 
 class TransactionProducer(Producer):
-    """A :class:`Producer` that also sends in transactions, and answers its group's check-backs.
+    """A :class:`Producer` that also sends in transactions and answers check-backs of its group.
 
-    Brokers ask any member of the group that is connected, so every member needs a listener that can tell
-    what became of the transactions of all of them.
+    Brokers ask any connected member of the group, so the listener of every member must know the state of
+    the transactions of all members.
 
     Raises:
-        ConfigError: by the constructor, for settings that cannot be used, and for the default group.
+        ConfigError: by the constructor, for settings that are not valid and for the default group.
     """
 
     def __init__(self, config: ProducerConfig, listener: TransactionListener) -> None:
@@ -50,23 +50,23 @@ class TransactionProducer(Producer):
     async def send_message_in_transaction(
         self, message: Message, arg: Any = None, *, timeout: float | None = None
     ) -> TransactionSendResult:
-        """Send a half message, run the local transaction, tell the broker its decision.
+        """Send a half message, run the local transaction, send its decision to the broker.
 
         Args:
-            message: what consumers get if the local transaction commits; without a delay.
-            arg: for the listener.
-            timeout: seconds for all attempts to store the half message together; None: ``send_timeout``. The
-                local transaction takes as long as it takes; the broker then has ``send_timeout`` to confirm.
+            message: delivered if the local transaction commits; must not have a delay.
+            arg: passed to the listener.
+            timeout: seconds for all attempts to store the half message; None: ``send_timeout``. The local
+                transaction has no limit; the broker then has ``send_timeout`` to confirm the decision.
 
         Returns:
-            The decision, and whether the broker has taken it. A half message that was not flushed or
-            replicated as the broker is set to is rolled back, without a local transaction.
+            The decision, and whether the broker accepted it. If the half message was not flushed or
+            replicated as the broker requires, it is rolled back and the local transaction does not run.
 
         Raises:
             MessageRejectedError, TopicNotFoundError, PermissionDeniedError: nothing was sent.
-            UnknownOutcomeError: the half message may be stored. The local transaction was not run; the broker
+            UnknownOutcomeError: the half message may be stored. The local transaction did not run; the broker
                 may ask the group about it.
-            SendError: it is not stored, and the local transaction was not run.
+            SendError: the half message is not stored; the local transaction did not run.
 
         Source of the rule: TransactionMQProducer.sendMessageInTransaction (Java client).
         """

@@ -1,14 +1,23 @@
-"""Queues as Arrow record batches, both ways. The only part of the package that needs numpy and pyarrow.
+"""Reads and writes queues as Arrow record batches. The only part of the package that needs numpy and pyarrow.
 
 ``read_range`` reads a range of a queue, ``decode_block`` one block of stored messages, both as batches of
 ``MESSAGE_SCHEMA``, of another ``message_schema``, or of the columns that ``select_columns`` is given;
 ``send_batches`` sends batches that have the columns of ``WRITE_COLUMNS``.
 """
 
+try:
+    import numpy  # noqa: F401 - only looked for
+    import pyarrow  # noqa: F401 - only looked for
+except ImportError as error:
+    raise ImportError(
+        f"rmqtools.arrow needs numpy and pyarrow: pip install 'rmqtools[arrow]' ({error})", name=error.name
+    ) from error
+
 from rmqtools.arrow.decode import decode_block
-from rmqtools.arrow.encode import batch_to_messages
+from rmqtools.arrow.read_file import read_file
 from rmqtools.arrow.read_range import read_range, read_ranges
 from rmqtools.arrow.row_bytes import row_bytes
+from rmqtools.arrow.rows import batch_to_messages
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.arrow.send_batches import SendReport, send_batches
 
@@ -19,6 +28,7 @@ __all__ = [
     "batch_to_messages",
     "decode_block",
     "message_schema",
+    "read_file",
     "read_range",
     "read_ranges",
     "row_bytes",

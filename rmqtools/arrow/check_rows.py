@@ -1,7 +1,7 @@
-"""Rows that cannot be sent, found before anything is.
+"""Refuses rows that cannot be sent, before anything is sent.
 
-Whole columns are looked at for what might be wrong; rows under suspicion are then checked one by one, as
-every other message is (``policy.validate``), so the texts of errors are the same.
+Checks whole columns for possible errors. Suspicious rows are then checked one by one like every other message
+(``policy.validate``), so the errors have the same texts.
 """
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtools.arrow.encode import Rows
 from rmqtools.arrow.encode_rows import all_bytes, byte_lengths, map_entries, user_properties
+from rmqtools.arrow.rows import Rows
 from rmqtools.arrow.spans import Mask
 from rmqtools.arrow.texts import invalid_texts
 from rmqtools.errors import MessageRejectedError
@@ -25,10 +25,10 @@ _SEPARATORS: Final = (b"\x01", b"\x02")
 
 
 def check_rows(rows: Rows, max_message_bytes: int) -> pa.Array:
-    """Refuse rows that cannot be stored, or not be read back as they are.
+    """Refuse rows that cannot be stored, or not be read back unchanged.
 
     Returns:
-        Their ``user_properties``, which cannot be made of every row.
+        Their ``user_properties``, which only valid rows have.
 
     Raises:
         MessageRejectedError: names the row and, in it, the part, its value and the limit.
@@ -57,7 +57,7 @@ def _suspects(rows: Rows, max_message_bytes: int) -> Mask:
 
 
 def _invalid(rows: Rows) -> Mask:
-    """Rows with bytes that are no text; those of the maps are among the odd maps."""
+    """Rows with invalid UTF-8; maps are checked in ``_odd_maps``."""
     columns = [rows.column(name) for name in (*_TEXTS, *_NAMES)]
     found = np.zeros(len(rows), np.bool_)
     for column in (*columns, *rows.extra.values()):
@@ -67,7 +67,7 @@ def _invalid(rows: Rows) -> Mask:
 
 
 def _odd_topics(rows: Rows) -> Mask:
-    """The first row of every topic, and those that have none: names are checked once."""
+    """The first row of every topic, so that each name is checked once, and rows without a topic."""
     found = np.zeros(len(rows), np.bool_)
     found[:1] = True
     if rows.topic is None:
@@ -80,7 +80,7 @@ def _odd_topics(rows: Rows) -> Mask:
 
 
 def _odd_queues(rows: Rows) -> Mask:
-    """Half a queue."""
+    """Rows with only one of ``brokerName`` and ``queueId``."""
     found = np.zeros(len(rows), np.bool_)
     if "queueId" in rows.columns.schema.names:
         given = [np.asarray(rows.columns.column(name).is_valid()) for name in ("queueId", "brokerName")]
@@ -89,7 +89,7 @@ def _odd_queues(rows: Rows) -> Mask:
 
 
 def _odd_maps(column: pa.Array) -> Mask:
-    """Rows with a property that has no name or value, a separator or no text in one, or a refused name."""
+    """Rows with a property that has no name or value, a separator, invalid UTF-8, or a refused name."""
     names, values, bounds = map_entries(column)
     odd = (byte_lengths(names) == 0) | (byte_lengths(values) == 0)
     odd |= _contain(names, _SEPARATORS) | _contain(values, _SEPARATORS)
@@ -104,12 +104,12 @@ def _odd_maps(column: pa.Array) -> Mask:
 
 
 def _is_free(name: str) -> bool:
-    """Whether users may call a property so; the sharding key has a column."""
+    """Whether users may use this property name; the sharding key has its own column."""
     return name != PROPERTY_SHARDING_KEY and name not in RESERVED_PROPERTIES
 
 
 def _contain(column: pa.Array, patterns: Iterable[bytes]) -> Mask:
-    """Rows with one of these; looked for in all values at once first, which nearly always says no."""
+    """Rows that contain one of the patterns. Searches all values together first, usually without a match."""
     found = np.zeros(len(column), np.bool_)
     raw = column.cast(pa.binary())
     values = all_bytes(raw)

@@ -1,4 +1,4 @@
-"""Blocks of stored messages to Arrow record batches.
+"""Decodes blocks of stored messages to Arrow record batches.
 
 The plain messages of a block are decoded together, column by column (``stored``, ``properties``,
 ``texts``); the others one by one (``rows``); then both are put back into the order of the queue.
@@ -15,43 +15,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtools.arrow.properties import Properties, PropertyText, cut_properties
-from rmqtools.arrow.rows import rows_to_batch, timestamp_column, topic_in
+from rmqtools.arrow.rows_to_batch import body_or_none, rows_to_batch, timestamp_column, topic_in
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
 from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_fixed, cut_spans, is_repeated, repeat_text
 from rmqtools.arrow.stored import PlainMessages, find_plain
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
-from rmqtools.model.block import MessageBlock
+from rmqtools.config.text import check_choice
+from rmqtools.errors import ProtocolError
+from rmqtools.log import get_logger
+from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from rmqtools.protocol.inner_batch import INNER_BATCH, INNER_BATCH_POSITION
-from rmqtools.protocol.stored_block import decode_stored
+from rmqtools.protocol.messages.inner_batch import INNER_BATCH, INNER_BATCH_POSITION
+from rmqtools.protocol.messages.stored_block import decode_stored
+
+log = get_logger(__name__)
+
+_GROWN_ROWS = 8192  # of messages decoded one by one: stored batches hold many
 
 
-def decode_block(block: MessageBlock, schema: pa.Schema = MESSAGE_SCHEMA) -> pa.RecordBatch:
+def decode_block(
+    block: MessageBlock, schema: pa.Schema = MESSAGE_SCHEMA, *, corrupt_body: CorruptBody = "fail"
+) -> pa.RecordBatch:
     """Return the messages of a block as one batch of ``schema``, in the order of ``block.starts``.
 
-    Decode a thousand messages or more at a time: the price of a call is some 300 µs, of a message 2 µs.
-    A batch that the broker keeps as one message (of a topic whose queues are of the type BatchCQ) becomes one
-    row per message in it, also of those in front of or behind the range that was read.
+    Decode a thousand messages or more at a time: a call costs about 300 µs, a message 2 µs.
+    A batch that the broker stores as one message (in a topic with queues of type BatchCQ) becomes one row per
+    message in it, including messages before or after the range that was read.
 
     Args:
-        block: what was read.
+        block: the block that was read.
         schema: ``MESSAGE_SCHEMA``, or another of :func:`message_schema` or :func:`select_columns`.
+        corrupt_body: handling of a body that cannot be decompressed: ``fail`` raises, ``raw`` gives
+            the bytes as they are stored (official clients do), ``null`` gives null. With both, bytes that
+            are not a stored message are skipped and logged.
 
     Raises:
-        ProtocolError: bytes that are no stored message, or a body that cannot be decompressed (official
-            clients hand out such a body as it is stored); the text names queue and queue offset.
+        ConfigError: ``corrupt_body`` is none of these.
+        CorruptBodyError: a body that cannot be decompressed; the text names queue and queue offset.
+        ProtocolError: bytes that are no stored message; the text names queue and queue offset.
     """
-    (batch,) = decode_parts(JoinedBlocks((block,)), schema)
+    check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
+    (batch,) = decode_parts(JoinedBlocks((block,)), schema, corrupt_body=corrupt_body)
     return batch
 
 
 class JoinedBlocks:
-    """Blocks of one topic on one broker, one after the other as if they were one."""
+    """Several blocks of one topic on one broker, used like one block."""
 
     def __init__(self, blocks: Sequence[MessageBlock]) -> None:
         self._blocks = blocks
@@ -66,24 +80,35 @@ class JoinedBlocks:
         self._ends = list(accumulate(map(len, blocks)))  # by block, the number of rows up to its end
 
     def hold_inner_batch(self) -> bool:
-        """Whether a message holds others. Blocks that ``message_starts`` cut have a flag at every start."""
+        """Whether a message contains others. Blocks cut by ``message_starts`` have a flag at every start."""
         flags = self.data[self.starts + INNER_BATCH_POSITION]
         return bool((flags & INNER_BATCH == INNER_BATCH).any())
 
-    def decode(self, row: int) -> list[MessageExt]:
+    def decode(self, row: int, corrupt_body: CorruptBody) -> list[MessageExt]:
         """The messages stored at a row, one by one."""
         number = bisect_right(self._ends, row)
         block = self._blocks[number]
-        return decode_stored(block, block.starts[row - self._ends[number] + len(block)])
+        start = block.starts[row - self._ends[number] + len(block)]
+        try:
+            return decode_stored(block, start, corrupt_body=corrupt_body)
+        except ProtocolError as error:
+            if corrupt_body == "fail":
+                raise
+            log.warning("message_passed_over", reason=str(error))
+            return []
 
 
 def decode_parts(
-    joined: JoinedBlocks, schema: pa.Schema = MESSAGE_SCHEMA, *, grown_bytes: float = inf
+    joined: JoinedBlocks,
+    schema: pa.Schema = MESSAGE_SCHEMA,
+    *,
+    grown_bytes: float = inf,
+    corrupt_body: CorruptBody = "fail",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of all the blocks, see :func:`decode_block`.
 
-    They are one batch, or several: one ends when the bodies of messages that are decoded one by one, as
-    compressed ones are, have grown to more than ``grown_bytes``.
+    Yields one batch or several. A batch ends when the bodies of messages that are decoded one by one, such
+    as compressed ones, exceed ``grown_bytes``, or if there are more than 8192 of them.
     """
     plain = find_plain(joined.data, joined.starts)
     plain = _with_first_topic(joined.data, plain)
@@ -93,15 +118,20 @@ def decode_parts(
         yield batch
         return
     begin = 0
-    for end_row, rows, messages in _one_by_one(joined, plain.rows, grown_bytes):
+    for end_row, rows, messages in _one_by_one(joined, plain.rows, grown_bytes, corrupt_body):
         end = int(np.searchsorted(plain.rows, end_row))
         others = rows_to_batch(messages, joined.queue, schema)
-        yield _merge(batch.slice(begin, end - begin), plain.rows[begin:end], others, rows)
+        messages.clear()  # their bodies may be large
+        if begin == end:
+            yield others
+        else:
+            yield _merge(batch.slice(begin, end - begin), plain.rows[begin:end], others, rows)
+        del others
         begin = end
 
 
 def _with_first_topic(data: Bytes, plain: PlainMessages) -> PlainMessages:
-    """Keep messages whose topic is the first one's (in a queue: all), if it is valid text at all."""
+    """Keep messages with the topic of the first one (in a queue: all), if it is valid UTF-8."""
     if not len(plain):
         return plain
     first = data[plain.topic.begin[0] : plain.topic.end[0]]
@@ -115,7 +145,7 @@ def _with_first_topic(data: Bytes, plain: PlainMessages) -> PlainMessages:
 
 
 def _with_regular_properties(data: Bytes, plain: PlainMessages) -> tuple[PlainMessages, Properties]:
-    """Drop messages whose properties are odd; return the properties of the rest."""
+    """Drop messages with odd properties; return the properties of the others."""
     while True:
         found = cut_properties(PropertyText.cut(data, plain.properties))
         if isinstance(found, Properties):
@@ -151,7 +181,7 @@ def _plain_batch(
 
 
 def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
-    """The key the producing client made, else the offset id."""
+    """The key made by the producing client, else the offset id."""
     unique_keys = properties.value_column(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
     if unique_keys.null_count == 0:
         return unique_keys
@@ -159,29 +189,29 @@ def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
 
 
 def _one_by_one(
-    joined: JoinedBlocks, plain_rows: Positions, grown_bytes: float
+    joined: JoinedBlocks, plain_rows: Positions, grown_bytes: float, corrupt_body: CorruptBody
 ) -> Iterator[tuple[int, list[int], list[MessageExt]]]:
-    """Decode what is not plain, some at a time: messages, the row of each, and the row that is next."""
+    """Decode messages that are not plain, in groups: the next row, the row of each message, the messages."""
     is_other = np.ones(len(joined.starts), np.bool_)
     is_other[plain_rows] = False
     rows: list[int] = []
     messages: list[MessageExt] = []
     size = 0
     for row in np.flatnonzero(is_other).tolist():
-        if size > grown_bytes:
+        if size > grown_bytes or (len(messages) > _GROWN_ROWS and grown_bytes != inf):
             yield row, rows, messages
             rows, messages, size = [], [], 0
-        found = joined.decode(row)
+        found = joined.decode(row, corrupt_body)
         rows += [row] * len(found)
         messages += found
-        size += sum(len(message.body) for message in found)
+        size += sum(len(body) for message in found if (body := body_or_none(message)) is not None)
     yield len(joined.starts), rows, messages
 
 
 def _merge(
     plain: pa.RecordBatch, plain_rows: Positions, others: pa.RecordBatch, other_rows: list[int]
 ) -> pa.RecordBatch:
-    """Both in the blocks' order."""
+    """Join both kinds of messages in the blocks' order."""
     rows = np.concatenate([plain_rows, np.array(other_rows, np.int64)])
     order = pa.array(np.argsort(rows, kind="stable"))
     table = pa.Table.from_batches([plain, others]).take(order).combine_chunks()

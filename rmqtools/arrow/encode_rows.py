@@ -1,11 +1,12 @@
-"""Many rows to the bytes of batch messages, column by column: no Python object per row.
+"""Encodes many rows as batch messages, column by column, without a Python object per row.
 
-Each part of a message is an array with an element per row, and one Arrow kernel joins them row by row, so
-that the result's own buffer is the body of a batch (``protocol.message_batch`` draws it):
+Each part of a message is an array with one element per row. One Arrow kernel joins them row by row. The
+buffer of the result is the body of a batch (see ``protocol.messages.batch``):
 
     head: 5 x i32 | body | properties_length: i16 | properties
 
-Properties come in the order of ``engine.encode_send``: the user's, KEYS, TAGS, __SHARDINGKEY, UNIQ_KEY, WAIT.
+Properties come in the order of ``engine.producer.encode_send``: the user's, KEYS, TAGS, __SHARDINGKEY,
+UNIQ_KEY, WAIT.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtools.arrow.encode import Rows
+from rmqtools.arrow.rows import Rows
 from rmqtools.arrow.spans import Positions
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
@@ -26,8 +27,8 @@ from rmqtools.model.message_const import (
     PROPERTY_WAIT_STORE_MSG_OK,
 )
 from rmqtools.model.parcel import MsgIds
-from rmqtools.protocol.message_batch import FIXED_BYTES
-from rmqtools.protocol.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, format_properties
+from rmqtools.protocol.messages.batch import FIXED_BYTES
+from rmqtools.protocol.messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, format_properties
 
 _HEAD: Final = np.dtype(
     [("size", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body_length", ">i4")]
@@ -48,12 +49,12 @@ class EncodedRows:
     offsets: npt.NDArray[np.int32]
 
     def slice(self, begin: int, end: int) -> memoryview:
-        """The bytes of messages ``[begin, end)``."""
+        """Return the bytes of messages ``[begin, end)``."""
         return self.data[self.offsets[begin] : self.offsets[end]]
 
 
 def user_properties(rows: Rows) -> pa.Array:
-    """What users put on messages, of every row, as properties are written: all but UNIQ_KEY and WAIT."""
+    """Encode the properties of every row that users set: all but UNIQ_KEY and WAIT."""
     parts = [] if (column := rows.column("properties")) is None else [map_text(column)]
     for name, column in rows.extra.items():
         parts += _pair_parts(name, column)
@@ -67,7 +68,7 @@ def encode_rows(rows: Rows, properties: pa.Array, msg_ids: MsgIds) -> EncodedRow
     """Encode rows that ``check_rows`` has passed.
 
     Args:
-        rows: what to encode; delays and explicit queues are not part of it.
+        rows: the rows to encode; delays and explicit queues are not encoded.
         properties: their :func:`user_properties`.
         msg_ids: the unique ids, one per row.
     """
@@ -83,24 +84,24 @@ def encode_rows(rows: Rows, properties: pa.Array, msg_ids: MsgIds) -> EncodedRow
 
 
 def byte_lengths(column: pa.Array) -> Positions:
-    """How many bytes every element has; 0 for null."""
+    """Return the number of bytes of every element; 0 for null."""
     return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
 
 
 def all_bytes(column: pa.Array) -> bytes:
-    """The elements of a binary column back to back, perhaps with what lies in null ones."""
+    """Return the elements of a binary column back to back; may include bytes of null elements."""
     _, _, data = column.buffers()
     offsets = _offsets(column)
     return b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()
 
 
 def join_bytes(*parts: pa.Array | pa.Scalar) -> pa.Array:
-    """The parts of every row behind one another; null is nothing."""
+    """Join the parts of every row; null adds nothing."""
     return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
 
 
 def _pair_parts(name: str, values: pa.Array) -> list[pa.Array | pa.Scalar]:
-    """Parts of a row that are ``name 0x01 value 0x02``, of a null nothing."""
+    """Return the parts ``name 0x01 value 0x02`` of every row; none for null."""
     start = pa.scalar(f"{name}{NAME_VALUE_SEPARATOR}".encode(), pa.binary())
     written = values.cast(pa.binary())  # a dictionary's nulls are only then counted
     parts = [start, written, _VALUE_END]
@@ -108,13 +109,13 @@ def _pair_parts(name: str, values: pa.Array) -> list[pa.Array | pa.Scalar]:
 
 
 def _nothing_as_null(column: pa.Array) -> pa.Array:
-    """An empty tag or key is none."""
+    """Replace empty tags and keys by null."""
     empty = pc.equal(pc.binary_length(column), 0)
     return pc.if_else(empty, pa.scalar(None, column.type), column) if pc.any(empty).as_py() else column
 
 
 def map_entries(column: pa.Array) -> tuple[pa.Array, pa.Array, npt.NDArray[np.int32]]:
-    """Names and values of all entries of all maps, and where each map's begin, with the end of the last."""
+    """Return names and values of all maps' entries, and where each map's entries begin, and the last end."""
     if column.null_count:
         column = column.take(pa.array(np.arange(len(column))))  # so that a null row has no entries
     bounds = np.asarray(column.offsets)
@@ -124,14 +125,14 @@ def map_entries(column: pa.Array) -> tuple[pa.Array, pa.Array, npt.NDArray[np.in
 
 
 def map_text(column: pa.Array) -> pa.Array:
-    """The entries of every row's map, written one behind the other; they already lie so in the children."""
+    """Encode the entries of every row's map. They already follow one another in the child arrays."""
     names, values, bounds = map_entries(column)
     written = pc.binary_join_element_wise(names, _NAME_END, values, _VALUE_END, _NOTHING)
     return _binary(np.ascontiguousarray(_offsets(written)[bounds]), written.buffers()[2])
 
 
 def _own_properties(msg_ids: MsgIds) -> pa.Array:
-    """UNIQ_KEY and WAIT of every row: alike but for the last digits of the id."""
+    """Encode UNIQ_KEY and WAIT of every row, which differ only in the last digits of the id."""
     zeros = msg_ids.prefix + "0" * _COUNTER_DIGITS
     text = format_properties(
         {PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: zeros, PROPERTY_WAIT_STORE_MSG_OK: "true"}
@@ -145,7 +146,7 @@ def _own_properties(msg_ids: MsgIds) -> pa.Array:
 
 
 def fixed_bytes(rows: npt.NDArray[Any]) -> pa.Array:
-    """The bytes of every row of an array as a binary; there is one row at least."""
+    """Return the bytes of every row of an array as a binary column. There must be at least one row."""
     width = rows.nbytes // len(rows)
     return _binary(np.arange(len(rows) + 1, dtype=np.int32) * np.int32(width), pa.py_buffer(rows))
 
@@ -159,6 +160,6 @@ def _binary(offsets: npt.NDArray[np.int32], data: pa.Buffer | None) -> pa.Array:
 
 
 def _offsets(column: pa.Array) -> npt.NDArray[np.int32]:
-    """Where the elements begin and end in the array's buffer."""
+    """Return where the elements begin and end in the array's buffer."""
     _, offsets, _ = column.buffers()
     return np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]

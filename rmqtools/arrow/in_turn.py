@@ -1,4 +1,4 @@
-"""Iterators walked one after the other, the next few begun ahead of their turn."""
+"""Runs iterators one after the other and starts the next few ahead of their turn."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class _Begun(Generic[K, T]):
-    """An iterator of which the first item is being made."""
+    """An iterator whose first item is being made."""
 
     def __init__(self, key: K, weight: int, items: AsyncGenerator[T, None]) -> None:
         self.key = key
@@ -22,14 +22,14 @@ class _Begun(Generic[K, T]):
 async def in_turn(
     weighed: Iterable[tuple[K, int, AsyncGenerator[T, None]]], *, max_weight: int, at_once: int
 ) -> AsyncGenerator[tuple[K, T], None]:
-    """Hand out what each iterator hands out; no item of one before all of those in front of it.
+    """Yield the items of all iterators, one iterator after the other.
 
-    An item that was handed out is not referenced here any more.
+    Keeps no reference to an item that was yielded.
 
     Args:
-        weighed: iterators, each with a key that its items are handed out with, and a weight.
-        max_weight: of all that are begun and not over; a heavier one is begun when its turn comes.
-        at_once: so many at most are begun and not over; each of them holds one item.
+        weighed: iterators, each with a key that is yielded with its items, and a weight.
+        max_weight: maximum weight of all running iterators; a heavier one starts when its turn comes.
+        at_once: maximum number of running iterators; each of them holds one item.
     """
     waiting = deque(weighed)
     begun: deque[_Begun[K, T]] = deque()
@@ -57,7 +57,7 @@ async def in_turn(
 
 
 async def _next(items: AsyncGenerator[T, None]) -> list[T]:
-    """The next item, alone in a list: who takes it out is the only one who has it. Empty: there is none."""
+    """Return the next item in a list, so that taking it out leaves no other reference. Empty at the end."""
     async for item in items:
         return [item]
     return []

@@ -1,4 +1,4 @@
-"""Cut rows into parcels: one request each, of rows of one topic that go to one queue or to any."""
+"""Divides rows into parcels: requests with rows of one topic, for one queue or for any."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtools.arrow.check_rows import check_rows
-from rmqtools.arrow.encode import Rows
 from rmqtools.arrow.encode_rows import EncodedRows, encode_rows
-from rmqtools.arrow.queue_choice import ANY, Codes, QueueChoice, column_codes
+from rmqtools.arrow.queue_choice import ANY, Codes, RowQueues, column_codes
+from rmqtools.arrow.rows import Rows
 from rmqtools.arrow.spans import Mask
 from rmqtools.model.parcel import MsgIds, Parcel
 from rmqtools.model.queue import MessageQueue
@@ -32,7 +32,7 @@ class _Group:
     queue: MessageQueue | None
 
 
-def parcels_of(producer: "Producer", rows: Rows, choice: QueueChoice) -> list[Parcel]:
+def parcels_of(producer: "Producer", rows: Rows, choice: RowQueues) -> list[Parcel]:
     """Check rows, encode them, and cut them into parcels of at most ``max_batch_bytes``.
 
     Parcels of one queue are in the order of the rows. Rows with a delay and larger rows are alone, as
@@ -47,14 +47,14 @@ def parcels_of(producer: "Producer", rows: Rows, choice: QueueChoice) -> list[Pa
     order, groups = _group(producer, rows, choice)
     if order is not None:
         rows, properties = rows.take(order), properties.take(order)
-    msg_ids = producer.reserve_msg_ids(len(rows))
+    msg_ids = producer._parcels.reserve_msg_ids(len(rows))
     cut = _Cut(rows, encode_rows(rows, properties, msg_ids), msg_ids, config.max_batch_bytes)
     by_group = [[cut.parcel(group, part, choice) for part in cut.parts(group)] for group in groups]
     return [parcel for parcel in chain.from_iterable(zip_longest(*by_group)) if parcel is not None]
 
 
-def _group(producer: "Producer", rows: Rows, choice: QueueChoice) -> tuple[pa.Array | None, list[_Group]]:
-    """The rows' order by topic and queue (None: as they are), and the groups in it."""
+def _group(producer: "Producer", rows: Rows, choice: RowQueues) -> tuple[pa.Array | None, list[_Group]]:
+    """Return the order of the rows by topic and queue (None: unchanged), and the groups in that order."""
     topics, names = _topics(rows)
     if not choice.needs_queues(rows):
         return _sorted_groups(topics, [(name, (), None) for name in names])
@@ -89,17 +89,17 @@ def _sorted_groups(
 
 
 class _Cut:
-    """Encoded rows in the order of their groups, to be cut."""
+    """Encoded rows in the order of their groups, which are cut into parcels."""
 
     def __init__(self, rows: Rows, encoded: EncodedRows, msg_ids: MsgIds, max_bytes: int) -> None:
         self._rows = rows
         self._encoded = encoded
         self._msg_ids = msg_ids
-        self._max_bytes = max_bytes  # any number: added up as Python's, since offsets have 32 bits
+        self._max_bytes = max_bytes  # added as a Python number, because offsets have 32 bits
         self._alone = _alone(rows, encoded, max_bytes)
 
     def parts(self, group: _Group) -> Iterator[tuple[int, int]]:
-        """Rows ``[begin, end)`` of each parcel."""
+        """Yield the rows ``[begin, end)`` of each parcel."""
         stops = [*(np.flatnonzero(self._alone[group.begin : group.end]) + group.begin).tolist(), group.end]
         begin = group.begin
         for stop in stops:
@@ -109,13 +109,13 @@ class _Cut:
                 yield begin, (begin := begin + 1)
 
     def _last_end(self, begin: int) -> int:
-        """The last end of rows from ``begin`` on that fit into one request."""
+        """Return the end of the rows from ``begin`` on that fit into one request."""
         offsets = self._encoded.offsets
         limit = min(int(offsets[begin]) + self._max_bytes, int(offsets[-1]))
         return int(np.searchsorted(offsets, np.int32(limit), "right")) - 1
 
-    def parcel(self, group: _Group, part: tuple[int, int], choice: QueueChoice) -> Parcel:
-        """The rows of a part as a parcel."""
+    def parcel(self, group: _Group, part: tuple[int, int], choice: RowQueues) -> Parcel:
+        """Make a parcel of the rows of a part."""
         begin, end = part
         queue, may_move = (group.queue, False) if group.queue else choice.of_request(group.queues)
         if self._alone[begin]:
@@ -131,7 +131,7 @@ class _Cut:
 
 
 def _alone(rows: Rows, encoded: EncodedRows, max_bytes: int) -> Mask:
-    """Rows that no batch takes: with a delay, or too large."""
+    """Return the rows that cannot be in a batch: with a delay, or too large."""
     found: Mask = np.diff(encoded.offsets) > max_bytes
     for name in ("delayLevel", "deliverTimestamp"):
         if (column := rows.column(name)) is not None:

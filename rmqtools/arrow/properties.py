@@ -1,7 +1,7 @@
-"""Cut the properties of many messages at once.
+"""Parses the properties of many messages at once.
 
-The text of one message is ``name 0x01 value 0x02`` over and over. Texts that are not exactly that
-are *odd* and left to the row by row decoder, which knows what Java makes of them: a value that
+The text of one message is ``name 0x01 value 0x02``, repeated. All other texts are *odd* and are left
+to the decoder of single rows, which treats them like Java: a value that
 contains 0x01, an empty name or value, text without 0x01, a missing last 0x02, a name given twice,
 bytes that are not UTF-8.
 
@@ -21,7 +21,7 @@ from rmqtools.arrow.texts import is_utf8
 
 _NAME_END: Final = 1
 _VALUE_END: Final = 2
-_MASK_BITS: Final = 48  # names told apart by one bit each; sums of up to 2**15 of them fit 64 bits
+_MASK_BITS: Final = 48  # each name has one bit; sums of up to 2**15 of them fit into 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class PropertyText:
 
     @classmethod
     def cut(cls, data: Bytes, spans: Spans) -> "PropertyText":
-        """Copy the texts out of a block."""
+        """Copy the texts from a block."""
         return cls(*content_of(cut_spans(data, spans, pa.binary())))
 
     def __len__(self) -> int:
@@ -41,18 +41,18 @@ class PropertyText:
 
 
 class _Names(Protocol):
-    """Which property has which name."""
+    """The names of the properties."""
 
     def repeated(self, offsets: Offsets) -> Mask:
-        """The messages that have a name twice."""
+        """Return the messages that have a name twice."""
 
     def places(self, name: str, offsets: Offsets) -> Positions:
-        """Where among all properties each message has its one of that name; below 0: it has none."""
+        """Return each message's property of this name as its index among all; below 0: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SameNames:
-    """Every message has these names, in this order: what one kind of producer sends."""
+    """Every message has the same names in the same order, as messages of one kind of producer have."""
 
     names: list[str]
 
@@ -67,7 +67,7 @@ class _SameNames:
 
 @dataclass(frozen=True, slots=True)
 class _MixedNames:
-    """Names as codes: ``dictionary[codes[i]]`` is that of property ``i``."""
+    """Names as codes: ``dictionary[codes[i]]`` is the name of property ``i``."""
 
     codes: npt.NDArray[np.int32]
     dictionary: list[str]
@@ -110,11 +110,11 @@ class Properties:
     kinds: _Names
 
     def map_column(self) -> pa.Array:
-        """All of them, as the column ``properties``."""
+        """Return all properties as the column ``properties``."""
         return pa.MapArray.from_arrays(pa.array(self.offsets), self.names, self.values, PROPERTIES)
 
     def value_column(self, name: str) -> pa.Array:
-        """The value of one property in every message, null where there is none."""
+        """Return the value of one property in every message; null if a message lacks it."""
         places = self.kinds.places(name, self.offsets)
         return self.values.take(pa.array(places, mask=places < 0))
 
@@ -122,7 +122,7 @@ class Properties:
 def cut_properties(text: PropertyText) -> Properties | Mask:
     """Return the properties, or, if some texts are odd, a mask of such texts: call again without them.
 
-    Texts beside an odd one may hide oddities of their own, so the next call may return another mask.
+    An odd text may hide other odd texts, so the next call may return another mask.
     """
     name_ends = np.flatnonzero(text.data == _NAME_END)
     value_ends = np.flatnonzero(text.data == _VALUE_END)
@@ -137,36 +137,44 @@ def cut_properties(text: PropertyText) -> Properties | Mask:
 
 
 def _is_regular(text: PropertyText, name_ends: Positions, value_ends: Positions) -> bool:
-    """Whether every text is entries and nothing else; if not, one of the next two functions finds which."""
+    """Whether every text consists of entries only; otherwise one of the next two functions finds the odd."""
     if len(name_ends) != len(value_ends):
         return False
-    whole = (_name_starts(value_ends) < name_ends) & (name_ends + 1 < value_ends)
-    filled = text.offsets[1:][text.offsets[1:] > text.offsets[:-1]]
-    return bool(whole.all()) and bool((text.data[filled - 1] == _VALUE_END).all())
+    return bool(_whole_entries(name_ends, value_ends).all()) and not len(_open_texts(text))
 
 
 def _uneven_texts(text: PropertyText, name_ends: Positions, value_ends: Positions) -> Mask:
-    """Texts with more of one separator than of the other, or that do not end in the second."""
-    starts, ends = text.offsets[:-1], text.offsets[1:]
+    """Return texts with unequal numbers of separators, or without the second one at their end."""
     names = np.searchsorted(name_ends, text.offsets)
     values = np.searchsorted(value_ends, text.offsets)
     odd: Mask = np.diff(names) != np.diff(values)
-    filled = np.flatnonzero(starts < ends)
-    odd[filled] |= text.data[ends[filled] - 1] != _VALUE_END
+    odd[_open_texts(text)] = True
     return odd
 
 
 def _odd_entries(text: PropertyText, name_ends: Positions, value_ends: Positions) -> Mask:
-    """Texts with an entry that is not ``name 0x01 value 0x02``; separators are even in number by now."""
-    name_starts = _name_starts(value_ends)
-    wrong = np.flatnonzero((name_ends <= name_starts) | (value_ends <= name_ends + 1))
+    """Return texts with an entry that is not ``name 0x01 value 0x02``; separators are equal in number."""
+    wrong = ~_whole_entries(name_ends, value_ends)
     odd = np.zeros(len(text), np.bool_)
     odd[np.searchsorted(text.offsets, value_ends[wrong], side="right") - 1] = True
     return odd
 
 
+def _whole_entries(name_ends: Positions, value_ends: Positions) -> Mask:
+    """Return the entries with a name and a value after it, both not empty."""
+    return (_name_starts(value_ends) < name_ends) & (name_ends + 1 < value_ends)
+
+
+def _open_texts(text: PropertyText) -> Positions:
+    """Return the texts that do not end with a value."""
+    filled = np.flatnonzero(text.offsets[:-1] < text.offsets[1:])
+    last = text.data[text.offsets[1:][filled] - 1]
+    found: Positions = filled[last != _VALUE_END]
+    return found
+
+
 def _invalid_texts(text: PropertyText) -> Mask:
-    """Texts that are not UTF-8. Each ends in ASCII, so all are valid where their concatenation is."""
+    """Return texts with invalid UTF-8. Each ends in ASCII, so all are valid if their concatenation is."""
     odd = np.zeros(len(text), np.bool_)
     for row in np.flatnonzero(_with_high_bytes(text)):
         odd[row] = not is_utf8(text.data[text.offsets[row] : text.offsets[row + 1]])
@@ -201,7 +209,7 @@ def _name_kinds(names: pa.Array, offsets: Offsets) -> _Names:
 
 
 def _is_same_in_all(names: pa.Array, offsets: Offsets) -> bool:
-    """Whether every message has the first one's names, in its order; some at least."""
+    """Whether every message has the names of the first, in the same order, and at least one."""
     messages = len(offsets) - 1
     if not len(names) or not is_repeated(np.diff(offsets)):
         return False

@@ -1,4 +1,4 @@
-"""Which queue each row goes to: its own, the one its key falls on, the selector's, or any."""
+"""Chooses each row's queue: an explicit one, the queue of its key, the selector's, or any."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtools.arrow.encode import Rows
+from rmqtools.arrow.rows import Rows
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
@@ -24,26 +24,26 @@ ANY: Final = -1
 Codes = npt.NDArray[np.int64]
 FetchQueues = Callable[[str], Sequence[MessageQueue]]
 _BY_KEY: Final = (SelectMessageQueueByHash, SelectMessageQueueByMachineRoom)
-_NO_ROW: Final = Message("", b"")  # what a selector that asks for the key only gets
+_NO_ROW: Final = Message("", b"")  # passed to selectors that use only the key
 
 
 @dataclass(slots=True)
-class QueueChoice:
+class RowQueues:
     """Chooses queues for the rows of one topic.
 
-    Explicit queues come first, then the sharding key (Java's hash), then ``selector``: one of
-    ``rmqtools.select`` is asked once per key (``shardingKey``, else ``keys``) or, where a row has none, once
-    per request; any other once per row, with the row's message and its key.
+    An explicit queue goes first, then the sharding key (Java's hash), then ``selector``. Selectors of
+    ``rmqtools.select`` are called once per key (``shardingKey``, else ``keys``), or once per request for rows
+    without a key. Other selectors are called once per row, with the row's message and key.
     """
 
     selector: MessageQueueSelector | None = None
     _turn: int = field(default=0, init=False)
 
     def of_rows(self, rows: Rows, queues: Sequence[MessageQueue]) -> Codes:
-        """The place in ``queues`` of every row's queue, ``ANY`` where any will do.
+        """Return the index in ``queues`` of every row's queue; ``ANY`` if it may go to any queue.
 
         Raises:
-            MessageRejectedError: a row names a queue that is not there, or its selector gives one.
+            MessageRejectedError: a row names a queue that does not exist, or its selector returns one.
         """
         codes = np.full(len(rows), ANY, np.int64)
         by_key: MessageQueueSelector = SelectMessageQueueByHash()
@@ -59,11 +59,11 @@ class QueueChoice:
 
     @property
     def is_for_requests(self) -> bool:
-        """Whether the selector looks at no row."""
+        """Whether the selector needs no row."""
         return isinstance(self.selector, SelectMessageQueueByRandom)
 
     def of_request(self, queues: Sequence[MessageQueue]) -> tuple[MessageQueue | None, bool]:
-        """The queue of a request of rows that may go anywhere, and whether a failure may move it."""
+        """Return the queue for a request of rows for any queue, and whether it may move after a failure."""
         self._turn += 1
         if self.selector is not None and self.is_for_requests:
             return self.selector(queues, _NO_ROW, self._turn), True
@@ -72,7 +72,7 @@ class QueueChoice:
         return None, True
 
     def needs_queues(self, rows: Rows) -> bool:
-        """Whether any queue has to be known before the rows are sent."""
+        """Whether the queues must be known before the rows are sent."""
         named = ("shardingKey", "brokerName")
         return self.selector is not None or any(rows.column(name) is not None for name in named)
 
@@ -98,7 +98,7 @@ class QueueChoice:
 
 
 def _explicit(rows: Rows, queues: Sequence[MessageQueue]) -> Codes:
-    """Queues named by ``brokerName`` and ``queueId``; every distinct pair is looked up once."""
+    """Find the queues of ``brokerName`` and ``queueId``; each distinct pair is looked up once."""
     codes = np.full(len(rows), ANY, np.int64)
     if (names := rows.column("brokerName")) is None:
         return codes
@@ -126,6 +126,6 @@ def _fill(codes: Codes, more: Codes) -> None:
 
 
 def column_codes(column: pa.Array) -> tuple[Codes, list[str]]:
-    """The place of every value among the distinct ones, and those."""
+    """Return the index of every value among the distinct values, and the distinct values."""
     encoded = column.dictionary_encode()
     return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()

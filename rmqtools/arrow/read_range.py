@@ -1,4 +1,4 @@
-"""Ranges of queues as record batches."""
+"""Reads ranges of queues as record batches."""
 
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
@@ -9,19 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtools.arrow.decode import JoinedBlocks, decode_block, decode_parts
+from rmqtools.arrow.decode import JoinedBlocks, decode_parts
 from rmqtools.arrow.in_turn import in_turn
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, select_columns
-from rmqtools.model.block import MessageBlock
+from rmqtools.config.text import check_choice
+from rmqtools.errors import ProtocolError
+from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
+from rmqtools.model.message_const import PROPERTY_INNER_NUM
 from rmqtools.model.queue import QueueRange
 
 if TYPE_CHECKING:
     from rmqtools.sync import Client
 
-ROWS_PER_BATCH: Final = 4096  # from 1000 on the price of a row is flat, decoding and in Spark
+ROWS_PER_BATCH: Final = 4096  # from 1000 on a row's cost no longer falls, in decoding and in Spark
 BYTES_PER_BATCH: Final = 3 * 1024 * 1024
-_GROWN_BYTES: Final = 2 * 1024 * 1024  # of decompressed bodies together: they may grow a thousandfold
-_LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # of what came out of batches stored as one message
+_GROWN_BYTES: Final = 2 * 1024 * 1024  # of all decompressed bodies: they may grow a thousandfold
+_LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # of messages from inner batches
 _RANGES_AT_ONCE: Final = 8  # each holds a batch
 
 _Read: TypeAlias = tuple[QueueRange, MessageBlock]
@@ -37,27 +40,31 @@ def read_range(
     tags: Collection[str] = (),
     sql: str | None = None,
     fail_on_data_loss: bool = True,
+    corrupt_body: CorruptBody = "fail",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a range, by queue offset, as batches of ``schema``.
 
-    A batch has ``rows_per_batch`` rows or a little more, however few a pull brings; fewer only where the
-    messages are large (some 3 MiB as stored, or 2 MiB decompressed), the range ends, or brokers let other
-    tags through. Offsets without a message (filtered, compacted, transactions) are passed over.
+    A batch has ``rows_per_batch`` rows or a few more, whatever the size of pulls. It has fewer only if the
+    messages are large (about 3 MiB stored, or 2 MiB decompressed), the range ends, or brokers do not
+    filter out all other tags. Offsets without a message (filtered, compacted, transactions) are skipped.
 
     Args:
         client: who reads.
-        range_: which offsets of which queue.
+        range_: the queue and its offsets.
         rows_per_batch: see above.
         schema: the columns, of :func:`message_schema` or :func:`select_columns`.
-        tags: only messages with one of these; none: all.
+        tags: only messages with one of these; empty: all.
         sql: only messages whose properties fulfil this SQL92 condition.
         fail_on_data_loss: see :meth:`rmqtools.Client.read_blocks`.
+        corrupt_body: handling of a message whose body cannot be read: ``fail`` raises, ``raw`` gives
+            the bytes as they are stored, ``null`` gives null; see :func:`decode_block`.
 
     Raises:
-        ConfigError: both ``tags`` and ``sql``.
+        ConfigError: both ``tags`` and ``sql``, or a ``corrupt_body`` that is none of these.
         DataLossError: a part of the range is not stored, or no longer; no row after it was given.
         RemotingError: the broker did not answer.
-        ProtocolError: a message that cannot be decoded; the text names it.
+        CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
+        ProtocolError: a message whose head is broken; the text names queue and queue offset.
     """
     return read_ranges(
         client,
@@ -67,6 +74,7 @@ def read_range(
         tags=tags,
         sql=sql,
         fail_on_data_loss=fail_on_data_loss,
+        corrupt_body=corrupt_body,
     )
 
 
@@ -79,21 +87,24 @@ def read_ranges(
     tags: Collection[str] = (),
     sql: str | None = None,
     fail_on_data_loss: bool = True,
+    corrupt_body: CorruptBody = "fail",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of several ranges, one range after the other; each as :func:`read_range` does.
 
-    Small ranges are read at once, as many as make ``rows_per_batch`` messages together but 8 at most; those
-    of one topic and broker come as one batch.
+    Small ranges are read at the same time: up to 8, with ``rows_per_batch`` messages in total. Those of one
+    topic and broker come as one batch.
 
     Args:
         client: who reads.
-        ranges: which offsets of which queues.
+        ranges: the queues and their offsets.
         rows_per_batch: see :func:`read_range`, as for the rest, and for the errors.
         schema: the columns.
         tags: only messages with one of these.
         sql: only messages whose properties fulfil this condition.
         fail_on_data_loss: see :meth:`rmqtools.Client.read_blocks`.
+        corrupt_body: see :func:`read_range`.
     """
+    check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
 
     def blocks_of(range_: QueueRange) -> AsyncGenerator[MessageBlock, None]:
         return client.asynchronous.read_blocks(
@@ -108,11 +119,12 @@ def read_ranges(
     weighed = [(range_, len(range_), blocks_of(range_)) for range_ in ranges]
     found = in_turn(weighed, max_weight=rows_per_batch, at_once=_RANGES_AT_ONCE)
     portions = _portions(found, rows_per_batch)
-    return client.iterate(_batches(portions, schema, pa.array(sorted(tags), pa.string())))
+    wanted = pa.array(sorted(tags), pa.string())
+    return client.iterate(_batches(portions, schema, wanted, corrupt_body))
 
 
 class _Portion:
-    """Blocks to be decoded together: a batch has a fixed price here, and one of 2 ms in Spark."""
+    """Blocks to be decoded together, because each batch has a fixed cost here and 2 ms in Spark."""
 
     def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows
@@ -127,7 +139,7 @@ class _Portion:
         return self._rows >= self._max_rows or self._size >= BYTES_PER_BATCH
 
     def takes(self, block: MessageBlock) -> bool:
-        """Whether the block still fits."""
+        """Whether the block fits too."""
         if not self._reads:
             return True
         rows, size = self._rows + len(block), self._size + len(block.buffer)
@@ -140,7 +152,7 @@ class _Portion:
         self._size += len(read[1].buffer)
 
     def hand_out(self) -> list[_Read]:
-        """What is in it; it is empty then."""
+        """Return the blocks and become empty."""
         reads, self._reads = self._reads, []
         self._rows = self._size = 0
         return reads
@@ -148,14 +160,19 @@ class _Portion:
 
 async def _portions(found: AsyncGenerator[_Read, None], max_rows: int) -> AsyncGenerator[list[_Read], None]:
     portion = _Portion(max_rows)
-    async with aclosing(found):
-        async for read in found:
-            if not portion.takes(read[1]):
-                yield portion.hand_out()
-            portion.add(read)
-            del read  # see _batches
-            if portion.is_full:
-                yield portion.hand_out()
+    try:
+        async with aclosing(found):
+            async for read in found:
+                if not portion.takes(read[1]):
+                    yield portion.hand_out()
+                portion.add(read)
+                del read  # see _batches
+                if portion.is_full:
+                    yield portion.hand_out()
+    except ProtocolError:  # the end of an answer is unreadable; these are its first messages
+        if portion:
+            yield portion.hand_out()
+        raise
     if portion:
         yield portion.hand_out()
 
@@ -166,50 +183,81 @@ def _is_alike(first: MessageBlock, block: MessageBlock) -> bool:
 
 
 async def _batches(
-    portions: AsyncGenerator[list[_Read], None], schema: pa.Schema, wanted: pa.StringArray
+    portions: AsyncGenerator[list[_Read], None],
+    schema: pa.Schema,
+    wanted: pa.StringArray,
+    corrupt_body: CorruptBody,
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    """Decode on the loop: on the caller's thread the loop and it would wait for each other all the time.
+    """Decode on the loop, because the caller's thread and the loop would compete for the interpreter's lock.
 
-    Nothing here keeps a block or a batch that has been handed on: the memory of one is used for the next
-    while it is still in the processor's cache, and no page of it is new.
+    Keeps no reference to a block or batch that was passed on: the next one then uses the same memory, which
+    is still in the processor's cache.
     """
+    needed = ["queueOffset", *(["tags"] if len(wanted) else [])]
+    if len(wanted) and corrupt_body != "fail":
+        needed.append("properties")
+    decoded = _with_columns(schema, needed)
     async with aclosing(portions):
         async for portion in portions:
-            for batch in _decode_portion(portion, schema, wanted):
-                yield batch
+            for batch in _wanted_parts(_decode(portion, decoded, corrupt_body), wanted, corrupt_body):
+                yield batch if decoded is schema else batch.select(schema.names)
                 del batch
             del portion
 
 
-def _decode_portion(
-    portion: Sequence[_Read], schema: pa.Schema, wanted: pa.StringArray
+def _wanted_parts(
+    batches: Iterator[pa.RecordBatch], wanted: pa.StringArray, corrupt_body: CorruptBody
 ) -> Iterator[pa.RecordBatch]:
-    decoded = _with_columns(schema, ["queueOffset", "tags"] if len(wanted) else ["queueOffset"])
-    for batch in _decode(portion, decoded):
-        if len(wanted):  # brokers compare hash codes, so others come through
-            batch = batch.filter(pc.is_in(batch.column("tags"), value_set=wanted))
-        yield from _split_large(batch if decoded is schema else batch.select(schema.names))
+    for batch in batches:
+        if len(wanted):  # brokers compare hash codes, so other tags may arrive
+            batch = batch.filter(_has_tags(batch, wanted, corrupt_body))
+        yield from _split_large(batch)
+
+
+def _has_tags(batch: pa.RecordBatch, wanted: pa.StringArray, corrupt_body: CorruptBody) -> pa.BooleanArray:
+    """Which rows have one of the tags. Batches that cannot be unwrapped count: their tags are unknown."""
+    found = pc.is_in(batch.column("tags"), value_set=wanted)
+    if corrupt_body == "fail":
+        return found
+    counts = pc.map_lookup(batch.column("properties"), PROPERTY_INNER_NUM, "first")
+    return pc.or_(found, pc.is_valid(counts))
 
 
 def _with_columns(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """The schema, and behind its columns those named that it lacks."""
+    """Return the schema with the named columns that it lacks, at its end."""
     lacking = [name for name in names if name not in schema.names]
     return pa.schema([*schema, *select_columns(*lacking)]) if lacking else schema
 
 
-def _decode(portion: Sequence[_Read], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _decode(
+    portion: Sequence[_Read], schema: pa.Schema, corrupt_body: CorruptBody
+) -> Iterator[pa.RecordBatch]:
     joined = JoinedBlocks([block for _, block in portion])
     if not joined.hold_inner_batch():
-        yield from decode_parts(joined, schema, grown_bytes=_GROWN_BYTES)
+        yield from decode_parts(joined, schema, grown_bytes=_GROWN_BYTES, corrupt_body=corrupt_body)
         return
-    # a stored batch becomes rows, among them perhaps some of before or behind its range
-    parts = [_inside(decode_block(block, schema), range_) for range_, block in portion]
+    # a stored batch becomes rows, some of them possibly outside its range
+    parts: list[pa.RecordBatch] = []
+    size = 0
+    for range_, block in portion:
+        alone = JoinedBlocks([block])
+        for batch in decode_parts(alone, schema, grown_bytes=_GROWN_BYTES, corrupt_body=corrupt_body):
+            parts.append(_inside(batch, range_))
+            size += parts[-1].get_total_buffer_size()
+            if size > _LARGEST_BATCH_BYTES:
+                yield _combined(parts)
+                parts, size = [], 0
+    if parts:
+        yield _combined(parts)
+
+
+def _combined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     whole = pa.Table.from_batches(parts).combine_chunks().to_batches()
-    yield whole[0] if whole else parts[0]
+    return whole[0] if whole else parts[0]
 
 
 def _inside(batch: pa.RecordBatch, range_: QueueRange) -> pa.RecordBatch:
-    """Without the messages of stored batches that reach over the range's ends."""
+    """Drop messages of inner batches that are outside the range."""
     offsets = batch.column("queueOffset").to_numpy()
     if not len(offsets) or (range_.begin <= offsets[0] and offsets[-1] < range_.end):
         return batch
@@ -217,10 +265,10 @@ def _inside(batch: pa.RecordBatch, range_: QueueRange) -> pa.RecordBatch:
 
 
 def _split_large(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut a batch, without copying, where bodies have grown beyond what a consumer should get at once."""
+    """Divide a batch, without copying, if its bodies are too large for one batch."""
     if not batch.num_rows:
         return
-    if "body" not in batch.schema.names or batch.get_total_buffer_size() <= _LARGEST_BATCH_BYTES:
+    if batch.get_total_buffer_size() <= _LARGEST_BATCH_BYTES or "body" not in batch.schema.names:
         yield batch
         return
     body = batch.column("body")

@@ -1,4 +1,4 @@
-"""Rows as bytes that are equal where the rows are: for hashes over rows."""
+"""Encodes rows as bytes for hashing: equal rows give equal bytes."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from rmqtools.arrow.encode_rows import fixed_bytes, join_bytes, map_text
 
-_NULL: Final = 0xFFFF_FFFF  # no value is as long
+_NULL: Final = 0xFFFF_FFFF  # no value has this length
 
 
 def row_bytes(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
-    """Return the values of some columns, each behind its length (u32), of every row as one binary.
+    """Return for every row the values of some columns, each after its length (u32), as one binary column.
 
     Takes columns of text, bytes, numbers, times, booleans, and maps from text to text.
     """

@@ -1,17 +1,17 @@
-"""The columns of a read message, and those a message can be written from."""
+"""The columns of messages read, and the columns of messages to write."""
 
 from functools import cache
 from typing import Final
 
 import pyarrow as pa
 
-from rmqtools.config import unknown_name
+from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 
-# One object for every batch: Spark compares types to the letter (no large_string, no dictionary, tz "UTC").
+# One object for all batches. Spark needs exactly these types (no large_string, no dictionary, tz "UTC").
 MESSAGE_SCHEMA: Final = pa.schema(
     [
         ("topic", pa.string()),
@@ -37,11 +37,11 @@ _OFFSET_MSG_ID: Final = pa.field("offsetMsgId", pa.string())
 
 @cache
 def message_schema(*, include_properties: bool = True, offset_msg_id: bool = False) -> pa.Schema:
-    """The columns to read: those of ``MESSAGE_SCHEMA``, or fewer, or one more; one object for equal wishes.
+    """Return the columns to read: those of ``MESSAGE_SCHEMA``, or fewer, or one more. Cached.
 
     Args:
-        include_properties: whether there is a column ``properties``, the dearest of all.
-        offset_msg_id: whether there is a column ``offsetMsgId`` behind the others: where a message is stored.
+        include_properties: with the column ``properties``, which costs most.
+        offset_msg_id: with the column ``offsetMsgId`` at the end: the message's position in the commit log.
     """
     fields = [field for field in MESSAGE_SCHEMA if include_properties or field.name != "properties"]
     if len(fields) == len(MESSAGE_SCHEMA) and not offset_msg_id:
@@ -50,13 +50,13 @@ def message_schema(*, include_properties: bool = True, offset_msg_id: bool = Fal
 
 
 def select_columns(*names: str) -> pa.Schema:
-    """Some columns of a read message, in the order named; those left out are not decoded.
+    """Return some columns to read, in the order named. The others are not decoded.
 
     Args:
         names: of ``MESSAGE_SCHEMA``, or ``offsetMsgId``; each once.
 
     Raises:
-        ConfigError: an unknown name, one given twice, or none at all.
+        ConfigError: an unknown name, a name given twice, or no name.
     """
     known = {field.name: field for field in (*MESSAGE_SCHEMA, _OFFSET_MSG_ID)}
     for number, name in enumerate(names):
@@ -69,15 +69,15 @@ def select_columns(*names: str) -> pa.Schema:
     return pa.schema([known[name] for name in names])
 
 
-# Columns of a batch to send; only the body is required. A string body is sent as UTF-8.
+# Columns of a batch to send. Only the body is required; a string body is sent as UTF-8.
 WRITE_COLUMNS: Final = {
     "body": (pa.binary(), pa.string()),
     "topic": (pa.string(),),
     "tags": (pa.string(),),
     "keys": (pa.string(),),
     "properties": (PROPERTIES,),
-    "shardingKey": (pa.string(),),  # rows of one key go to one queue, in order
-    "queueId": (pa.int32(),),  # this very queue, with brokerName
+    "shardingKey": (pa.string(),),  # rows with one key go to one queue, in order
+    "queueId": (pa.int32(),),  # an explicit queue, together with brokerName
     "brokerName": (pa.string(),),
     "delayLevel": (pa.int32(),),
     "deliverTimestamp": (TIMESTAMP,),  # of any time zone

@@ -1,4 +1,4 @@
-"""Send record batches, and count what became of their rows."""
+"""Sends record batches and counts the outcomes of their rows."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import pyarrow as pa
 
-from rmqtools.arrow.encode import rows_of
 from rmqtools.arrow.parcels import parcels_of
-from rmqtools.arrow.queue_choice import QueueChoice
+from rmqtools.arrow.queue_choice import RowQueues
+from rmqtools.arrow.rows import rows_of
 from rmqtools.errors import RocketMQError, SendError, UnknownOutcomeError
 from rmqtools.model.parcel import Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from rmqtools.sync import Producer
 
 ExtraProperties = Callable[[pa.RecordBatch, int], dict[str, pa.Array]]
-"""Called with a batch and the number of its first row: more properties, a text for every row."""
+"""Called with a batch and the number of its first row; returns more properties, a text for every row."""
 
-_ROWS_AT_ONCE: Final = 10_000  # no more than there are unique ids at a time; as many as Spark gives
-_BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # about; four times this is in memory
-_PORTIONS: Final = 2  # on their way while the next is encoded: the wire is not empty between two
+_ROWS_AT_ONCE: Final = 10_000  # Spark's batches have as many; fewer than the 65536 unique ids of one call
+_BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # approximate; about four times this is in memory
+_PORTIONS: Final = 2  # in flight while the next one is encoded, so that brokers do not idle
 _POSSIBLY_STORED: Final = (Outcome.STORED, Outcome.UNKNOWN)
 
 
 @dataclass(slots=True)
 class SendReport:
-    """What became of rows.
+    """The outcomes of rows.
 
     Attributes:
-        acked: acknowledged by a broker, so stored at least once.
-        retried: of those, how many took more than one attempt.
-        not_replicated: of those, how many the broker had not yet flushed, or copied to a slave.
-        unknown: how many copies of rows may be stored beside the acknowledged: one for each row of an
-            attempt that got no answer, or was followed by another though the broker had stored it. There
-            are no more duplicates than this.
-        failed: rows that were not placed; those of an attempt without an answer are in ``unknown`` too.
-        bytes: of all acknowledged requests, encoded.
+        acked: rows acknowledged by a broker, so stored at least once.
+        retried: those of them that needed more than one attempt.
+        not_replicated: those of them that the broker had not yet flushed, or copied to a slave.
+        unknown: how many copies of rows may be stored in addition: one for each row of an attempt that got
+            no answer, or that was stored and still followed by another attempt. There are at most this
+            many duplicates.
+        failed: rows not acknowledged; if an attempt got no answer, they are in ``unknown`` too.
+        bytes: encoded bytes of all acknowledged requests.
         by_broker: rows acknowledged, by broker name.
-        end_offsets: per queue, the offset after its last acknowledged row; rows with a delay are not in
-            the queue yet, so they do not count here.
+        end_offsets: per queue, the offset after its last acknowledged row, without rows with a delay, which
+            are not in the queue yet.
     """
 
     acked: int = 0
@@ -58,13 +58,13 @@ class SendReport:
     end_offsets: dict[MessageQueue, int] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int | dict[str, int]]:
-        """The numbers alone, by name."""
+        """Return the numbers by name."""
         return {name: getattr(self, name) for name in _COUNTS} | {
             "by_broker": dict(sorted(self.by_broker.items()))
         }
 
     def add(self, other: "SendReport") -> None:
-        """Count the rows of ``other`` too."""
+        """Add the counts of ``other``."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for broker_name, count in other.by_broker.items():
@@ -110,27 +110,27 @@ def send_batches(
 ) -> SendReport:
     """Send every row of every batch as a message; return when all are acknowledged.
 
-    While rows are on the wire the next ones are taken from ``batches`` and encoded: only the return says that
-    rows are acknowledged. Rows go in batches, queues in turn, and after a failure to another broker.
-    Rows with ``brokerName`` and ``queueId``, or with ``shardingKey``, go to that queue, or the one the key
-    falls on: in their order, and tried once. The messages cannot be traced.
+    Takes and encodes further rows from ``batches`` while earlier ones are sent, so only the return says that
+    rows are acknowledged. Rows are sent in batches to the queues in turn, and after a failure to another
+    broker. Rows with ``brokerName`` and ``queueId``, or with ``shardingKey``, go to that queue, or to the
+    queue of the key: in their order, with one attempt. The messages cannot be traced.
 
     Args:
-        producer: started.
-        batches: have the columns of ``WRITE_COLUMNS``.
-        topic: where all rows go, over a column ``topic``.
-        selector: chooses queues for the other rows: by ``shardingKey``, else ``keys``.
-        extra_properties: gives more properties.
-        unsent: columns that are there for ``extra_properties`` only.
-        report: where to count; holds what was reached also after an error.
+        producer: a started producer.
+        batches: batches with columns of ``WRITE_COLUMNS``.
+        topic: the topic of all rows; replaces a column ``topic``.
+        selector: chooses the queue of other rows, by ``shardingKey``, else ``keys``.
+        extra_properties: returns more properties.
+        unsent: columns that only ``extra_properties`` uses.
+        report: counts the outcomes; it is valid after an error too.
 
     Raises:
-        MessageRejectedError: a row that cannot be sent, by its number; the rows before it may have been.
-        SendError: a row could not be placed. Others may have been, also later ones.
+        MessageRejectedError: a row is not valid; the text has its number. Rows before it may be sent.
+        SendError: a row was not stored. Others may be stored, also later ones.
         TopicNotFoundError, PermissionDeniedError: there is no queue to send to.
     """
     report = SendReport() if report is None else report
-    choice, row = QueueChoice(selector), 0
+    choice, row = RowQueues(selector), 0
     with _Wire(producer, report) as wire:
         for part in chain.from_iterable(map(_portions, batches)):
             extra = None if extra_properties is None else extra_properties(part, row)
@@ -142,7 +142,7 @@ def send_batches(
 
 
 def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in parts that are not too many rows or bytes at a time."""
+    """Divide a batch into portions with limited rows and bytes."""
     if not batch.num_rows:
         return
     count = max(-(-batch.num_rows // _ROWS_AT_ONCE), -(-batch.nbytes // _BYTES_AT_ONCE))
@@ -152,19 +152,19 @@ def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 class _Wire:
-    """Has two portions of the rows on their way, so that the wire is never empty while the next is encoded.
+    """Keeps two portions of rows in flight, so that brokers do not idle while the next one is encoded.
 
-    When the block ends, also by an error, what is on its way is waited for and counted; an interruption
-    cancels it.
+    At the end of the block, also after an error, it waits for the portions in flight and counts them; an
+    interruption cancels them.
     """
 
     def __init__(self, producer: "Producer", report: SendReport) -> None:
-        self._producer = producer
+        self._parcels = producer._parcels
         self._report = report
-        self._line = producer.parcel_line()
+        self._line = self._parcels.parcel_line()
         self._sent: deque[tuple[Sequence[Parcel], Future[list[ParcelResult | SendError]]]] = deque()
         self._rows = 0  # of all portions
-        self._failed: list[tuple[int, RocketMQError]] = []  # rows that were not placed, and why
+        self._failed: list[tuple[int, RocketMQError]] = []  # rows that were not stored, and the error
 
     def __enter__(self) -> Self:
         return self
@@ -178,20 +178,20 @@ class _Wire:
                 future.cancel()
 
     def send(self, parcels: Sequence[Parcel]) -> None:
-        """Send these as soon as there is room for another portion.
+        """Send parcels as soon as another portion may be in flight.
 
         Raises:
-            RocketMQError: as of :meth:`_settle`; these are not sent.
+            RocketMQError: as :meth:`_settle`; these parcels are not sent.
         """
         self._settle(_PORTIONS - 1)
         self._rows += sum(map(len, parcels))
-        self._sent.append((parcels, self._producer.send_parcels_async(parcels, line=self._line)))
+        self._sent.append((parcels, self._parcels.send_parcels_async(parcels, line=self._line)))
 
     def _settle(self, left: int) -> None:
-        """Wait until no more than so many portions are on their way; after a failure until none is.
+        """Wait until at most ``left`` portions are in flight; after a failure, until none is.
 
         Raises:
-            RocketMQError: rows could not be placed, or a portion was refused as a whole.
+            RocketMQError: rows were not stored, or a portion was refused as a whole.
         """
         while self._sent and (len(self._sent) > left or self._failed or self._sent[0][1].done()):
             self._count(*self._sent.popleft())
@@ -207,7 +207,7 @@ class _Wire:
             self._report.failed += count
             self._failed.append((count, error))
             return
-        except BaseException:  # interrupted; to what has ended this does nothing
+        except BaseException:  # an interruption; cancelling a portion that has ended does nothing
             future.cancel()
             raise
         for parcel, result in zip(parcels, results, strict=True):
@@ -217,9 +217,9 @@ class _Wire:
 
 
 def _raise_failed(failed: Sequence[tuple[int, RocketMQError]], rows: int) -> NoReturn:
-    """Raise one error for all of them, each of so many rows."""
+    """Raise one error for all failures; each has its number of rows."""
     errors = [error for _, error in failed]
-    # the first that was tried says more than those that were not
+    # the first error of an attempt says more than those of rows that were not tried
     first = next((error for error in errors if isinstance(error, SendError) and error.attempts), errors[0])
     if not isinstance(first, SendError):
         raise first

@@ -1,4 +1,4 @@
-"""Cut many pieces out of one buffer into an Arrow array, without a Python object per piece."""
+"""Copies many pieces of one buffer into an Arrow array, without a Python object per piece."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,12 +11,12 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Positions: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Offsets: TypeAlias = npt.NDArray[np.int32]
-"""Of an Arrow array: item ``i`` is ``[offsets[i], offsets[i + 1])`` of its content."""
+"""Offsets of an Arrow array: item ``i`` is ``[offsets[i], offsets[i + 1])`` of its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Pieces ``[begin, end)`` of a buffer, ascending, none overlapping another."""
+    """Pieces ``[begin, end)`` of a buffer, ascending, without overlaps."""
 
     begin: Positions
     end: Positions
@@ -25,7 +25,7 @@ class Spans:
         return len(self.begin)
 
     def select(self, keep: Mask) -> "Spans":
-        """The spans where ``keep`` is true."""
+        """Return the spans for which ``keep`` is true."""
         return Spans(self.begin[keep], self.end[keep])
 
 
@@ -58,14 +58,14 @@ def content_of(pieces: pa.Array) -> tuple[Bytes, Offsets]:
 def cut_fixed(data: Bytes, begin: Positions, width: int) -> npt.NDArray[np.void]:
     """Return ``width`` bytes from each position, as one item each.
 
-    The caller knows that all of them lie inside ``data``, and that ``width`` is not 0.
+    The caller guarantees that all of them are inside ``data``, and that ``width`` is not 0.
     """
     every = np.ndarray((max(0, data.size - width + 1),), f"V{width}", data, strides=(1,))
     return every[begin]
 
 
 def is_repeated(items: npt.NDArray[Any]) -> bool:
-    """Whether all the items are as the first is; comparing them one by one takes ten times as long."""
+    """Whether all items equal the first; ten times as fast as comparing one by one."""
     return items.tobytes() == items[:1].tobytes() * len(items)
 
 

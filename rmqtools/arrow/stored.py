@@ -1,4 +1,4 @@
-"""Find the messages of a block that are laid out plainly, and where their parts are.
+"""Finds the plain messages of a block, and the positions of their parts.
 
 A stored message with IPv4 hosts (big-endian):
 
@@ -9,10 +9,10 @@ A stored message with IPv4 hosts (big-endian):
     76 prepared transaction offset:i64
     84 body length:i32 | body | topic length:u8 | topic | properties length:i16 | properties
 
-*Plain* means: exactly this, uncompressed, every length consistent with the total size. All else
-(IPv6 hosts, the second magic with its two-byte topic length, compressed bodies, batches stored as one
-message, bytes that may be broken) is left to :func:`rmqtools.protocol.messages.decode_message`, which knows
-every form.
+*Plain* means: exactly this form, uncompressed, every length consistent with the total size. All other
+messages (IPv6 hosts, the second magic with its two-byte topic length, compressed bodies, inner batches,
+broken bytes) are left to
+:func:`rmqtools.protocol.messages.stored.decode_message`, which reads every form.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_fixed
 
 MAGIC_V1: Final = -626843481  # 0xDAA320A7
 _NOT_PLAIN: Final = 0x01 | 0x10 | 0x20 | 0x80  # compressed, IPv6 born host, IPv6 store host, inner batch
-_LONGEST_TOPIC: Final = 127  # the length is a signed byte to Java
-_NO_PORT: Final = np.uint64(0xFFFF_0000)  # bits of a host that a port does not reach
+_LONGEST_TOPIC: Final = 127  # the length is a signed byte in Java
+_NO_PORT: Final = np.uint64(0xFFFF_0000)  # bits of a host that no valid port sets
 _HEAD: Final = np.dtype(
     [
         ("size", ">i4"),
@@ -51,7 +51,7 @@ _SHORTEST: Final = _HEAD.itemsize + 3  # no body, no topic, no properties: three
 
 @dataclass(frozen=True, slots=True)
 class PlainMessages:
-    """The plain messages of a block: which they are, their fixed fields, where the rest lies."""
+    """The plain messages of a block: their rows, their fixed fields, the positions of the rest."""
 
     rows: Positions
     head: npt.NDArray[Any]
@@ -63,7 +63,7 @@ class PlainMessages:
         return len(self.rows)
 
     def select(self, keep: Mask) -> "PlainMessages":
-        """Those where ``keep`` is true."""
+        """Return the messages for which ``keep`` is true."""
         return PlainMessages(
             self.rows[keep],
             self.head[keep],

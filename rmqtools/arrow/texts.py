@@ -1,4 +1,4 @@
-"""Texts made of bytes: hosts, message ids; and whether bytes are text."""
+"""Makes texts of bytes (hosts, message ids), and validates UTF-8."""
 
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ def is_utf8(data: Bytes) -> bool:
 
 
 def invalid_texts(column: pa.Array) -> Mask:
-    """The values, texts or bytes, that are not UTF-8; looked at one by one only if there are any."""
+    """Return the values that are not UTF-8. Checks single values only if there are any."""
     raw = column.cast(pa.binary())
     found = np.zeros(len(column), np.bool_)
     try:
@@ -34,7 +34,7 @@ def invalid_texts(column: pa.Array) -> Mask:
 
 
 def host_column(head: npt.NDArray[Any]) -> pa.Array:
-    """Return ``a.b.c.d:port`` of every born host; a text is made once per distinct host."""
+    """Return ``a.b.c.d:port`` of every born host; each distinct host is formatted once."""
     hosts = pa.array(head["born_host"].astype(np.uint64)).dictionary_encode()
     texts = pa.array([_host_text(host) for host in hosts.dictionary.to_pylist()], pa.string())
     return texts.take(hosts.indices)
@@ -59,5 +59,5 @@ def offset_id_column(head: npt.NDArray[Any]) -> pa.Array:
 
 
 def _bytes_of(field: npt.NDArray[Any]) -> Bytes:
-    """A field of fixed width as a row of bytes per message."""
+    """Return a field of fixed width as a row of bytes per message."""
     return np.ascontiguousarray(field).view(np.uint8).reshape(len(field), field.dtype.itemsize)

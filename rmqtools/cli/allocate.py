@@ -1,32 +1,20 @@
-"""``rmqtools allocate``: who would own which queue, by any strategy; nothing is changed."""
+"""``rmqtools allocate``: shows which member would own which queue by a strategy; changes nothing."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import STRATEGIES, AllocateByPins, AllocateMessageQueueStrategy, share, strategy_of
-from rmqtools.cli.connection import (
-    Json,
-    NameServer,
-    Settings,
-    add_row,
-    client_config,
-    now,
-    out,
-    pairs,
-    print_json,
-    say,
-    warn,
-)
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
+from rmqtools.cli.printing import Column, now, print_json, print_table, say, warn, warning
 from rmqtools.errors import ConfigError
 from rmqtools.group import GroupView
 
 Owners = Mapping[MessageQueue, Sequence[str]]
-"""The members that own each queue; normally one."""
+"""Each queue's owners; normally one."""
 
 
 Topic = Annotated[str, typer.Option("--topic", "-t", help="The topic to share.", show_default=False)]
@@ -40,7 +28,8 @@ Strategy = Annotated[
     ),
 ]
 Group = Annotated[
-    str | None, typer.Option("--group", "-g", help="Whose live members share it; also for PINS.")
+    str | None,
+    typer.Option("--group", "-g", help="The group whose live members share it, and whose pins count."),
 ]
 Options = Annotated[
     list[str] | None,
@@ -67,15 +56,17 @@ def allocate(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Show who would own which queue of a topic, next to who owns it now. Nothing is changed.
+    """Show which member would own each queue of a topic, beside its owner now. Changes nothing.
 
-    With --members and --queues nobody is asked: no cluster is needed.
+    With --members and --queues no cluster is needed.
 
         rmqtools allocate -t orders -s PINNED_BY_IP -o ips=10.0.0.1 -o when_absent=nobody -g billing
 
         rmqtools allocate -t orders -s AVG --queues broker-a:4,broker-b:4 --members 10.0.0.1@a,10.0.0.2@b
     """
-    made = strategy_of(strategy, **pairs(options))
+    given = pairs(options)
+    live_pins = strategy == AllocateByPins.name and "when_absent" not in given
+    made = strategy_of(strategy, **(given | {"when_absent": "nobody"} if live_pins else given))
     given_members = None if members is None else _client_ids(members)
     given_queues = None if queues is None else _queues(topic, queues)
     live: GroupView | None = None
@@ -85,7 +76,7 @@ def allocate(
         with Admin(client_config(name_server, settings, ClientConfig)) as admin:
             given_queues = given_queues or admin.fetch_subscribe_queues(topic)
             live = admin.fetch_group(group) if group is not None else None
-            made = _with_pins(admin, made, group)
+            made = _with_pins(admin, made, group, must_say=live_pins)
     if given_members is None:
         given_members = _live_members(live)
     before = {queue: live.owners(queue) if live else [] for queue in given_queues}
@@ -110,11 +101,17 @@ def _shares(
 
 
 def _with_pins(
-    admin: Admin, strategy: AllocateMessageQueueStrategy, group: str | None
+    admin: Admin, strategy: AllocateMessageQueueStrategy, group: str | None, *, must_say: bool
 ) -> AllocateMessageQueueStrategy:
+    """Give a strategy PINS the group's live pins; ``must_say``: its ``when_absent`` comes from them."""
     if group is None or not isinstance(strategy, AllocateByPins):
         return strategy
     pins = admin.fetch_pins(group).at(now())
+    if must_say and pins.ips and pins.when_absent is None:
+        raise ConfigError(
+            f"the pins of group {group!r} do not say who consumes while no pinned member is there: give "
+            "-o when_absent=nobody or -o when_absent=everybody, as its members do"
+        )
     warn(f"pins in force: {', '.join(pins.ips) or 'none'} (version {pins.version})")
     return strategy.with_pins(pins)
 
@@ -145,13 +142,15 @@ def _queues(topic: str, text: str) -> list[MessageQueue]:
 
 
 def _print(before: Owners, after: Owners, *, members: Sequence[str], is_live: bool) -> None:
-    table = Table("broker", "queue", *(["now"] if is_live else []), "then", *([""] if is_live else []))
+    columns = [Column("broker"), Column("queue"), Column("then"), Column("change", style=warning)]
+    rows: list[tuple[object, ...]] = []
     for queue, owners in after.items():
-        place = [queue.broker_name, str(queue.queue_id)]
-        moves = "moves" if set(before[queue]) != set(owners) else ""
-        then = [_names(owners), moves] if is_live else [_names(owners)]
-        add_row(table, *place, *([_names(before[queue])] if is_live else []), *then)
-    out().print(table)
+        change = "moves" if is_live and set(before[queue]) != set(owners) else ""
+        rows.append((queue.broker_name, queue.queue_id, _names(before[queue]), _names(owners), change))
+    if is_live:
+        print_table([*columns[:2], Column("now"), *columns[2:]], rows)
+    else:
+        print_table(columns[:3], [(*row[:2], row[3]) for row in rows])
     counts = Counter(owner for owners in after.values() for owner in owners)
     for client_id in members:
         say(f"{client_id}: {counts[client_id]} of {len(after)} queues")
@@ -160,7 +159,7 @@ def _print(before: Owners, after: Owners, *, members: Sequence[str], is_live: bo
 
 
 def _names(owners: Sequence[str]) -> str:
-    return "\n".join(owners) or "nobody"
+    return ", ".join(owners) or "nobody"
 
 
 def _values(queue: MessageQueue, before: Owners, after: Owners) -> dict[str, object]:

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
+from rmqtools.cli.printing import print_table, say
 from rmqtools.cluster import DownloadProgress, LocalCluster, fetch_status, stop_cluster
+from rmqtools.cluster.lock import DEFAULT_VERSION, locked_versions
 
 NOT_ALL_UP = 3  # exit code of status
 
@@ -46,19 +47,25 @@ def up(
         int, typer.Option(min=1, max=26, help="How many masters: broker-a, broker-b, ...")
     ] = 1,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Of the name server.", show_default="a free one")
+        int | None, typer.Option(min=1, max=65535, help="Port of the name server.", show_default="a free one")
     ] = None,
     timer_wheel: Annotated[
         bool, typer.Option("--timer-wheel", help="Arbitrary delays; 80 MB per broker.")
     ] = False,
+    proxy: Annotated[
+        bool, typer.Option("--proxy", help="A 5.x proxy too; it listens on every address.")
+    ] = False,
+    version: Annotated[
+        str, typer.Option(help=f"Of the servers: {', '.join(locked_versions())}.")
+    ] = DEFAULT_VERSION,
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay; stop the cluster at Ctrl-C or SIGTERM.")
+        bool, typer.Option("--foreground", help="Do not return; stop the cluster at Ctrl-C or SIGTERM.")
     ] = False,
 ) -> None:
-    """Start a cluster, wait until all brokers answer, leave it running (down stops it).
+    """Start a cluster, wait until all brokers answer, and leave it running (down stops it).
 
-    The first start downloads the server's jars (some 95 MB) with Maven, or with the Ivy that PySpark
-    ships, into $RMQTOOLS_CACHE_DIR (else $XDG_CACHE_HOME/rmqtools, ~/.cache/rmqtools).
+    The first start downloads the server's jars (about 95 MB) with Maven, or with the Ivy that PySpark
+    contains, into $RMQTOOLS_CACHE_DIR (else $XDG_CACHE_HOME/rmqtools, else ~/.cache/rmqtools).
     """
     with _download_bar() as progress:
         cluster = LocalCluster(
@@ -66,6 +73,8 @@ def up(
             directory=directory,
             name_server_port=port,
             timer_wheel=timer_wheel,
+            proxy=proxy,
+            version=version,
             progress=progress,
         )
         cluster.start()
@@ -75,27 +84,27 @@ def up(
             signal.pause()  # main() turns the signal into an exception
         cluster.detach()
     finally:
-        cluster.stop()  # once it is detached, this does nothing
+        cluster.stop()  # does nothing after detach
 
 
 @app.command()
 def status(directory: Directory) -> None:
-    """Show the servers of a cluster; exit code 0: all are up, 3: some are not, or there is no cluster."""
+    """Show the servers of a cluster. Exit code 0: all are up; 3: some are not, or there is no cluster."""
     if not _print_status(directory):
         raise typer.Exit(NOT_ALL_UP)
 
 
 @app.command()
 def down(directory: Directory) -> None:
-    """Stop a cluster, or what is left of it; messages stay. Nothing to stop is no error."""
+    """Stop a cluster, or the servers left of it. Messages are kept. No error if nothing runs."""
     with Console(stderr=True).status("stopping: a broker takes some 10 seconds"):
         stopped = stop_cluster(directory)
-    Console().print(f"stopped {len(stopped)} processes of {directory}", soft_wrap=True, highlight=False)
+    say(f"stopped {len(stopped)} processes of {directory}")
 
 
 @contextmanager
 def _download_bar() -> Iterator[DownloadProgress]:
-    """Show a bar on standard error from the first news of a download."""
+    """Show a bar on standard error as soon as a download has begun."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("server jars", total=None, visible=False)
@@ -105,13 +114,13 @@ def _download_bar() -> Iterator[DownloadProgress]:
 def _print_status(directory: Path) -> bool:
     """Print the table; return whether all servers are up."""
     servers = fetch_status(directory)
-    console = Console(soft_wrap=True, highlight=False)
     if not servers:
-        console.print(f"no cluster in {directory}")
+        say(f"no cluster in {directory}")
         return False
-    table = Table("server", "address", "pid", "alive")
-    for server in servers:
-        table.add_row(server.name, server.address, str(server.pid), "yes" if server.alive else "no")
-    console.print(table)
-    console.print(f"name server: {servers[0].address}")
+    columns = ("server", "address", "pid", "alive")
+    print_table(columns, [(server.name, server.address, server.pid, server.alive) for server in servers])
+    say(f"name server: {servers[0].address}")
+    if servers[-1].name == "proxy":
+        port = servers[-1].address.rpartition(":")[2]
+        say(f"proxy: {servers[-1].address} (listens on every address of this machine, port {port})")
     return all(server.alive for server in servers)

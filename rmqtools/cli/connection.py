@@ -1,21 +1,17 @@
-"""What the commands have in common: how they reach the cluster, how they print."""
+"""Shared by all commands: how to reach the cluster, and the options that say so."""
 
-import json
 import os
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from rmqtools.clock import SYSTEM_CLOCK, as_time
+from rmqtools import Admin
+from rmqtools.cli.profile import SECRETS, profile_settings, read_secret_files, refuse_secret
 from rmqtools.config import ClientConfig
-from rmqtools.errors import ConfigError
+from rmqtools.config.text import match_name
+from rmqtools.errors import ConfigError, RocketMQError
 
 C = TypeVar("C", bound=ClientConfig)
 
@@ -35,70 +31,75 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of the client, e.g. namespace=staging or request_timeout=10; may be given several "
-        "times. Environment variables do the same: RMQTOOLS_ACCESS_KEY, RMQTOOLS_SECRET_KEY, ...",
+        help="A setting of the client, e.g. namespace=staging or request_timeout=10; several times. "
+        "The environment (RMQTOOLS_ACCESS_KEY, RMQTOOLS_SECRET_KEY, ...) and profiles do the same.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, not tables.")]
 
-_WIDE = 240  # columns of a table that nobody reads on a terminal: nothing is folded
 _ENVIRONMENT_PREFIX = "RMQTOOLS_"
+_PLAIN_NAMES = {match_name(name): name for name in SECRETS}
 
 
-def client_config(name_server: str, settings: Sequence[str] | None, kind: type[C]) -> C:
-    """The settings of the command line, over those of the environment.
+def client_config(name_server: str, settings: Sequence[str] | None, kind: type[C], **more: str) -> C:
+    """Make a config of the command line's settings, which go before the environment's and a profile's.
+
+    ``more``: settings that the command itself has chosen.
 
     Raises:
-        ConfigError: a setting that nobody knows or that is not of the form NAME=VALUE; no name server.
+        ConfigError: an unknown setting, one not of the form NAME=VALUE, a secret, or no name server.
     """
-    names = {f.name: _ENVIRONMENT_PREFIX + f.name.upper() for f in fields(kind)}
-    values = {name: os.environ[variable] for name, variable in names.items() if variable in os.environ}
-    values |= dict(_pair(text) for text in settings or ())
+    known = {f.name for f in fields(kind)}
+    values = {name: value for name, value in profile_settings().items() if name in known}
+    values |= _environment(known)
+    for name, value in pairs(settings).items():
+        refuse_secret(_PLAIN_NAMES.get(match_name(name), name), "--set")
+        values[name] = value
+    values |= more
     if name_server:
         values["name_server"] = name_server
     if not values.get("name_server"):
-        raise ConfigError("no name server: give --name-server HOST:PORT, or set NAMESRV_ADDR")
+        raise ConfigError(
+            "no name server: give --name-server HOST:PORT, or set NAMESRV_ADDR, or rmqtools profile use NAME"
+        )
     return kind.from_mapping(values)
 
 
+def _environment(known: set[str]) -> dict[str, str]:
+    """The settings in RMQTOOLS_* variables; those of secrets may name files (RMQTOOLS_SECRET_KEY_FILE)."""
+    wanted = known | {f"{name}_file" for name in SECRETS}
+    given = {name: os.environ.get(_ENVIRONMENT_PREFIX + name.upper()) for name in wanted}
+    return read_secret_files({name: value for name, value in given.items() if value is not None})
+
+
+def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the topics of the cluster that begin like this, for the shell."""
+    return _complete(context, incomplete, Admin.fetch_topic_list)
+
+
+def complete_group(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the groups of the cluster that begin like this, for the shell."""
+    return _complete(context, incomplete, Admin.fetch_group_list)
+
+
+def _complete(context: typer.Context, incomplete: str, fetch: Callable[[Admin], list[str]]) -> list[str]:
+    """Ask for names; none if nobody answers soon: a shell shows no errors."""
+    name_server = context.params.get("name_server") or os.environ.get("NAMESRV_ADDR", "")
+    try:
+        config = client_config(name_server, context.params.get("settings"), ClientConfig, request_timeout="1")
+        with Admin(config) as admin:
+            return [name for name in fetch(admin) if name.startswith(incomplete)]
+    except RocketMQError:
+        return []
+
+
 def pairs(texts: Sequence[str] | None) -> dict[str, str]:
-    """``NAME=VALUE`` options as a mapping.
+    """Return ``NAME=VALUE`` options as a mapping.
 
     Raises:
-        ConfigError: one without ``=``.
+        ConfigError: an option has no ``=``.
     """
     return dict(_pair(text) for text in texts or ())
-
-
-def out() -> Console:
-    """Standard output: as wide as the terminal, wide enough for everything in a file or a pipe."""
-    width = None if sys.stdout.isatty() else _WIDE
-    return Console(highlight=False, width=width)
-
-
-def say(text: str) -> None:
-    """Print a line as it is, on standard output."""
-    Console(highlight=False, soft_wrap=True).print(text, markup=False)
-
-
-def warn(text: str) -> None:
-    """Print a line as it is, on standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
-
-
-def print_json(value: Any) -> None:
-    """Print a value of dataclasses, mappings and texts as JSON."""
-    sys.stdout.write(json.dumps(_plain(value), indent=1, ensure_ascii=False) + "\n")
-
-
-def add_row(table: Table, *cells: object) -> None:
-    """Add a row as it is: ``[`` in an IPv6 client id is no markup; None is an empty cell."""
-    table.add_row(*("" if cell is None else escape(str(cell)) for cell in cells))
-
-
-def now() -> datetime:
-    """The time of this machine, in UTC."""
-    return as_time(SYSTEM_CLOCK.now_ms())
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -106,18 +107,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not (equals and name):
         raise ConfigError(f"{text!r}: want NAME=VALUE, e.g. namespace=staging")
     return name, value
-
-
-def _plain(value: Any) -> Any:
-    """What ``json`` can write; keys of mappings become text."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted(map(_plain, value))
-    if isinstance(value, Exception):
-        return {"error": str(value)}
-    return value.isoformat() if isinstance(value, datetime) else value

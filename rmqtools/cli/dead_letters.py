@@ -1,12 +1,12 @@
-"""Dead letters as rows of a file, as messages to send again, and how far a replay is."""
+"""Dead letters: as rows of a file, as messages to send again, and the progress of a replay."""
 
-import base64
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rmqtools import Message, MessageExt, MessageQueue, QueueRange
+from rmqtools.cli.output_messages import message_row
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.model.message_const import (
     PROPERTY_DLQ_ORIGIN_TOPIC,
@@ -20,34 +20,21 @@ _OURS = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY}  # the sharding key is a f
 
 
 def as_row(message: MessageExt) -> dict[str, Any]:
-    """A line of an export: everything that is stored, the body in base64."""
-    return {
-        "topic": message.topic,
-        "brokerName": message.broker_name,
-        "queueId": message.queue_id,
-        "queueOffset": message.queue_offset,
-        "originTopic": origin_topic(message),
-        "msgId": message.msg_id,
-        "offsetMsgId": message.offset_msg_id,
-        "body": base64.b64encode(message.body).decode(),
-        "tags": message.tags,
-        "keys": message.keys,
-        "properties": dict(message.properties),
-        "flag": message.flag,
-        "sysFlag": message.sys_flag,
-        "bornTimestamp": message.born_timestamp_ms,
-        "bornHost": message.born_host,
-        "storeTimestamp": message.store_timestamp_ms,
-        "storeHost": message.store_host,
-        "reconsumeTimes": message.reconsume_times,
+    """Make a line of an export: every stored field, the body in base64, RocketMQ's own properties apart."""
+    row = message_row(message, as_base64=True)
+    own = {name: value for name, value in message.properties.items() if name not in row["properties"]}
+    return row | {
+        "origin_topic": origin_topic(message),
+        "sys_flag": message.sys_flag,
+        "reserved_properties": own,
     }
 
 
 def origin_topic(message: MessageExt) -> str | None:
-    """Where a message was sent first; None where nobody wrote it down.
+    """Return the topic that a message was first sent to; None if it does not say.
 
-    Source of the rule: AbstractSendMessageProcessor.consumerSendMsgBack (broker) sets RETRY_TOPIC; popped
-    messages have been in a retry topic of their own, which is not where they came from.
+    Source of the rule: AbstractSendMessageProcessor.consumerSendMsgBack (broker) sets RETRY_TOPIC. For popped
+    messages that may name their own retry topic, which is not the origin.
     """
     for name in (PROPERTY_RETRY_TOPIC, PROPERTY_DLQ_ORIGIN_TOPIC):
         topic = message.properties.get(name)
@@ -57,10 +44,10 @@ def origin_topic(message: MessageExt) -> str | None:
 
 
 def replayed(message: MessageExt, to_topic: str | None, namespace: str | None) -> Message:
-    """The message to send again: RocketMQ's own properties left out, they are made anew.
+    """Make the message to send again, without RocketMQ's own properties: sending makes new ones.
 
     Raises:
-        RocketMQError: nobody wrote down where it came from, and no topic is given.
+        RocketMQError: the message does not say where it came from, and no topic is given.
     """
     origin = to_topic or origin_topic(message)
     if origin is None:
@@ -81,17 +68,17 @@ def replayed(message: MessageExt, to_topic: str | None, namespace: str | None) -
 
 @dataclass(slots=True)
 class Progress:
-    """How far a replay of a topic is: per queue, the offset to go on from."""
+    """The progress of a replay of a topic: per queue, the offset to continue at."""
 
     topic: str
     next_offsets: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path, topic: str) -> "Progress":
-        """Read what :meth:`persist` wrote; an absent file is a replay that has not begun.
+        """Read the file of :meth:`persist`. No file means that the replay has not begun.
 
         Raises:
-            ConfigError: no such file of ours, or one of another topic.
+            ConfigError: the file has another format, or belongs to another topic.
         """
         try:
             given = json.loads(path.read_text(encoding="utf-8"))
@@ -109,13 +96,13 @@ class Progress:
         return progress
 
     def rest_of(self, range_: QueueRange) -> QueueRange:
-        """What of a range, all that its queue holds, is still to be sent.
+        """Return the part of a queue's full range that is still to be sent.
 
-        A queue that began again at offset 0 and has since grown past what is noted cannot be told from one
-        that only grew: what it holds before the noted offset is passed over.
+        If a queue was recreated and has grown beyond the noted offset, this cannot be noticed: its
+        messages before that offset are skipped.
 
         Raises:
-            ConfigError: the queue ends before what is noted: it is another one than was replayed.
+            ConfigError: the queue ends before the noted offset, so it is not the queue that was replayed.
         """
         noted = self._noted(range_.queue)
         if noted > range_.end:
@@ -127,19 +114,19 @@ class Progress:
         return range_.starting_at(max(noted, range_.begin))
 
     def count_expired(self, range_: QueueRange) -> int:
-        """How many messages of a queue the broker has deleted since the last replay, before their turn."""
+        """Count the messages of a queue that the broker deleted before they were replayed."""
         noted = self._noted(range_.queue)
         return max(range_.begin - noted, 0) if noted else 0
 
     def note(self, message: MessageExt) -> None:
-        """A message was sent."""
+        """Note that a message was sent."""
         self.next_offsets[_key(message.broker_name, message.queue_id)] = message.queue_offset + 1
 
     def persist(self, path: Path) -> None:
-        """Write it in one step.
+        """Write the progress to a file in one step.
 
         Raises:
-            RocketMQError: it cannot be written; the text holds what should have been.
+            RocketMQError: the file cannot be written; the text contains the progress.
         """
         text = json.dumps({"topic": self.topic, "next": self.next_offsets}, indent=1, sort_keys=True) + "\n"
         part = path.with_name(path.name + ".part")

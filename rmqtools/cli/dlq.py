@@ -1,28 +1,28 @@
-"""``rmqtools dlq``: messages of a group that failed too often (``%DLQ%group``) or wait (``%RETRY%group``)."""
+"""``rmqtools dlq``: dead letters of a group (``%DLQ%group``), and its messages that wait for a retry."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Annotated
 
 import typer
-from rich.table import Table
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, Producer, ProducerConfig, QueueRange
-from rmqtools.cli.connection import (
-    Json,
-    NameServer,
-    Settings,
-    add_row,
-    client_config,
-    out,
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.dead_letters import Progress, as_row, replayed
+from rmqtools.cli.printing import (
+    Column,
+    ends_quietly,
     print_json,
+    print_table,
+    progress_bar,
     say,
     warn,
+    warning,
 )
-from rmqtools.cli.dead_letters import Progress, as_row, replayed
 from rmqtools.clock import as_time
 from rmqtools.errors import (
     ConfigError,
@@ -31,10 +31,11 @@ from rmqtools.errors import (
     RocketMQError,
     TopicNotFoundError,
 )
+from rmqtools.model.block import CorruptBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
 
-_NOTED_EVERY = 100  # messages: so many are sent twice at the most when a replay is killed
+_NOTED_EVERY = 100  # messages: at most this many are sent twice when a replay is killed
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,9 +44,9 @@ app = typer.Typer(
 
 Group = Annotated[str, typer.Option("--group", "-g", help="The consumer group.", show_default=False)]
 Retry = Annotated[
-    bool, typer.Option("--retry", help="The messages waiting for their next try, not the dead.")
+    bool, typer.Option("--retry", help="Messages that wait for a retry, instead of dead letters.")
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most so many messages. Default: all.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most this many messages. Default: all.")]
 MakeReadable = Annotated[
     bool,
     typer.Option(
@@ -63,7 +64,7 @@ def list_(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Count a group's dead letters, and what waits for its next try, queue by queue."""
+    """Count a group's dead letters, and the messages waiting for a retry, per queue."""
     rows: list[dict[str, object]] = []
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
         for topic in (dlq_topic(group), retry_topic(group)):
@@ -74,38 +75,44 @@ def list_(
     elif not rows:
         say(f"group {group} has neither {dlq_topic(group)} nor {retry_topic(group)}: nothing ever failed")
     else:
-        table = Table("topic", "broker", "queue", "messages", "first offset", "end", "latest")
-        for row in rows:
-            add_row(table, *row.values())
-        out().print(table)
+        columns = [Column("topic"), Column("broker"), Column("queue"), Column("messages", style=warning)]
+        columns += [Column("first offset", 2), Column("end", 3), Column("latest", 1)]
+        print_table(columns, [tuple(row.values()) for row in rows])
 
 
 @app.command()
 def export(
     group: Group,
-    output: Annotated[Path, typer.Option("--output", "-f", dir_okay=False, help="The file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-f", dir_okay=False, help="The file to write; '-': stdout.")
+    ],
     name_server: NameServer = "",
     retry: Retry = False,
     limit: Limit = None,
     make_readable: MakeReadable = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="The file may exist.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
     settings: Settings = None,
 ) -> None:
-    """Write a group's dead letters to a file, a JSON object per line, bodies in base64. None is removed.
+    """Write a group's dead letters to a file: a JSON object per line, bodies in base64. Removes none.
 
-    What is there when the command starts is written, and exactly that. The file appears when it is whole.
+    Writes exactly the messages that exist when the command starts. The file appears when it is complete.
+    "produce --format json" sends such a file; replay sends the messages without one.
     """
     topic = retry_topic(group) if retry else dlq_topic(group)
-    if output.exists() and not overwrite:
+    to_stdout = str(output) == "-"
+    if not to_stdout and output.exists() and not overwrite:
         raise ConfigError(f"{output} exists: give another file, or --overwrite")
-    count = 0
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin, _appearing(output) as file:
+    count, written = 0, nullcontext(sys.stdout) if to_stdout else _appearing(output)
+    with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin, written as file:
         ranges = _ranges(admin, topic, make_readable)
-        for message in _messages(admin, ranges, limit):
-            file.write(json.dumps(as_row(message), ensure_ascii=False) + "\n")
-            count += 1
-    _say_ranges(ranges)
-    say(f"{count} messages of {topic} written to {output}")
+        with progress_bar(f"writing {topic}", _total(ranges, limit)) as advance:
+            for message in _messages(admin, ranges, limit, corrupt_body="raw"):
+                file.write(json.dumps(as_row(message), ensure_ascii=False) + "\n")
+                count += 1
+                advance()
+    if not to_stdout:
+        _say_ranges(ranges)
+        say(f"{count} messages of {topic} written to {output}")
 
 
 @app.command()
@@ -113,7 +120,7 @@ def replay(
     group: Group,
     name_server: NameServer = "",
     to_topic: Annotated[
-        str | None, typer.Option(help="Where to. Default: the topic each message was first sent to.")
+        str | None, typer.Option(help="The topic to send to. Default: where each message was first sent.")
     ] = None,
     progress: Annotated[
         Path | None,
@@ -125,47 +132,84 @@ def replay(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would go where, send nothing.")
+        bool, typer.Option("--dry-run", help="Count the messages per topic, send nothing.")
     ] = False,
     retry: Retry = False,
     limit: Limit = None,
     make_readable: MakeReadable = False,
     settings: Settings = None,
 ) -> None:
-    """Send a group's dead letters again: body, tags, keys, flag and the user's properties as they were.
+    """Send a group's dead letters again, with unchanged body, tags, keys, flag and user properties.
 
-    All groups of the topic get them, under new message ids, with their failures counted anew. The dead
-    letters stay where they are, so a second replay sends them again: --progress FILE is what makes it go on
-    instead. It ends at the first message that cannot be sent; where it is unknown whether one was stored, the
-    next run sends that one again. A topic that was deleted and made anew needs another FILE.
+    All groups of the topic get them, with new message ids and no failures counted. The dead letters are
+    kept, so a second replay sends them again; with --progress FILE it continues instead. The command stops
+    at the first message that cannot be sent. If it is unknown whether a message was stored, the next run
+    sends it again. A topic that was deleted and created again needs another FILE.
+
+    A message whose body cannot be read is not sent: its offset is printed, the others are sent, and the
+    command ends with an error. `export` writes such a message with its body as it is stored.
     """
     topic = retry_topic(group) if retry else dlq_topic(group)
     done = Progress.load(progress, topic) if progress else Progress(topic)
     sent: Counter[str] = Counter()
+    unreadable: list[MessageExt] = []
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
         ranges = still_to_send(done, _ranges(admin, topic, make_readable))
         config = client_config(name_server, settings, ProducerConfig)
         try:
-            with Producer(config) as producer:
-                for message in _messages(admin, ranges, limit):
+            shown = progress_bar(f"replaying {topic}", _total(ranges, limit))
+            with Producer(config) as producer, shown as advance:
+                found = _messages(admin, ranges, limit, corrupt_body="null")
+                for message in _readable(found, unreadable, done):
                     fresh = replayed(message, to_topic, config.namespace)
                     if not dry_run:
                         producer.send(fresh)
                         done.note(message)
                     sent[fresh.topic] += 1
+                    advance()
                     if progress and not dry_run and sent.total() % _NOTED_EVERY == 0:
                         done.persist(progress)
         finally:
             if progress and not dry_run:
                 done.persist(progress)
             _say_sent(sent, topic, dry_run=dry_run)
+    _check_all_sent(sent, unreadable, topic, dry_run=dry_run)
+
+
+def _check_all_sent(sent: Counter[str], unreadable: list[MessageExt], topic: str, *, dry_run: bool) -> None:
+    """Say if nothing was sent; raise a RocketMQError for messages that could not be read."""
+    if not sent:
+        warn(f"no messages of {topic} {'would be sent' if dry_run else 'sent'}")
+    if unreadable:
+        raise RocketMQError(
+            f"{len(unreadable)} messages of {topic} were not sent because their bodies cannot be read: "
+            "rmqtools dlq export writes them with their bodies as they are stored"
+        )
+
+
+def _total(ranges: list[QueueRange], limit: int | None) -> int:
+    total = sum(map(len, ranges))
+    return total if limit is None else min(limit, total)
+
+
+def _readable(
+    messages: Iterator[MessageExt], unreadable: list[MessageExt], done: Progress
+) -> Iterator[MessageExt]:
+    """Yield messages whose bodies can be read; name the others, collect them, and note them as done."""
+    for message in messages:
+        if message.body_error is None:
+            yield message
+        else:
+            warn(f"warning: not sent: {message.body_error}")
+            unreadable.append(message)
+            done.note(message)
 
 
 def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
-    """What a replay has to send of all that the queues hold; a warning counts what is gone before its turn.
+    """Return the ranges that a replay still has to send. Warns about messages that expired before.
 
     Raises:
-        ConfigError: a queue ends before what ``done`` notes of it.
+        ConfigError: a queue ends before the offset that ``done`` has noted.
     """
     for range_ in ranges:
         if count := done.count_expired(range_):
@@ -176,11 +220,11 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
 
 
 def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
-    """What every queue of a topic holds now.
+    """Return the full range of every queue of a topic.
 
     Raises:
-        TopicNotFoundError: nothing ever failed.
-        PermissionDeniedError: a broker forbids reading; nothing is left out in silence.
+        TopicNotFoundError: no message has ever failed.
+        PermissionDeniedError: a broker forbids reading the topic.
     """
     try:
         route = admin.fetch_route(topic)
@@ -205,10 +249,12 @@ def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
     return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
 
 
-def _messages(admin: Admin, ranges: list[QueueRange], limit: int | None) -> Iterator[MessageExt]:
+def _messages(
+    admin: Admin, ranges: list[QueueRange], limit: int | None, *, corrupt_body: CorruptBody
+) -> Iterator[MessageExt]:
     left = limit
     for range_ in ranges:
-        for messages in admin.read_messages(range_):
+        for messages in admin.read_messages(range_, corrupt_body=corrupt_body):
             for message in messages:
                 if left == 0:
                     return
@@ -230,16 +276,16 @@ def _queue_row(admin: Admin, range_: QueueRange) -> dict[str, object]:
 
 
 def _latest(admin: Admin, queue: MessageQueue, end: int) -> str | None:
-    """When the last message was stored; None where it has just expired."""
+    """Return when the last message was stored; None if it has just expired."""
     with suppress(DataLossError):
-        for messages in admin.read_messages(QueueRange(queue, end - 1, end)):
+        for messages in admin.read_messages(QueueRange(queue, end - 1, end), corrupt_body="null"):
             return f"{as_time(messages[-1].store_timestamp_ms):%Y-%m-%d %H:%M:%S} UTC"
     return None
 
 
 @contextmanager
 def _appearing(path: Path) -> Iterator[IO[str]]:
-    """A file that is there when it is whole, and not there when something went wrong."""
+    """Write a file that appears only if the block ends without an error."""
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8") as file:
@@ -258,9 +304,7 @@ def _say_ranges(ranges: list[QueueRange]) -> None:
 
 
 def _say_sent(sent: Counter[str], topic: str, *, dry_run: bool) -> None:
-    """Also said when it was interrupted: somebody has to know how much was sent."""
+    """Print how much was sent, also after an interruption."""
     what = "would be sent" if dry_run else "sent"
     for to_topic, count in sorted(sent.items()):
         say(f"{count} messages of {topic} {what} to {to_topic}")
-    if not sent:
-        warn(f"no messages of {topic} {what}")

@@ -1,53 +1,154 @@
-"""``rmqtools group``: who is in a consumer group, who reads what, what is wrong with it."""
+"""``rmqtools group``: the members of a consumer group, their queues, and its problems."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from rmqtools import Admin, ClientConfig, MessageQueue
-from rmqtools.allocate import NO_PINS
-from rmqtools.cli.connection import (
-    Json,
-    NameServer,
-    Settings,
-    add_row,
-    client_config,
+from rmqtools import Admin, ClientConfig, MessageModel, MessageQueue
+from rmqtools.allocate import NO_PINS, Pins
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group
+from rmqtools.cli.printing import (
+    Column,
+    confirm,
+    finding,
     now,
-    out,
     print_json,
+    print_table,
     say,
     warn,
+    warning,
 )
+from rmqtools.config.text import unknown_name
 from rmqtools.errors import RocketMQError
 from rmqtools.group import Finding, FindingKind, GroupMember, GroupView, QueueProgress, check_group
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
-_LOOK_PAUSE = 2.0  # seconds between two looks of check --within
+_AT_ONCE = 16  # groups asked about at the same time
+SYSTEM_GROUPS = frozenset(
+    {
+        *(
+            "DEFAULT_CONSUMER",
+            "DEFAULT_PRODUCER",
+            "TOOLS_CONSUMER",
+            "FILTERSRV_CONSUMER",
+            "SELF_TEST_C_GROUP",
+        ),
+        *("SCHEDULE_CONSUMER", "__MONITOR_CONSUMER", "CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP"),
+        *("CID_ONSAPI_OWNER", "CID_ONSAPI_PERMISSION", "CID_ONS-HTTP-PROXY", "CID_ONSAPI_PULL"),
+    }
+)
+"""Groups that brokers make for themselves: MixAll.PREDEFINE_GROUP_SET, SubscriptionGroupManager.init."""
+_LOOK_PAUSE = 2.0  # seconds between two checks of check --within
 
 app = typer.Typer(
-    no_args_is_help=True, help="Who is in a consumer group, who reads what, what is wrong with it."
+    no_args_is_help=True, help="Shows members, owners of queues and problems of a consumer group."
 )
 
-Group = Annotated[str, typer.Argument(help="The consumer group.", show_default=False)]
+Group = Annotated[
+    str, typer.Argument(help="The consumer group.", show_default=False, autocompletion=complete_group)
+]
 
 
 @app.command()
 def show(
     group: Group, name_server: NameServer = "", settings: Settings = None, as_json: Json = False
 ) -> None:
-    """Show a group's members, the queues each says it owns, and how far the group is."""
+    """Show a group's members, the queues each says it owns, and the group's offsets."""
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        view = admin.fetch_group(group)
+        view = known_group(admin, group)
     if as_json:
         print_json(_as_values(view))
         return
     say(_headline(view))
     if view.members:
-        out().print(_members_table(view))
+        _print_members(view)
     if view.progress:
-        out().print(_queues_table(view))
+        _print_queues(view)
+
+
+@app.command("list")
+def list_(
+    name_server: NameServer = "",
+    system: Annotated[bool, typer.Option("--system", help="RocketMQ's own groups too.")] = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """List all groups: members, messages not consumed yet, messages consumed a second.
+
+    Where a group has committed nothing yet, all messages of the queue count as not consumed.
+    """
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        names = [name for name in admin.fetch_group_list() if system or not _is_system(name)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            rows = list(pool.map(lambda name: _summary(admin, name), names))
+    if as_json:
+        print_json(rows)
+        return
+    columns = [Column("group"), Column("members"), Column("lag", style=warning), Column("rate/s", 1)]
+    shown = ("group", "members", "lag", "consume_tps", "message_model", "consume_type")
+    table = [*columns, Column("model", 3), Column("type", 2)]
+    print_table(table, [tuple(row[name] for name in shown) for row in rows])
+
+
+@app.command()
+def delete(
+    group: Group,
+    name_server: NameServer = "",
+    keep_offsets: Annotated[bool, typer.Option("--keep-offsets", help="Keep its offsets.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    settings: Settings = None,
+) -> None:
+    """Delete a group's settings and offsets on all brokers. Refused while it has members.
+
+    Its retry and dead-letter topics are kept: delete them with "topic delete".
+    """
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        known_group(admin, group)
+        if ids := admin.fetch_consumer_ids(group):
+            raise RocketMQError(
+                f"group {group!r} has {len(ids)} members, which would create it again: stop them first "
+                f"({', '.join(ids)})"
+            )
+        lost = "its settings" if keep_offsets else "its settings and offsets"
+        confirm(f"Delete group {group}, {lost}, on all brokers?", yes=yes)
+        admin.delete_group(group, clean_offset=not keep_offsets)
+    say(f"group {group} is deleted: {lost}")
+
+
+def known_group(admin: Admin, group: str) -> GroupView:
+    """Return everything about a group.
+
+    Raises:
+        RocketMQError: no broker knows the group; names one that is spelled alike.
+    """
+    view = admin.fetch_group(group)
+    if not view.members and not view.progress:
+        known = admin.fetch_group_list()
+        if group not in known:
+            raise RocketMQError(unknown_name("group", group, [n for n in known if not _is_system(n)]))
+    return view
+
+
+def _summary(admin: Admin, group: str) -> dict[str, object]:
+    """One row of ``list``."""
+    connection = admin.fetch_consumer_connection(group)
+    stats = admin.fetch_consume_stats(group)
+    lag = sum(offsets.broker_offset - offsets.consumer_offset for offsets in stats.offset_table.values())
+    return {
+        "group": group,
+        "members": len(connection.connection_set),
+        "lag": lag,
+        "consume_tps": stats.consume_tps,
+        "message_model": connection.message_model,
+        "consume_type": connection.consume_type,
+    }
+
+
+def _is_system(group: str) -> bool:
+    """Whether RocketMQ made a group for itself."""
+    return group.startswith("CID_RMQ_SYS_") or group in SYSTEM_GROUPS
 
 
 @app.command()
@@ -63,9 +164,9 @@ def check(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is wrong with a group: queues owned by nobody or by two, members that differ or get nothing.
+    """Report a group's problems: queues with no owner or two, members that differ or have no queue.
 
-    Exit code 0: nothing, 1: something, 2: it cannot be told (a member or a server does not answer).
+    Exit code 0: nothing; 1: something; 2: unknown, because a member or a server does not answer.
     """
     config = client_config(name_server, settings, ClientConfig)
     try:
@@ -84,7 +185,7 @@ def check(
 
 
 def _findings(admin: Admin, group: str, within: float) -> list[Finding]:
-    """What is found at the last look: the first at which all is well, or the one when time is up."""
+    """Check until nothing is found or the time is up, and return the findings of the last check."""
     looking = Retrying(
         retry=retry_if_result(bool), stop=stop_after_delay(within), wait=wait_fixed(_LOOK_PAUSE)
     )
@@ -96,19 +197,21 @@ def _findings(admin: Admin, group: str, within: float) -> list[Finding]:
 
 def _look(admin: Admin, group: str) -> list[Finding]:
     view = admin.fetch_group(group)
+    return check_group(view, live_pins(admin, view))
+
+
+def live_pins(admin: Admin, view: GroupView) -> Pins:
+    """Return the pins in force, if members share by pins."""
     shares_by_pins = any(member.strategy == "PINS" for member in view.members)
-    pins = admin.fetch_pins(group).at(now()) if shares_by_pins else NO_PINS
-    return check_group(view, pins)
+    return admin.fetch_pins(view.group).at(now()) if shares_by_pins else NO_PINS
 
 
 def _print_findings(group: str, findings: list[Finding]) -> None:
     if not findings:
         say(f"group {group}: nothing found")
         return
-    table = Table("finding", "what")
-    for finding in findings:
-        add_row(table, finding.kind.value, finding.text)
-    out().print(table)
+    columns = [Column("finding", style=finding), Column("what")]
+    print_table(columns, [(found.kind.value, found.text) for found in findings])
 
 
 def _headline(view: GroupView) -> str:
@@ -120,43 +223,79 @@ def _headline(view: GroupView) -> str:
     return f"group {view.group}: {len(view.members)} members, {model}, {kind}, {lag} messages behind"
 
 
-def _members_table(view: GroupView) -> Table:
-    table = Table(
-        "member", "address", "language", "version", "strategy", "order", "pins", "queues", "subscribes to"
-    )
+def _print_members(view: GroupView) -> None:
+    columns = [
+        Column("member"),
+        Column("queues"),
+        Column("address", 6),
+        Column("language", 5),
+        Column("version", 4),
+        Column("strategy", 1),
+        Column("order", 3),
+        Column("pins", 7),
+        Column("subscribes to", 2),
+        Column("note", style=finding),
+    ]
+    print_table(columns, [_member_row(member) for member in view.members])
     for member in view.members:
-        known = [member.client_id, member.addr, member.language or "?", member.version]
-        add_row(table, *known, *([member.error] if member.error else _own_words(member)))
-    return table
+        if member.error:
+            say(f"{member.client_id} does not answer: {member.error}")
 
 
-def _own_words(member: GroupMember) -> list[str]:
-    order = "?" if member.orderly is None else "in order" if member.orderly else "concurrent"
-    pins = "" if member.pin_version is None else f"version {member.pin_version}"
+def _member_row(member: GroupMember) -> tuple[object, ...]:
+    known = (member.client_id, member.addr, member.language, member.version)
+    client_id, addr, language, version = known
+    if member.error:
+        return (client_id, None, addr, language, version, None, None, None, None, "does not answer")
+    order = None if member.orderly is None else "in order" if member.orderly else "concurrent"
     subscribed = [f"{topic} {expression}" for topic, expression, _ in sorted(member.subscriptions)]
-    return [member.strategy or "?", order, pins, str(len(member.queues)), ", ".join(subscribed)]
+    own = (member.strategy, order, member.pin_version, subscribed, "")
+    return (client_id, len(member.queues), addr, language, version, *own)
 
 
-def _queues_table(view: GroupView) -> Table:
-    table = Table("topic", "broker", "queue", "owner", "next offset", "end", "behind")
-    for queue, progress in view.progress.items():
-        owners = "\n".join(view.owners(queue)) or _nobody(view)
-        add_row(table, queue.topic, queue.broker_name, queue.queue_id, owners, *_numbers(progress))
-    return table
+def _print_queues(view: GroupView) -> None:
+    columns = [
+        Column("topic", 2),
+        Column("broker"),
+        Column("queue"),
+        Column("owner"),
+        Column("next offset", 3),
+        Column("end", 4),
+        Column("lag", style=warning),
+        Column("note", 1, finding),
+    ]
+    print_table(columns, [_queue_row(view, queue, progress) for queue, progress in view.progress.items()])
 
 
-def _numbers(progress: QueueProgress) -> list[str]:
-    shown = [progress.consumer_offset, progress.max_offset, progress.lag]
-    return ["-" if number is None else str(number) for number in shown]
+def _queue_row(view: GroupView, queue: MessageQueue, progress: QueueProgress) -> tuple[object, ...]:
+    owners = view.owners(queue)
+    return (
+        queue.topic,
+        queue.broker_name,
+        queue.queue_id,
+        owners or _nobody(view),
+        progress.consumer_offset,
+        progress.max_offset,
+        progress.lag,
+        _note(view, owners),
+    )
+
+
+def _note(view: GroupView, owners: list[str]) -> str:
+    """Mark what ``check`` would report, for readers without colours."""
+    if not owners and view.members and not any(member.error for member in view.members):
+        return "unowned"
+    broadcasting = view.message_model == MessageModel.BROADCASTING
+    return "owned twice" if len(owners) > 1 and not broadcasting else ""
 
 
 def _nobody(view: GroupView) -> str:
-    """A member that does not answer may be the owner."""
+    """Return ``-`` for "no owner", or ``?`` if a member that does not answer may be the owner."""
     return "?" if any(member.error for member in view.members) else "-"
 
 
 def _as_values(view: GroupView) -> dict[str, object]:
-    """For JSON: queues are objects, not keys."""
+    """Make values for JSON: queues are objects, not keys."""
     return {
         "group": view.group,
         "message_model": view.message_model,

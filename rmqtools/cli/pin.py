@@ -1,32 +1,26 @@
-"""``rmqtools pin``: give all queues of a group to some machines for a while."""
+"""``rmqtools pin``: gives all queues of a group to some machines for a time."""
 
 import getpass
 import re
 import socket
+from collections.abc import Sequence
 from datetime import MAXYEAR, datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated
+from ipaddress import ip_network
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.allocate import Pins, newest
-from rmqtools.cli.connection import (
-    Json,
-    NameServer,
-    Settings,
-    add_row,
-    client_config,
-    now,
-    out,
-    print_json,
-    say,
-    warn,
-)
+from rmqtools.allocate import AllocateByPins, Pins, client_address, newest, share
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.printing import Column, now, plain, print_json, print_table, say, warn
 from rmqtools.errors import ConfigError, RocketMQError
-from rmqtools.group import pin_obstacles
+from rmqtools.group import GroupMember, GroupView, pin_obstacles
+from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
+
+Row = dict[str, Any]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,7 +33,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class WhenAbsent(StrEnum):
-    """Who gets the queues while no pinned machine is there."""
+    """Who gets the queues while no member runs on a pinned machine."""
 
     nobody = "nobody"
     everybody = "everybody"
@@ -47,24 +41,28 @@ class WhenAbsent(StrEnum):
 
 Group = Annotated[str, typer.Option("--group", "-g", help="The consumer group.", show_default=False)]
 
+Ips = Annotated[
+    list[str],
+    typer.Option(
+        metavar="IP", help="A machine (192.168.0.6) or network (10.1.0.0/16); may be given several times."
+    ),
+]
+
 
 @app.command("set")
 def set_(
     group: Group,
-    ip: Annotated[
-        list[str],
-        typer.Option(help="A machine (192.168.0.6) or network (10.1.0.0/16); may be given several times."),
-    ],
+    ip: Ips,
     when_absent: Annotated[
         WhenAbsent,
-        typer.Option(help="While no such machine is there: messages wait (nobody), or all members share."),
+        typer.Option(
+            help="While no such machine is connected: messages wait (nobody), or all members share."
+        ),
     ],
     name_server: NameServer = "",
     for_: Annotated[
         str | None,
-        typer.Option(
-            "--for", metavar="30m", help="End by itself after so many s, m, h or d. Default: never."
-        ),
+        typer.Option("--for", metavar="30m", help="Expire after this many s, m, h or d. Default: never."),
     ] = None,
     allowed_groups: Annotated[
         str,
@@ -72,43 +70,48 @@ def set_(
             envvar="RMQTOOLS_ALLOWED_GROUPS",
             metavar="PATTERNS",
             help="The groups that may be pinned, e.g. 'staging-*,test-*'. None by default: a name server "
-            "has no access control, so say in the environment of your staging machines what is theirs.",
+            "has no access control, so set this in the environment of your staging machines.",
         ),
     ] = "",
     force: Annotated[
-        bool, typer.Option("--force", help="Set it whatever speaks against it, also for other groups.")
+        bool, typer.Option("--force", help="Set the pins in spite of all objections, also for other groups.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show each member's queues now and then; change nothing.")
     ] = False,
     settings: Settings = None,
 ) -> None:
     """Pin a group: its members on these machines share all queues, the others get none.
 
-    Refused unless --force: groups that are not allowed, machines that no member runs on, groups that pop or
-    broadcast, members that do not share by PINS. Written to every name server; exit code 1 if one does not
-    have it.
+    Refused without --force: groups that are not allowed, machines without a member, groups that pop or
+    broadcast, members with another strategy than PINS. Writes to every name server; exit code 1 if one of
+    them did not store it.
     """
     ends = None if for_ is None else end_of_pin(for_)
     pins = Pins(0, ip, when_absent=when_absent.value, expires_at=ends, set_by=_who())
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        obstacles = [*_not_allowed(group, allowed_groups), *pin_obstacles(admin.fetch_group(group), ip)]
-        if obstacles and not force:
-            raise RocketMQError(
-                f"group {group!r} is not pinned (--force does it all the same):\n{_listed(obstacles)}"
-            )
-        if obstacles:
-            warn(f"warning: pinned in spite of:\n{_listed(obstacles)}")
+        view = admin.fetch_group(group)
+        obstacles = [*_not_allowed(group, allowed_groups), *pin_obstacles(view, ip)]
+        if dry_run:
+            _print_shares(view, pins, obstacles)
+            return
+        _check(group, obstacles, force=force)
         written = admin.set_pins(group, pins)
-    until = "until it is cleared" if ends is None else f"until {_time(ends)}"
-    say(f"group {group} is pinned to {', '.join(ip)}, {until} (version {written.version})")
-    say("its members follow within some 10 s: rmqtools group check " + group)
+    _say_pinned(group, written)
 
 
 @app.command()
 def clear(group: Group, name_server: NameServer = "", settings: Settings = None) -> None:
-    """Pin a group to nothing: all members share again.
+    """Remove the pins of a group: all members share again.
 
-    Exit code 1 if a name server does not have it; nothing is deleted, a newer version says so.
+    Writes a newer, empty version instead of deleting. Exit code 1 if a name server did not store it.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        if all(
+            isinstance(copy, Pins) and not copy.version for copy in admin.fetch_pin_copies(group).values()
+        ):
+            say(f"group {group} was never pinned: nothing to clear")
+            return
         written = admin.clear_pins(group, set_by=_who())
     say(f"group {group} is not pinned any more (version {written.version})")
 
@@ -120,23 +123,58 @@ def show(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Show what is pinned, as every name server has it; exit code 1 if one of them cannot be read."""
+    """Show the pins of every name server, and their effect on the current members.
+
+    Exit code 1 if a name server cannot be read.
+    """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
         groups = [group] if group is not None else admin.fetch_pin_groups()
         copies = {name: admin.fetch_pin_copies(name) for name in groups}
+        members = {name: _members(admin, name) for name in groups}
+    rows = _rows(copies, members)
     if as_json:
-        print_json(copies)
+        print_json(rows)
     else:
-        _print_copies(copies)
+        _print_rows(rows)
     if any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
         raise typer.Exit(1)
 
 
+def _check(group: str, obstacles: list[str], *, force: bool) -> None:
+    """Refuse to pin a group that something speaks against; with ``force``, only warn."""
+    if obstacles and not force:
+        raise RocketMQError(
+            f"group {group!r} is not pinned (--force does it all the same):\n{_listed(obstacles)}"
+        )
+    if obstacles:
+        warn(f"warning: pinned in spite of:\n{_listed(obstacles)}")
+
+
+def _say_pinned(group: str, pins: Pins) -> None:
+    until = "until it is cleared" if pins.expires_at is None else f"until {_time(pins.expires_at)}"
+    say(f"group {group} is pinned to {', '.join(pins.ips)}, {until} (version {pins.version})")
+    say("its members follow within some 10 s: rmqtools group check " + group)
+
+
+def _count(member: GroupMember, topics: set[str]) -> int | None:
+    """The queues of these topics that a member owns; None: it does not say."""
+    return None if member.error else sum(queue.topic in topics for queue in member.queues)
+
+
+def _members(admin: Admin, group: str) -> list[str]:
+    """Return the client ids of a group; none if no broker answers: pins are shown also then."""
+    try:
+        return admin.fetch_consumer_ids(group)
+    except RocketMQError as error:
+        warn(f"warning: the members of group {group} are not known: {error}")
+        return []
+
+
 def end_of_pin(text: str) -> datetime:
-    """When a pin ends that is set now, for a :func:`duration`.
+    """Return when a pin that is set now ends, for the text of a :func:`duration`.
 
     Raises:
-        ConfigError: no duration, or one that no date is far enough for.
+        ConfigError: the text is not a duration, or it is too long for a date.
     """
     try:
         return now() + duration(text)
@@ -145,17 +183,17 @@ def end_of_pin(text: str) -> datetime:
 
 
 def duration(text: str) -> timedelta:
-    """``90s``, ``30m``, ``2h``, ``1d``.
+    """Parse ``90s``, ``30m``, ``2h``, ``1d``.
 
     Raises:
-        ConfigError: something else, or too much.
+        ConfigError: another form, or too long.
     """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ConfigError(f"{text!r} is no duration: want e.g. 90s, 30m, 2h or 1d")
     try:
         return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
-    except (OverflowError, ValueError) as error:  # ValueError: thousands of digits
+    except (OverflowError, ValueError) as error:  # ValueError: the number has thousands of digits
         raise _too_long(text) from error
 
 
@@ -174,34 +212,82 @@ def _not_allowed(group: str, patterns: str) -> list[str]:
     return [f"it is not among the allowed groups ({known}): see --allowed-groups, RMQTOOLS_ALLOWED_GROUPS"]
 
 
-def _print_copies(copies: dict[str, dict[str, Pins | RocketMQError]]) -> None:
-    if not copies:
-        say("nothing is pinned")
-        return
-    table = Table("group", "name server", "version", "pinned to", "when absent", "until", "set by", "")
+def _rows(copies: dict[str, dict[str, Pins | RocketMQError]], members: dict[str, list[str]]) -> list[Row]:
+    """One row for each group and name server."""
+    rows: list[Row] = []
     for group, by_server in copies.items():
         known = [copy for copy in by_server.values() if isinstance(copy, Pins)]
         newest_pins = newest(*known) if known else None
         for addr, copy in by_server.items():
+            place: Row = {"group": group, "name_server": addr}
             if isinstance(copy, Pins):
-                add_row(table, group, addr, *_cells(copy, newest_pins))
+                rows.append(place | plain(copy) | {"state": _state(copy, newest_pins, members[group])})
             else:
-                add_row(table, group, addr, "?", "", "", "", "", f"cannot be read: {copy}")
-    out().print(table)
+                rows.append(place | {"state": f"cannot be read: {copy}"})
+    return rows
 
 
-def _cells(pins: Pins, newest_pins: Pins | None) -> list[str]:
-    until = _time(pins.expires_at) if pins.expires_at else ""
-    pinned = ", ".join(pins.ips) or "-"
-    return [str(pins.version), pinned, pins.when_absent or "", until, pins.set_by, _state(pins, newest_pins)]
+def _print_rows(rows: list[Row]) -> None:
+    if not rows:
+        say("nothing is pinned")
+        return
+    columns = [
+        Column("group"),
+        Column("name server", 2),
+        Column("version", 1),
+        Column("pinned to"),
+        Column("when absent", 4),
+        Column("until", 3),
+        Column("set by", 5),
+        Column("state", style=lambda text: "" if str(text).startswith("in force: ") else "yellow"),
+    ]
+    names = ("group", "name_server", "version", "ips", "when_absent", "expires_at", "set_by", "state")
+    print_table(columns, [tuple(row.get(name) for name in names) for row in rows])
 
 
-def _state(pins: Pins, newest_pins: Pins | None) -> str:
+def _state(pins: Pins, newest_pins: Pins | None, members: list[str]) -> str:
+    """Describe the pins' effect on the current members."""
     if pins != newest_pins:
         return "outdated: set or clear it again"
     if not pins.ips:
         return "not pinned"
-    return "in force" if pins.at(now()).ips else "expired"
+    if not pins.at(now()).ips:
+        return "expired"
+    if not members:
+        return "not in force: the group has no members"
+    pinned = members_on(members, pins.ips)
+    if pinned:
+        return f"in force: {len(pinned)} of {len(members)} members"
+    absent = {"nobody": "nobody consumes", "everybody": f"all {len(members)} members share"}
+    return f"no pinned member: {absent.get(pins.when_absent or '', 'the when_absent of each member decides')}"
+
+
+def members_on(client_ids: Sequence[str], ips: Sequence[str]) -> list[str]:
+    """Return the members on some machines, by the addresses in their client ids."""
+    networks = [ip_network(ip) for ip in ips]
+    addresses = {client_id: client_address(client_id) for client_id in client_ids}
+    return [
+        client_id
+        for client_id, address in addresses.items()
+        if address is not None and any(address in network for network in networks)
+    ]
+
+
+def _print_shares(view: GroupView, pins: Pins, obstacles: list[str]) -> None:
+    """Print how many queues each member has, and would have with the pins; and what speaks against them."""
+    if obstacles:
+        warn(f"without --force it would be refused:\n{_listed(obstacles)}")
+    strategy = AllocateByPins(when_absent=pins.when_absent or "nobody", pins=pins)
+    client_ids = [member.client_id for member in view.members]
+    topics = {queue.topic for queue in view.progress if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)}
+    after = dict.fromkeys(client_ids, 0)
+    for topic in topics:
+        queues = [queue for queue in view.progress if queue.topic == topic]
+        for client_id in client_ids:
+            after[client_id] += len(share(strategy, view.group, client_id, queues, client_ids))
+    rows = [(member.client_id, _count(member, topics), after[member.client_id]) for member in view.members]
+    print_table(["member", "queues now", "queues then"], rows)
+    say(f"group {view.group} is not pinned: --dry-run changes nothing")
 
 
 def _listed(texts: list[str]) -> str:
@@ -215,6 +301,6 @@ def _time(moment: datetime) -> str:
 def _who() -> str:
     try:
         user = getpass.getuser()
-    except (OSError, KeyError):  # a container's user without a name
+    except (OSError, KeyError):  # the user of a container may have no name
         user = "?"
     return f"{user}@{socket.gethostname()}"

@@ -1,4 +1,4 @@
-"""Real RocketMQ servers on this machine, for trying out and for tests."""
+"""Real RocketMQ servers on this machine, for trials and tests."""
 
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.jars import DownloadProgress, ensure_jars

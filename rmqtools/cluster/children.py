@@ -9,11 +9,11 @@ from rmqtools.cluster.processes import Watchdog, stop_processes
 from rmqtools.cluster.server import Server, tail
 from rmqtools.cluster.state import ClusterState, ServerState
 
-_BOOT_FAILURE = b'Exception in thread "main"'  # the JVM may live on in its other threads
+_BOOT_FAILURE = b'Exception in thread "main"'  # other threads may keep the JVM running
 
 
 class Children:
-    """Start servers, notice dead ones, stop them. Whatever ends this process ends them too."""
+    """Starts servers, notices dead ones, stops them. The servers end with this process, however it ends."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -21,7 +21,7 @@ class Children:
         self._started: list[tuple[Server, subprocess.Popen[bytes]]] = []
 
     def start(self, server: Server, java: str, jars: Sequence[Path]) -> None:
-        """Start one server; it does not answer yet when this returns."""
+        """Start one server. It does not answer yet when this returns."""
         server.write_conf()
         with server.output.open("wb") as output:
             process = subprocess.Popen(
@@ -31,12 +31,12 @@ class Children:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # a terminal's Ctrl-C is for us; we stop the servers
+                start_new_session=True,  # Ctrl-C reaches only this process, which stops the servers
             )
         self._started.append((server, process))
 
     def state(self, *, owner: int, detached: bool) -> ClusterState:
-        """Return what is to be written down about the servers that were started."""
+        """Return the state of the started servers, to be saved."""
         servers = [
             ServerState(server.name, server.address, process.pid, str(server.output))
             for server, process in self._started
@@ -44,10 +44,10 @@ class Children:
         return ClusterState(owner=owner, detached=detached, servers=servers)
 
     def refuse_dead(self) -> None:
-        """Raise if a server has ended, or will never come up.
+        """Raise if a server has ended or cannot start.
 
         Raises:
-            ClusterError: names the server, its log and the last lines of it.
+            ClusterError: names the server and its log, with the last lines.
         """
         for server, process in self._started:
             code = process.poll()
@@ -57,14 +57,14 @@ class Children:
                 raise ClusterError(_obituary(server, "failed while starting"))
 
     def stop(self, *, grace: float) -> None:
-        """Stop all servers, brokers first (they take leave of the name server), and the watchdog."""
+        """Stop all servers and the watchdog; brokers first, so that they unregister at the name server."""
         if grace > 0:
             for _, process in self._started[1:]:
                 process.terminate()
             self._await_end(grace)
         for _, process in self._started:
             process.kill()
-        stop_processes(self._directory, grace=0)  # one that was started but not yet noted down
+        stop_processes(self._directory, grace=0)  # a server that was started but not noted yet
         for _, process in self._started:
             process.wait()
         self.release()
@@ -74,10 +74,10 @@ class Children:
             try:
                 process.wait(grace)
             except subprocess.TimeoutExpired:
-                return  # all were asked at the same time: the others have had theirs
+                return  # all were asked at the same time, so the others have had their time too
 
     def release(self) -> None:
-        """Let the servers live on without this process."""
+        """Let the servers run on without this process."""
         self._watchdog.release()
 
 

@@ -1,8 +1,8 @@
 """Two ways to fetch jars: Maven if it is installed, else the Ivy that PySpark ships.
 
-Both are told every jar by name and forbidden to follow dependencies, so both bring the same files.
-Where they fetch from is theirs to know: their built-in default, or the settings of the user (a
-company's mirror): Maven's ``~/.m2/settings.xml``; for Ivy the file that IVY_SETTINGS names, else
+Both get the name of every jar and do not follow dependencies, so both fetch the same files.
+They decide where to fetch from: their built-in default, or the user's settings (a company's mirror).
+Those are ``~/.m2/settings.xml`` for Maven; for Ivy the file that IVY_SETTINGS names, else
 ``~/.ivy2/ivysettings.xml``.
 """
 
@@ -23,31 +23,31 @@ from rmqtools.cluster.java import find_java
 from rmqtools.cluster.lock import LockedJar
 from rmqtools.cluster.processes import Watchdog, mark
 
-_MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"  # what Maven 3's own POM names
+_MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"  # the version in Maven 3's own POM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A command that puts jars into a directory, and how to understand it."""
+    """A command that puts jars into a directory, and how to read its output."""
 
     name: str
     command: Sequence[str]
-    done: re.Pattern[str]  # matches an output line that tells of one more jar
-    failed: re.Pattern[str]  # matches an output line that says why it failed
+    done: re.Pattern[str]  # matches an output line that reports one more jar
+    failed: re.Pattern[str]  # matches an output line with the reason of a failure
     remedy: str
-    cache: Path | None = None  # of its own, removed when all is well or a file was wrong
+    cache: Path | None = None  # its own cache; removed on success, or when a file was wrong
 
     def forget(self) -> None:
-        """Remove the way's own cache: the jars are kept elsewhere, or were wrong."""
+        """Remove the way's own cache: the jars are stored elsewhere, or were wrong."""
         if self.cache is not None:
             shutil.rmtree(self.cache, ignore_errors=True)
 
 
 def choose_way(jars: Sequence[LockedJar], work: Path, cache: Path) -> Way:
-    """Return the way this machine has, ready to bring ``jars`` into ``work``.
+    """Return the way that this machine supports, prepared to fetch ``jars`` into ``work``.
 
     Raises:
-        ClusterError: it has neither.
+        ClusterError: there is neither Maven nor PySpark.
     """
     maven = shutil.which("mvn")
     if maven:
@@ -57,7 +57,7 @@ def choose_way(jars: Sequence[LockedJar], work: Path, cache: Path) -> Way:
         return _ivy(ivy, jars, work, cache / "ivy")
     raise ClusterError(
         "no way to fetch the server's jars: neither Maven (mvn on PATH; apt-get install maven) nor PySpark, "
-        "which ships Ivy (pip install 'rmqtools[spark]'); install one of the two"
+        "which ships Ivy (pip install pyspark, or '.[spark]' in a checkout); install one of the two"
     )
 
 
@@ -112,7 +112,7 @@ def _ivy(ivy: Path, jars: Sequence[LockedJar], work: Path, cache: Path) -> Way:
     description = work / "ivy.xml"
     description.write_text(_IVY.format(dependencies="\n".join(map(_ivy_dependency, jars))), encoding="utf-8")
     settings = _ivy_settings()
-    # somebody's settings may name files under their home; without any, Ivy gets a home of its own
+    # the user's settings may name files under their home; without settings, Ivy gets its own home
     own = ["-settings", str(settings)] if settings else []
     home = [] if settings else [f"-Duser.home={cache}"]
     return Way(
@@ -166,16 +166,16 @@ def _ivy_settings() -> Path | None:
 
 
 def run_way(way: Way, work: Path, log_path: Path, progress: Callable[[int], None]) -> None:
-    """Run the command to its end; it does not outlive this process, however that ends.
+    """Run the command to its end. It ends with this process, however that ends.
 
     Args:
         way: what :func:`choose_way` returned.
         work: the directory that the command is marked with.
         log_path: gets the command's whole output.
-        progress: called with the number of jars that have come so far.
+        progress: called with the number of jars fetched so far.
 
     Raises:
-        ClusterError: the command could not be run, or failed.
+        ClusterError: the command could not be started, or failed.
     """
     with Watchdog(work), log_path.open("w", encoding="utf-8") as log:
         try:

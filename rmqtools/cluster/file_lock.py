@@ -1,4 +1,4 @@
-"""A lock file: one process at a time, let go by the system when its holder dies."""
+"""A lock file for one process at a time. The system releases it when its holder dies."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 class FileLock:
     """An exclusive ``flock`` on a file that holds its holder's pid.
 
-    The file stays when the lock is let go: removing it would let two processes lock two files.
+    The file stays when the lock is released: after a removal, two processes could lock two files.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +37,7 @@ class FileLock:
         return self.path.read_text().strip() or "unknown"
 
     def release(self) -> None:
-        """Let go. A second call does nothing."""
+        """Release the lock. A second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

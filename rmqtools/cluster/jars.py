@@ -1,7 +1,7 @@
-"""The server's jars: exactly those of ``jars.lock``, checked, in a directory of the user's own.
+"""The server's jars: exactly those of a lock file, checked, in a directory of the user's own.
 
-They are neither shipped with the package nor found by resolving versions: the lock lists the whole
-closure with SHA-256, and :mod:`rmqtools.cluster.fetch` brings each listed jar and nothing else.
+The package does not contain them, and no versions are resolved. The lock lists all jars with their
+SHA-256, and :mod:`rmqtools.cluster.fetch` fetches exactly these.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from rmqtools.cluster.file_lock import FileLock
 from rmqtools.cluster.lock import LockedJar, locked_jars
 from rmqtools.log import get_logger
 
-DownloadProgress = Callable[[int, int], None]  # jars that are here, jars in all
+DownloadProgress = Callable[[int, int], None]  # jars fetched, jars in all
 
 log = get_logger(__name__)
 
 
 def cache_root() -> Path:
-    """Return where this user's downloads are kept: RMQTOOLS_CACHE_DIR, else XDG_CACHE_HOME, else ~/.cache."""
+    """Return this user's download folder: RMQTOOLS_CACHE_DIR, else XDG_CACHE_HOME, else ~/.cache."""
     own = os.environ.get("RMQTOOLS_CACHE_DIR")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return (Path(own) if own else Path(base, "rmqtools")).absolute()
@@ -35,15 +35,15 @@ def ensure_jars(
 ) -> list[Path]:
     """Return the paths of the jars, in the lock's order, after fetching those that are missing.
 
-    Safe in several processes at once: one fetches, the others wait for it. Every file is checked on
-    every call, and appears under its name only when it is whole and right.
+    Safe in several processes at once: one fetches, the others wait. Every call checks every file, and a
+    file gets its name only when it is complete and correct.
 
     Args:
-        jars: which; None: all of the lock.
+        jars: which; None: all of the default version's servers.
         progress: called with the number of jars that are here and of all, as they come in.
 
     Raises:
-        ClusterError: no way to fetch, the way failed, or a file is not what the lock says.
+        ClusterError: no way to fetch, a failed fetch, or a file that differs from the lock.
     """
     wanted = locked_jars() if jars is None else tuple(jars)
     directory = _directory(wanted)
@@ -58,13 +58,13 @@ def ensure_jars(
 
 
 def _directory(jars: Iterable[LockedJar]) -> Path:
-    """Return jars/<version>: two versions of the servers live side by side."""
+    """Return jars/<version>: each version of the servers has its own folder."""
     version = next((jar.version for jar in jars if jar.artifact == "rocketmq-broker"), "other")
     return cache_root() / "jars" / version
 
 
 def _missing(jars: Sequence[LockedJar], directory: Path) -> list[LockedJar]:
-    """Return what is not there or not right."""
+    """Return the jars that are missing or wrong."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:  # hashing lets other threads run
         sums = threads.map(lambda jar: _sha256(directory / jar.file_name), jars)
         return [jar for jar, found in zip(jars, sums, strict=True) if found != jar.sha256]
@@ -79,8 +79,8 @@ def _sha256(path: Path) -> str | None:
 
 
 def _fill(jars: Sequence[LockedJar], directory: Path, progress: DownloadProgress) -> None:
-    """Fetch what is missing into a directory beside, then rename it in. The caller holds the lock."""
-    for left_over in directory.glob(".fetch-*"):  # of a process that was killed
+    """Fetch missing jars into a temporary directory, then rename them. The caller holds the lock."""
+    for left_over in directory.glob(".fetch-*"):  # left by a process that was killed
         shutil.rmtree(left_over, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix=".fetch-") as name:
         work = Path(name)
@@ -98,7 +98,7 @@ def _fill(jars: Sequence[LockedJar], directory: Path, progress: DownloadProgress
 
 
 def _copy_from_local_repository(jars: Iterable[LockedJar], work: Path, directory: Path) -> None:
-    """Take what Maven has downloaded for this user before; anything wrong there is left alone."""
+    """Copy jars from the user's Maven repository; wrong files there are ignored."""
     repository = Path.home() / ".m2" / "repository"
     for jar in jars:
         source = repository / jar.repository_path
@@ -112,7 +112,7 @@ def _copy_from_local_repository(jars: Iterable[LockedJar], work: Path, directory
 
 
 def _take_over(jars: Iterable[LockedJar], work: Path, directory: Path, way: fetch.Way) -> None:
-    """Rename the right files in, so that they need not come again; then refuse the first wrong one."""
+    """Keep the correct files, so that they need not be fetched again; then refuse the first wrong one."""
     wrong: list[str] = []
     for jar in jars:
         found = _sha256(work / jar.file_name)

@@ -1,4 +1,4 @@
-"""Find the Java that runs the servers."""
+"""Finds the Java that runs the servers."""
 
 import os
 import re

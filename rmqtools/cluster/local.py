@@ -1,4 +1,4 @@
-"""A real cluster on this machine: a name server and brokers as child processes."""
+"""A real cluster on this machine: a name server, brokers and perhaps a proxy as child processes."""
 
 import os
 import tempfile
@@ -12,16 +12,17 @@ from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.file_lock import FileLock
 from rmqtools.cluster.jars import DownloadProgress, ensure_jars
 from rmqtools.cluster.java import find_java
+from rmqtools.cluster.lock import DEFAULT_VERSION, locked_jars
 from rmqtools.cluster.ports import PortPicker
 from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.readiness import ReadinessProbe
-from rmqtools.cluster.server import Server, broker, name_server
+from rmqtools.cluster.server import Server, broker, name_server, proxy
 from rmqtools.cluster.state import load_state, remove_state
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 
 MAX_BROKERS = 26  # broker-a to broker-z
-STOP_GRACE = 30.0  # seconds brokers are given to write everything down
+STOP_GRACE = 30.0  # seconds that brokers get to store everything
 _NOT_RUNNING = "the local cluster is not running: call start(), or use it in a with block"
 
 log = get_logger(__name__)
@@ -35,19 +36,21 @@ class LocalCluster:
         with LocalCluster(brokers=2) as cluster:
             config = ClientConfig(name_server=cluster.name_server)
 
-    The servers end with this process, however it ends, unless :meth:`detach` was called. One
-    start per object; not thread-safe, but start and stop may happen on different threads.
+    The servers end with this process, however it ends, unless :meth:`detach` was called. An object can be
+    started once. It is not thread-safe, but start and stop may be called on different threads.
 
     Args:
         brokers: how many masters (broker-a, broker-b, ...), 1 to 26.
-        directory: where everything is kept; a later cluster on it has the same messages. None: a
-            temporary directory that is removed at the end.
+        directory: for messages, logs and settings; a later cluster with it has the same messages. None: a
+            temporary directory, removed at the end.
         name_server_port: None: a free one. Brokers always listen on free ports.
         broker_settings: more lines for every broker's conf; they win over our own.
         timer_wheel: switch on arbitrary delays; costs 80 MB for each broker.
+        proxy: start a proxy (cluster mode) too, see :attr:`proxy`. It listens on every address.
+        version: of the servers: one of :func:`rmqtools.cluster.lock.locked_versions`.
         jars: the server's jars; None: :func:`rmqtools.cluster.ensure_jars`.
-        start_timeout: seconds until all brokers must answer; downloads do not count.
-        progress: told of downloads, see :func:`rmqtools.cluster.ensure_jars`.
+        start_timeout: seconds until all brokers must answer, without downloads.
+        progress: called during downloads, see :func:`rmqtools.cluster.ensure_jars`.
     """
 
     def __init__(
@@ -58,17 +61,21 @@ class LocalCluster:
         name_server_port: int | None = None,
         broker_settings: Mapping[str, str] | None = None,
         timer_wheel: bool = False,
+        proxy: bool = False,
+        version: str = DEFAULT_VERSION,
         jars: Sequence[Path] | None = None,
         start_timeout: float = 240.0,
         progress: DownloadProgress | None = None,
     ) -> None:
         if not 1 <= brokers <= MAX_BROKERS:
             raise ConfigError(f"brokers={brokers}: a local cluster has 1 to {MAX_BROKERS} brokers")
+        self._wanted = locked_jars(version, proxy=proxy) if jars is None else ()
         self._brokers = brokers
         self._asked_directory = directory
         self._asked_port = name_server_port
         self._settings = dict(broker_settings or {})
         self._timer_wheel = timer_wheel
+        self._has_proxy = proxy
         self._jars = jars
         self._start_timeout = start_timeout
         self._progress = progress
@@ -79,10 +86,10 @@ class LocalCluster:
 
     @property
     def servers(self) -> Sequence[Server]:
-        """The name server, then the brokers.
+        """The name server, then the brokers, then the proxy.
 
         Raises:
-            ClusterError: not running; so do the properties below.
+            ClusterError: not running. The properties below raise it too.
         """
         if not self._servers:
             raise ClusterError(_NOT_RUNNING)
@@ -90,7 +97,7 @@ class LocalCluster:
 
     @property
     def directory(self) -> Path:
-        """Where everything is kept."""
+        """The directory of messages, logs and settings."""
         return self.servers[0].directory
 
     @property
@@ -101,19 +108,36 @@ class LocalCluster:
     @property
     def broker_addrs(self) -> dict[str, str]:
         """``host:port`` by broker name."""
-        return {server.name: server.address for server in self.servers[1:]}
+        return {server.name: server.address for server in self._broker_servers}
 
-    def start(self) -> Self:
-        """Start the servers and wait until all answer; on any error nothing is left running.
+    @property
+    def proxy(self) -> str:
+        """``host:port`` of the proxy's remoting port: the clients' ``name_server``.
 
         Raises:
-            ClusterError: no Java, no jars, directory or port in use, a server that does not come up.
+            ClusterError: not running, or started without a proxy.
+        """
+        if not self.servers[-1].is_proxy:
+            raise ClusterError("this cluster has no proxy: start it with proxy=True")
+        return self.servers[-1].address
+
+    @property
+    def _broker_servers(self) -> Sequence[Server]:
+        return [server for server in self.servers[1:] if not server.is_proxy]
+
+    def start(self) -> Self:
+        """Start the servers and wait until all answer. After an error nothing is left running.
+
+        Raises:
+            ClusterError: no Java, no jars, directory or port in use, or a server that does not start.
         """
         java = find_java()
         try:
             directory = self._occupy()
             self._servers = self._plan(directory)
-            jars = self._jars if self._jars is not None else ensure_jars(progress=self._progress)
+            jars = (
+                self._jars if self._jars is not None else ensure_jars(self._wanted, progress=self._progress)
+            )
             self._start_all(java, jars)
         except BaseException:
             self._end(grace=0)
@@ -122,15 +146,15 @@ class LocalCluster:
         return self
 
     def stop(self) -> None:
-        """Stop the servers. Data stay if a directory was given. A second call does nothing."""
-        # what is removed anyway need not be written down first
+        """Stop the servers. Keeps the data if a directory was given. A second call does nothing."""
+        # data that are removed anyway need not be stored first
         self._end(grace=0 if self._temporary else STOP_GRACE)
 
     def detach(self) -> None:
-        """Let the servers live on without this process; :func:`stop_cluster` stops them.
+        """Let the servers run on without this process; :func:`stop_cluster` stops them.
 
         Raises:
-            ClusterError: not running, or its directory is temporary and nobody would remove it.
+            ClusterError: not running, or the directory is temporary and would never be removed.
         """
         if self._children is None:
             raise ClusterError(_NOT_RUNNING)
@@ -151,7 +175,7 @@ class LocalCluster:
         self.stop()
 
     def _occupy(self) -> Path:
-        """Make the directory ours; clear away what a killed process left there."""
+        """Lock the directory and stop the servers that a killed process left there."""
         if self._asked_directory is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="rmqtools-cluster-")
         directory = Path(self._temporary.name if self._temporary else str(self._asked_directory)).resolve()
@@ -175,10 +199,11 @@ class LocalCluster:
             )
             for index in range(self._brokers)
         )
-        return (first, *brokers)
+        last = [proxy(*picker.proxy_ports(), name_server=first)] if self._has_proxy else []
+        return (first, *brokers, *last)
 
     def _start_all(self, java: str, jars: Sequence[Path]) -> None:
-        """Start the name server, then all brokers at once: each looks for it early in its start."""
+        """Start the name server first, then all brokers at once: they connect to it early in their start."""
         self._children = children = Children(self.directory)
         with ReadinessProbe(
             self.name_server,
@@ -188,8 +213,11 @@ class LocalCluster:
         ) as probe:
             self._start(self._servers[:1], java, jars)
             probe.await_name_server()
-            self._start(self._servers[1:], java, jars)
-            probe.await_brokers(self._servers[1:])
+            self._start(self._broker_servers, java, jars)
+            probe.await_brokers(self._broker_servers)
+            if self._has_proxy:  # it ends at once where no broker is registered
+                self._start(self._servers[-1:], java, jars)
+                probe.await_proxy(self._servers[-1])
 
     def _start(self, servers: Sequence[Server], java: str, jars: Sequence[Path]) -> None:
         assert self._children is not None
@@ -205,7 +233,7 @@ class LocalCluster:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Forget the cluster: the directory is free for others."""
+        """Forget the cluster and release the directory."""
         self._children, self._servers = None, ()
         if self._lock is not None:
             self._lock.release()
@@ -216,7 +244,7 @@ class LocalCluster:
 
 
 def stop_cluster(directory: Path) -> list[int]:
-    """Stop what runs in ``directory``, whoever started it; return the pids. Data stay."""
+    """Stop all servers of ``directory``, also those of other processes; return the pids. Keeps the data."""
     directory = directory.resolve()
     stopped = stop_processes(directory, grace=STOP_GRACE)
     remove_state(directory)
@@ -224,7 +252,7 @@ def stop_cluster(directory: Path) -> list[int]:
 
 
 def _clear(directory: Path) -> None:
-    """Refuse a directory whose cluster lives on its own; end what a killed owner left behind."""
+    """Refuse a directory with a detached cluster; stop the servers that a killed owner left."""
     state = load_state(directory)
     living = find_processes(directory)
     if state is not None and state.detached and living:

@@ -1,4 +1,4 @@
-"""Loopback ports: chosen free, or asked for and checked."""
+"""Loopback ports: finds free ones, or checks a given one."""
 
 import random
 import socket
@@ -13,7 +13,7 @@ _TRIES = 1000
 
 
 class PortPicker:
-    """Hands out ports that nobody listens on and that it has not handed out before."""
+    """Picks free ports, each only once."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
@@ -39,6 +39,10 @@ class PortPicker:
         """Return a listenPort whose fast port and HA port are free as well."""
         return self._pick(_BROKER_OFFSETS)
 
+    def proxy_ports(self) -> tuple[int, int]:
+        """Return a proxy's ports: for remoting clients, for gRPC clients."""
+        return self._pick((0,)), self._pick((0,))
+
     def _pick(self, offsets: Iterable[int]) -> int:
         for _ in range(_TRIES):
             port = self._random.choice(_RANGE)
@@ -52,7 +56,7 @@ class PortPicker:
 
 
 def _is_free(port: int) -> bool:
-    """Bind as the servers will: on every address, past connections that only linger."""
+    """Bind as the servers do: on every address, ignoring connections in TIME_WAIT."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

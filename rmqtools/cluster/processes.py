@@ -1,12 +1,12 @@
-"""The processes that belong to one directory: found, stopped, and watched over.
+"""The processes that belong to one directory: finds, stops and watches them.
 
-Every process carries its directory on its command line (:func:`mark`), so it is found without
-trusting a recorded pid: a pid that was given to somebody else since is never touched, and a process
-whose pid nobody could write down any more is found as well.
+Every process has its directory on its command line (:func:`mark`), so no recorded pid is needed. A pid
+that now belongs to another process is never touched, and a process whose pid could not be recorded is
+found as well.
 
 Run as a script (``python -I -S processes.py DIRECTORY``) this file is the watchdog: it waits until
-its standard input ends, and then kills what belongs to the directory. The input ends when the
-process at the other end dies, even by kill -9. Hence standard library only, and nothing heavy.
+its standard input ends, and then kills the directory's processes. The input ends when the
+process at the other end dies, even by kill -9. So this file uses only small modules of the standard library.
 """
 
 import os
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 _OPTION = "-Drmqtools.directory="
-_ROUND = 0.05  # seconds between two looks
+_ROUND = 0.05  # seconds between two checks
 _RELEASE = b"release"
 
 
@@ -57,7 +57,7 @@ def stop_processes(directory: Path, *, grace: float) -> list[int]:
     """Stop all processes of ``directory``; return the pids that were found.
 
     Args:
-        directory: whose processes.
+        directory: the directory that the processes belong to.
         grace: seconds between asking (SIGTERM) and killing; 0 kills at once.
     """
     found = find_processes(directory)
@@ -85,7 +85,7 @@ def _wait_gone(directory: Path, seconds: float) -> None:
 
 
 def _kill_all(directory: Path) -> None:
-    """Kill until two looks in a row find nothing: one may fall between a fork and its exec."""
+    """Kill until two checks in a row find nothing: one may happen between a fork and its exec."""
     pause, clean = Event(), 0
     while clean < 2:
         found = find_processes(directory)
@@ -95,9 +95,9 @@ def _kill_all(directory: Path) -> None:
 
 
 class Watchdog:
-    """Kill what belongs to a directory as soon as this process is gone, however it ended.
+    """Kills the processes of a directory as soon as this process has ended in any way.
 
-    A context manager: leaving it releases the watchdog, which then ends without touching anything.
+    A context manager: leaving it releases the watchdog, which then ends without killing anything.
     A parent-death signal would be simpler, but it fires when the *thread* that started a child ends.
     """
 
@@ -107,11 +107,11 @@ class Watchdog:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a terminal's Ctrl-C is not for it
+            start_new_session=True,  # Ctrl-C in a terminal must not reach it
         )
 
     def release(self) -> None:
-        """End the watch; what belongs to the directory may live on. A second call does nothing."""
+        """End the watchdog; the directory's processes run on. A second call does nothing."""
         if self._process.poll() is None:
             self._process.communicate(_RELEASE)
 
@@ -125,7 +125,7 @@ class Watchdog:
 
 
 def watch(directory: Path) -> None:
-    """Wait for the end of standard input; without the word of release, kill."""
+    """Wait for the end of standard input; kill unless the release was received before."""
     if sys.stdin.buffer.read() != _RELEASE:
         _kill_all(directory)
 

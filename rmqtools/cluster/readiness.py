@@ -1,7 +1,8 @@
-"""Wait until servers answer: asked in their own protocol, as clients will ask them."""
+"""Waits until servers answer requests in their own protocol, as clients would send them."""
 
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -13,21 +14,21 @@ from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.server import Server
 from rmqtools.errors import BrokerError, RocketMQError
 
-_PAUSE = 0.1  # seconds between two questions
+_PAUSE = 0.1  # seconds between two requests
 
 
 class NotReadyError(Exception):
-    """Not yet: asked again, never seen outside."""
+    """A server is not ready yet. Caught in this module."""
 
 
 class ReadinessProbe:
-    """Asks one name server, and its brokers, until they answer or time is up.
+    """Sends requests to one name server and its brokers until they answer or time is up.
 
     Args:
         name_server: ``host:port``.
         timeout: seconds for all waits together.
-        check: called before every question; raises if waiting has become useless.
-        logs: where the servers log, for the error.
+        check: called before every request; raises if waiting has become useless.
+        logs: the servers' logs, for the error's text.
     """
 
     def __init__(self, name_server: str, *, timeout: float, check: Callable[[], None], logs: str) -> None:
@@ -39,18 +40,22 @@ class ReadinessProbe:
         self._admin = Admin(ClientConfig(name_server=name_server, connect_timeout=1.0))
 
     def await_name_server(self) -> None:
-        """Return when the name server answers.
+        """Wait until the name server answers.
 
         Raises:
-            ClusterError: time is up; so does :meth:`await_brokers`.
+            ClusterError: time is up. :meth:`await_brokers` raises it too.
         """
-        self._await(())
+        self._await(partial(self._ask_brokers, ()))
 
     def await_brokers(self, brokers: Sequence[Server]) -> None:
         """Return when the name server knows the brokers and each of them answers."""
-        self._await(brokers)
+        self._await(partial(self._ask_brokers, brokers))
 
-    def _await(self, brokers: Sequence[Server]) -> None:
+    def await_proxy(self, proxy: Server) -> None:
+        """Return when the proxy listens: it does so as the last step of its start."""
+        self._await(partial(_knock, proxy.address))
+
+    def _await(self, ask: Callable[[], None]) -> None:
         again = Retrying(
             retry=retry_if_exception_type(NotReadyError),
             wait=wait_fixed(_PAUSE),
@@ -58,14 +63,17 @@ class ReadinessProbe:
             reraise=True,
         )
         try:
-            again(self._ask, brokers)
+            again(self._checked, ask)
         except NotReadyError as error:
             raise ClusterError(
                 f"not ready after {self._timeout:g} s: {error}; read {self._logs}, or give it more time"
             ) from error
 
-    def _ask(self, brokers: Sequence[Server]) -> None:
+    def _checked(self, ask: Callable[[], None]) -> None:
         self._check()
+        ask()
+
+    def _ask_brokers(self, brokers: Sequence[Server]) -> None:
         try:
             _knock(self._name_server)
             known = self._admin.fetch_cluster_info().broker_addr_table
@@ -82,14 +90,14 @@ class ReadinessProbe:
         try:
             self._admin.fetch_broker_runtime_info(address)
         except BrokerError:
-            return  # it answers; in its first second it has no statistics yet and says so with an error
+            return  # it answers; in its first second it has no statistics yet and answers an error
 
     def _nudge(self, broker: Server) -> None:
         """Make a broker register now.
 
-        At its start a broker connects to the name server in the background and registers only if
-        that was quick enough; its next try comes 10 s later. Setting its permission makes it register
-        too, so it is set to what it is (AdminBrokerProcessor.updateBrokerConfig in the server).
+        A starting broker connects to the name server in the background and registers only if that was
+        quick enough; its next attempt comes 10 s later. Setting its permission also makes it register,
+        so this sets the permission it has (AdminBrokerProcessor.updateBrokerConfig in the server).
         """
         permission = broker.settings.get("brokerPermission", str(int(Perm.READ | Perm.WRITE)))
         self._admin.update_broker_config(broker.address, {"brokerPermission": permission})
@@ -105,7 +113,7 @@ class ReadinessProbe:
 
 
 def _knock(address: str) -> None:
-    """Spare the client, and whoever reads its warnings, a server that does not listen yet."""
+    """Connect once, so that the client logs no warnings about a server that does not listen yet."""
     host, port = address.rsplit(":", 1)
     try:
         socket.create_connection((host, int(port)), timeout=1.0).close()

@@ -1,9 +1,10 @@
 """One server: its files, its settings, its command line.
 
-Everything of a server is under ``<directory>/<name>``: ``conf``, ``output.log`` (what the JVM
-prints), ``server.log`` (what RocketMQ logs) and, for a broker, ``store``.
+All files of a server are under ``<directory>/<name>``: ``conf``, ``output.log`` (the JVM's
+output), ``server.log`` (RocketMQ's log) and, for a broker, ``store``.
 """
 
+import json
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,12 @@ from rmqtools.cluster.processes import mark
 CLUSTER_NAME = "DefaultCluster"
 _NAME_SERVER_CLASS = "org.apache.rocketmq.namesrv.NamesrvStartup"
 _BROKER_CLASS = "org.apache.rocketmq.broker.BrokerStartup"
+_PROXY_CLASS = "org.apache.rocketmq.proxy.ProxyStartup"
 _NAME_SERVER_MEMORY = ("-Xms32m", "-Xmx48m", "-XX:MaxDirectMemorySize=32m")
 _BROKER_MEMORY = ("-Xms96m", "-Xmx96m", "-XX:MaxDirectMemorySize=192m")
 _TIMER_WHEEL_MEMORY = ("-Xms96m", "-Xmx160m", "-XX:MaxDirectMemorySize=256m")  # the wheel takes 39 MB of each
+
+_PROXY_MEMORY = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m")
 
 _JVM = (
     "-XX:+UseSerialGC",
@@ -36,18 +40,24 @@ _BROKER_SETTINGS: Mapping[str, str] = {
     "flushDiskType": "ASYNC_FLUSH",
     "autoCreateTopicEnable": "true",
     "autoCreateSubscriptionGroup": "true",
-    # switched off by default, needed by clients that are to be tried out here
+    # switched off by default, but needed to try out clients
     "enablePropertyFilter": "true",
     "recallMessageEnable": "true",
     "traceTopicEnable": "true",
+    "enableMixedMessageType": "true",
     "transactionMetricFlushInterval": "500",  # a broker spins one core for this long (10 s) after its start
+    # Brokers 5.5.0 spin one core for ever once the last end of a transaction is older than this interval
+    # (TransactionalMessageServiceImpl.batchSendOpMessage). With this size each end is written at once: none
+    # waits for the interval.
+    "transactionOpBatchInterval": str(24 * 60 * 60 * 1000),
+    "transactionOpMsgMaxSize": "1",
     "registerNameServerPeriod": "10000",
     "brokerNotActiveTimeoutMillis": "10000",
-    # each thread that stores keeps 4 MB of direct memory, of which a broker has 64 MB here
+    # each thread that stores messages keeps 4 MB of direct memory, and a broker has 64 MB here
     "endTransactionThreadPoolNums": "2",
     "processReplyMessageThreadPoolNums": "2",
     "ackMessageThreadPoolNums": "2",
-    "pullMessageThreadPoolNums": "4",  # they store too, what was popped
+    "pullMessageThreadPoolNums": "4",  # they also store, for pops
     "diskMaxUsedSpaceRatio": "95",  # no write refused because the disk is 90 % full
     # small files: the sizes are per file, more files are made as needed
     "mappedFileSizeCommitLog": str(64 * 1024 * 1024),
@@ -56,6 +66,8 @@ _BROKER_SETTINGS: Mapping[str, str] = {
     "maxIndexNum": "200000",
 }
 
+# 4.9 looks in conf for the last two.
+_LOGBACK_FILES = ("rmq.logback.xml", "logback_namesrv.xml", "logback_broker.xml")
 # Found on the class path before the servers' own ones, which have 60 appenders and cost a second at start.
 _LOGBACK = """<configuration>
 <appender name="FILE" class="ch.qos.logback.core.rolling.RollingFileAppender">
@@ -75,7 +87,7 @@ _LOGBACK = """<configuration>
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A name server or a broker that is to be started."""
+    """A name server, a broker or a proxy that is to be started."""
 
     name: str
     port: int
@@ -96,24 +108,35 @@ class Server:
 
     @property
     def output(self) -> Path:
-        """What its JVM prints: one boot message, or the reason why there is none."""
+        """The JVM's output: one boot message, or the reason of a failure."""
         return self.home / "output.log"
 
     @property
     def log(self) -> Path:
-        """What RocketMQ logs; none if the JVM ended before."""
+        """RocketMQ's log; missing if the JVM ended before."""
         return self.home / "server.log"
 
     def write_conf(self) -> None:
-        """Write the files that its command line, and its class path, point to."""
+        """Write the files that the command line and the class path name."""
         conf = self.home / "conf"
         conf.mkdir(parents=True, exist_ok=True)
         lines = (f"{key}={_escape(value)}\n" for key, value in self.settings.items())
-        (conf / "server.conf").write_text("".join(lines), encoding="ascii")
-        (conf / "rmq.logback.xml").write_text(_LOGBACK, encoding="ascii")
+        text = json.dumps(self.settings, indent=1) if self.is_proxy else "".join(lines)
+        self._conf.write_text(text, encoding="ascii")
+        for name in _LOGBACK_FILES:
+            (conf / name).write_text(_LOGBACK, encoding="ascii")
+
+    @property
+    def is_proxy(self) -> bool:
+        """Whether it is a proxy, whose conf is JSON."""
+        return self.main_class == _PROXY_CLASS
+
+    @property
+    def _conf(self) -> Path:
+        return self.home / "conf" / ("rmq-proxy.json" if self.is_proxy else "server.conf")
 
     def variables(self, jars: Sequence[Path]) -> dict[str, str]:
-        """Return the environment: this process's, less what would change a server, plus the class path."""
+        """Return this process's environment without variables that change servers, plus the class path."""
         unwanted = ("NAMESRV_ADDR", "ROCKETMQ_HOME", "JAVA_OPT", "JAVA_OPT_EXT")
         kept = {key: value for key, value in os.environ.items() if key not in unwanted}
         return {**kept, "CLASSPATH": os.pathsep.join(map(str, (self.home / "conf", *jars)))}
@@ -129,8 +152,8 @@ class Server:
             f"-Djava.io.tmpdir={self.home}",  # a native library of 12 MB is unpacked at every start
             f"-Drocketmq.home.dir={self.home}",
             self.main_class,
-            "-c",
-            str(self.home / "conf" / "server.conf"),
+            "-pc" if self.is_proxy else "-c",
+            str(self._conf),
         ]
 
 
@@ -173,8 +196,34 @@ def broker(
     )
 
 
+def proxy(port: int, grpc_port: int, *, name_server: Server) -> Server:
+    """Return the proxy of a cluster, for clients of both protocols. It listens on every address.
+
+    ``ProxyStartup`` makes its servers' settings itself and reads no bind address (5.5.0).
+    """
+    return Server(
+        name="proxy",
+        port=port,
+        directory=name_server.directory,
+        main_class=_PROXY_CLASS,
+        memory=_PROXY_MEMORY,
+        settings={
+            "rocketMQClusterName": CLUSTER_NAME,
+            "proxyMode": "cluster",
+            "namesrvAddr": name_server.address,
+            "remotingListenPort": str(port),
+            "grpcServerPort": str(grpc_port),
+            "remotingAccessAddr": LOOPBACK,  # the address in routes
+            "localServeAddr": LOOPBACK,
+            "enablePrintJstack": "false",
+            "traceOn": "true",  # the default tells producers to write no traces
+            "transactionHeartbeatPeriodSecond": "2",  # brokers find transaction members by it; default 20
+        },
+    )
+
+
 def tail(path: Path, count: int = 8) -> str:
-    """Return the last lines of a log less the frames of Java stacks, or say that there are none."""
+    """Return the last lines of a log without Java's stack frames, or a text that there are none."""
     if not path.exists():
         return "(nothing written)"
     with path.open(encoding="utf-8", errors="replace") as lines:

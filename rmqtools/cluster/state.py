@@ -1,4 +1,4 @@
-"""What is written down about a cluster: ``state.json`` in its directory."""
+"""The saved state of a cluster: ``state.json`` in its directory."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A cluster: who started it, whether it lives on without that process, its servers."""
+    """A cluster: the process that started it, whether it runs on without that process, its servers."""
 
     owner: int  # pid
     detached: bool
@@ -35,14 +35,14 @@ class ClusterState:
         return self.servers[0].address
 
     def persist(self, directory: Path) -> None:
-        """Write it in one step: readers see the old state or the new."""
+        """Write the file in one step: readers see the old state or the new one."""
         fresh = directory / f"{_NAME}.new"
         fresh.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
         fresh.replace(directory / _NAME)
 
 
 def load_state(directory: Path) -> ClusterState | None:
-    """Return what was written down last; None if no cluster was started here, or it was stopped.
+    """Return the saved state; None if no cluster was started here, or it was stopped.
 
     Raises:
         ClusterError: the file is not one of ours.
@@ -61,7 +61,7 @@ def load_state(directory: Path) -> ClusterState | None:
 
 
 def remove_state(directory: Path) -> None:
-    """Forget the cluster; its data stay."""
+    """Remove the state file; the cluster's data stay."""
     (directory / _NAME).unlink(missing_ok=True)
 
 

@@ -1,6 +1,6 @@
-"""Codes of the remoting protocol: what is asked, what is answered, who speaks.
+"""Codes of the remoting protocol: requests, responses, languages, versions.
 
-Member names are upstream's. A code this version has no name for is no error: it stays a plain int.
+Member names are upstream's. An unknown code is not an error: it stays a plain int.
 Source of the rule: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, SerializeType,
 MQVersion (Java client 5.5.0).
 """
@@ -8,28 +8,28 @@ MQVersion (Java client 5.5.0).
 from enum import Enum, IntEnum
 from typing import Self
 
-MQ_VERSION = 513  # V5_5_0: how a client of this package introduces itself
+MQ_VERSION = 513  # V5_5_0: the version that clients of this package report
 MQ_VERSION_NAME = "V5_5_0"
-MQ_VERSION_V4_9_4 = 401  # a name server writes strict JSON to clients from here on
+MQ_VERSION_V4_9_4 = 401  # from this client version on, a name server writes strict JSON
 
 
 class _Code(IntEnum):
-    """An enumeration of what may also be a number unknown to this version."""
+    """An enumeration whose values may also be numbers unknown to this version."""
 
     @classmethod
     def of(cls, code: int) -> Self | int:
-        """The member of this number, or the number itself where this version has no name for it."""
+        """Return the member of a number, or the number itself if it is unknown."""
         return cls(code) if code in cls._value2member_map_ else code
 
     @classmethod
     def describe(cls, code: int) -> str:
-        """For people: ``TOPIC_NOT_EXIST (17)``, or ``code 9999`` where there is no name."""
+        """Return a text for people: ``TOPIC_NOT_EXIST (17)``, or ``code 9999`` if unknown."""
         member = cls.of(code)
         return f"{member.name} ({member.value})" if isinstance(member, cls) else f"code {code}"
 
 
 class RequestCode(_Code):
-    """What a request asks for."""
+    """The kind of a request."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
@@ -203,7 +203,7 @@ class RequestCode(_Code):
 
 
 class ResponseCode(_Code):
-    """How a request was answered; 0 to 4 are the remoting layer's own (RemotingSysResponseCode)."""
+    """The result of a request; 0 to 4 belong to the remoting layer (RemotingSysResponseCode)."""
 
     RPC_TIME_OUT = -1006
     RPC_SEND_TO_CHANNEL_FAILED = -1004
@@ -295,14 +295,14 @@ class LanguageCode(_Code):
 
 
 class SerializeType(_Code):
-    """Form of a command's header; the type is per frame, a peer may answer in the other one."""
+    """The format of a command's header. It belongs to a frame: a peer may answer in the other format."""
 
     JSON = 0
     ROCKETMQ = 1
 
 
 class BoundaryType(Enum):
-    """Which message a search by time means where several, or none, were stored at that time."""
+    """The message that a search by time finds if several, or none, were stored at that time."""
 
     LOWER = "lower"
     UPPER = "upper"

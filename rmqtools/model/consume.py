@@ -1,4 +1,4 @@
-"""What listeners are told, and what they answer.
+"""The context that listeners get, and the statuses they return.
 
 Source of the names: the enumerations of the same names (Java client).
 """
@@ -10,14 +10,14 @@ from rmqtools.model.queue import MessageQueue
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
-    """Of a listener that takes messages in any order."""
+    """The answer of a concurrent listener."""
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
 
 
 class ConsumeOrderlyStatus(StrEnum):
-    """Of a listener in order; COMMIT and ROLLBACK are for one that commits itself (no auto commit)."""
+    """The answer of an orderly listener; COMMIT and ROLLBACK are only for ``auto_commit`` False."""
 
     SUCCESS = "SUCCESS"
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
@@ -27,16 +27,16 @@ class ConsumeOrderlyStatus(StrEnum):
 
 @dataclass(slots=True)
 class ConsumeContext:
-    """What a listener is told of the messages it is given, and may set before it returns.
+    """The context of a listener's call. The listener may set its fields before it returns.
 
     Attributes:
-        message_queue: the queue they come from.
-        delay_level_when_next_consume: for a message that failed: 0 lets the broker choose, longer with
-            every try; 1 to 18 is that delay; -1 makes it a dead letter at once.
-        ack_index: the last message, counted from 0, that succeeded where not all did; the others are
-            tried again. -1: none.
-        suspend_current_queue_time: in order: seconds until a failed batch comes again; None: as configured.
-        auto_commit: in order: False lets the listener commit itself, by its status COMMIT.
+        message_queue: the queue of the messages.
+        delay_level_when_next_consume: delay of a failed message: 0: the broker chooses, longer with every
+            attempt; 1 to 18: that delay level; -1: it becomes a dead letter at once.
+        ack_index: index of the last message that succeeded, if not all did; those after it are tried
+            again. -1: none succeeded.
+        suspend_current_queue_time: orderly: seconds until a failed batch is tried again; None: as configured.
+        auto_commit: orderly: False lets the listener commit with the status COMMIT.
     """
 
     message_queue: MessageQueue

@@ -1,4 +1,4 @@
-"""Frozen values for a quarter of the price: ``__init__`` of a frozen class looks up each attribute."""
+"""Makes frozen values four times as fast as their ``__init__``, which looks up each attribute."""
 
 from collections.abc import Callable
 from dataclasses import fields, make_dataclass
@@ -8,10 +8,10 @@ T = TypeVar("T")
 
 
 def maker_of(value_class: type[T]) -> Callable[..., T]:
-    """What makes values of a frozen dataclass with slots, from those of all its fields, in their order.
+    """Return a function that makes a frozen dataclass with slots from the values of all fields, in order.
 
-    They are made as values of a twin that is not frozen, and then declared to be what they are. For a class
-    without ``__post_init__``.
+    It fills an unfrozen twin of the class and then changes the object's class. The dataclass must not have
+    a ``__post_init__``.
     """
     names = [field.name for field in fields(value_class)]  # type: ignore[arg-type]
     twin = make_dataclass(value_class.__name__, names, slots=True)

@@ -1,6 +1,6 @@
-"""Producer and consumer groups as clients and brokers tell each other: members, locks, progress.
+"""Producer and consumer groups as clients and brokers exchange them: members, locks, offsets.
 
-The enumerations are texts, so what a newer server writes and this version has no name for still fits.
+The enumerations are texts, so unknown values of newer servers can be kept.
 Source of the names: HeartbeatData, ConsumerConnection, LockBatchRequestBody, TopicStatsTable, ConsumeStats,
 QueryAssignmentRequestBody, ResetOffsetBody and what they hold (Java client 5.5.0).
 """
@@ -15,7 +15,7 @@ SUB_ALL = "*"
 
 
 class ConsumeType(StrEnum):
-    """Who fetches: the user's calls, the client in the background, or the broker hands out."""
+    """How messages are fetched: by the user's calls, by the client in the background, or by popping."""
 
     CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
     CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
@@ -30,7 +30,7 @@ class MessageModel(StrEnum):
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a group starts that has no offset yet."""
+    """Where a group without an offset starts."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
@@ -46,9 +46,9 @@ class MessageRequestMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionData:
-    """What of a topic a group wants.
+    """The subscription of a group to a topic.
 
-    ``code_set`` holds the tags' Java hash codes; ``sub_version`` is when it was made, in ms since 1970.
+    ``code_set`` has the tags' Java hash codes; ``sub_version`` is its time of creation, in ms since 1970.
     """
 
     topic: str
@@ -81,7 +81,7 @@ class ConsumerData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatData:
-    """All groups of a client, sent to every broker it knows."""
+    """All groups of a client, sent to every known broker."""
 
     client_id: str | None = None
     producer_data_set: tuple[ProducerData, ...] = ()
@@ -92,7 +92,7 @@ class HeartbeatData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """One member of a group as its broker sees it."""
+    """One member of a group, as reported by its broker."""
 
     client_id: str
     client_addr: str
@@ -102,7 +102,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConnection:
-    """All members of a consumer group, and what they subscribe to."""
+    """All members of a consumer group, and their subscriptions."""
 
     connection_set: tuple[Connection, ...] = ()
     subscription_table: Mapping[str, SubscriptionData] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class ConsumerConnection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockBatchRequestBody:
-    """Queues a member wants for itself (ordered consumption)."""
+    """Queues that a member wants to lock (ordered consumption)."""
 
     consumer_group: str
     client_id: str
@@ -123,7 +123,7 @@ class LockBatchRequestBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlockBatchRequestBody:
-    """Queues a member gives back."""
+    """Queues that a member unlocks."""
 
     consumer_group: str
     client_id: str
@@ -133,14 +133,14 @@ class UnlockBatchRequestBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockBatchResponseBody:
-    """The queues of a lock request that are now the asker's."""
+    """The queues of a lock request that were locked."""
 
     lock_ok_mq_set: tuple[MessageQueue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOffset:
-    """What a queue holds; ``max_offset`` is one more than the last message's."""
+    """The offsets of a queue; ``max_offset`` is one more than the last message's."""
 
     min_offset: int
     max_offset: int
@@ -149,7 +149,7 @@ class TopicOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatsTable:
-    """What the queues of a topic hold on one broker."""
+    """The offsets of a topic's queues on one broker."""
 
     offset_table: Mapping[MessageQueue, TopicOffset] = field(default_factory=dict)
     topic_put_tps: float = 0.0
@@ -157,7 +157,7 @@ class TopicStatsTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetWrapper:
-    """How far a group is on one queue; its lag is ``broker_offset - consumer_offset``."""
+    """The consumer offset of a group on one queue; its lag is ``broker_offset - consumer_offset``."""
 
     broker_offset: int
     consumer_offset: int
@@ -167,7 +167,7 @@ class OffsetWrapper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeStats:
-    """How far a group is on the queues of one broker."""
+    """The consumer offsets of a group on one broker."""
 
     offset_table: Mapping[MessageQueue, OffsetWrapper] = field(default_factory=dict)
     consume_tps: float = 0.0
@@ -175,14 +175,24 @@ class ConsumeStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetOffsetBody:
-    """The consumer offsets a client is told to go to."""
+    """The offsets that a client shall move to."""
 
     offset_table: Mapping[MessageQueue, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckClientRequestBody:
+    """CHECK_CLIENT_CONFIG: a subscription that the broker is to check."""
+
+    client_id: str
+    group: str
+    subscription_data: SubscriptionData
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryAssignmentRequestBody:
-    """A member asks a broker for its share (5.x)."""
+    """A member's request to a broker for its share (5.x)."""
 
     topic: str
     consumer_group: str
@@ -193,7 +203,7 @@ class QueryAssignmentRequestBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageQueueAssignment:
-    """A queue of the share, and how to get its messages; without queue it says nothing."""
+    """A queue of the share, and how to fetch its messages; ignored without a queue."""
 
     message_queue: MessageQueue | None = None
     mode: str = MessageRequestMode.PULL
@@ -202,7 +212,7 @@ class MessageQueueAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryAssignmentResponseBody:
-    """A member's share; None where the broker does not know the member."""
+    """A member's share; None if the broker does not know the member."""
 
     message_queue_assignments: tuple[MessageQueueAssignment, ...] | None = None
 
@@ -216,7 +226,7 @@ class GetConsumerListByGroupResponseBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicList:
-    """Topic names, in no order."""
+    """Topic names, unsorted."""
 
     topic_list: tuple[str, ...] = ()
     broker_addr: str | None = None
@@ -224,6 +234,6 @@ class TopicList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVTable:
-    """Names and texts: a broker's figures, a name server's settings."""
+    """Names and texts: a broker's statistics, a name server's settings."""
 
     table: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""How a broker treats a consumer group.
+"""The settings of a consumer group on a broker.
 
 Source of the names: SubscriptionGroupConfig, GroupRetryPolicy and what it holds, SubscriptionGroupWrapper,
-SetMessageRequestModeRequestBody, GroupList (Java client 5.5.0).
+SetMessageRequestModeRequestBody, GroupList, DataVersion (Java client 5.5.0).
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from rmqtools.model.group import MessageRequestMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleSubscriptionData:
-    """What of a topic a group wants, for brokers that keep it."""
+    """A group's subscription to a topic, as brokers can store it."""
 
     topic: str
     expression_type: str | None = None
@@ -22,7 +22,7 @@ class SimpleSubscriptionData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialRetryPolicy:
-    """Milliseconds until the first retry, at most, and by what they grow."""
+    """Milliseconds until the first retry, the maximum, and the factor."""
 
     initial: int
     max: int
@@ -38,7 +38,7 @@ class CustomizedRetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRetryPolicy:
-    """When failed messages come again: ``type`` CUSTOMIZED (without delays the broker's), or EXPONENTIAL."""
+    """When failed messages are retried: ``type`` CUSTOMIZED (default: the broker's delays) or EXPONENTIAL."""
 
     type: str = "CUSTOMIZED"
     exponential_retry_policy: ExponentialRetryPolicy | None = None
@@ -47,7 +47,7 @@ class GroupRetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionGroupConfig:
-    """One group. ``retry_max_times``: failed more often, a message is a dead letter."""
+    """One group. After ``retry_max_times`` retries a message becomes a dead letter."""
 
     group_name: str
     consume_enable: bool = True
@@ -67,15 +67,25 @@ class SubscriptionGroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataVersion:
+    """The version of a broker's table: it changes with every change of the table."""
+
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionGroupWrapper:
-    """All groups of a broker."""
+    """All groups of a broker, or a part of them; ``data_version``: of the broker's table of groups."""
 
     subscription_group_table: Mapping[str, SubscriptionGroupConfig] = field(default_factory=dict)
+    data_version: DataVersion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetMessageRequestModeRequestBody:
-    """Whether a group pulls or pops a topic; popping, with how many members it shares its queues (0: all)."""
+    """Whether a group pulls or pops a topic; for POP, how many members share a queue (0: all)."""
 
     topic: str
     consumer_group: str
@@ -85,6 +95,6 @@ class SetMessageRequestModeRequestBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList:
-    """Group names, in no order."""
+    """Group names, unsorted."""
 
     group_list: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A consumer group as an operator sees it: who is in it, who reads what, how far it is, what looks wrong."""
+"""A consumer group as an operator sees it: members, their queues, offsets, problems."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,20 +12,20 @@ Subscription = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """One member, by what brokers know of it and what it says of itself.
+    """One member, from the brokers' data and its own report.
 
     Attributes:
-        client_id: its name.
-        addr: where its connection comes from.
-        language: what it is written in, as it says.
-        version: as it says (``V5_5_0``), or the number that brokers have.
-        error: why it did not say anything of itself; then the fields below mean nothing.
-        queues: those it owns now; the retry topic's too.
-        pops: of these, the ones it pops instead of pulling.
-        strategy: how it shares; None where it does not say.
-        pin_version: of the pins it goes by; None: it does not go by pins, or knows none yet.
-        subscriptions: what it wants; the retry topic left out.
-        orderly: whether it consumes in order, with locks; None where it does not say.
+        client_id: its client id.
+        addr: the address of its connection.
+        language: the language of its client.
+        version: the version it reports (``V5_5_0``), or the number that brokers have.
+        error: why there is no report of its own; the fields below then have no meaning.
+        queues: the queues it owns now, those of the retry topic too.
+        pops: those of the queues that it pops instead of pulling.
+        strategy: its allocation strategy; None if it does not report one.
+        pin_version: the version of the pins it uses; None: it uses no pins, or knows none yet.
+        subscriptions: its subscriptions, without the retry topic.
+        orderly: whether it consumes in order, with locks; None if it does not report it.
     """
 
     client_id: str
@@ -43,11 +43,11 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProgress:
-    """How far a group is on one queue.
+    """The progress of a group on one queue.
 
     Attributes:
         max_offset: one more than the last message's.
-        consumer_offset: what is read next; None: nothing was committed yet.
+        consumer_offset: the offset read next; None: nothing was committed yet.
     """
 
     max_offset: int
@@ -55,21 +55,21 @@ class QueueProgress:
 
     @property
     def lag(self) -> int | None:
-        """How many messages are still to come; None where nothing was committed yet."""
+        """The number of messages not consumed yet; None if nothing was committed yet."""
         return None if self.consumer_offset is None else self.max_offset - self.consumer_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """A group at one moment (the members are asked one after the other, so a rebalance may show in part).
+    """A group at one moment. Members are asked one after the other, so it may show half of a rebalance.
 
     Attributes:
         group: its name.
         message_model: CLUSTERING or BROADCASTING; None without members.
-        consume_type: how members get messages; None without members.
+        consume_type: how members fetch messages; None without members.
         members: by client id.
-        progress: every queue of every topic the group subscribes to or has offsets for, sorted.
-        missing_topics: subscribed to, and without a route.
+        progress: every queue of every topic that the group subscribes to or has offsets for, sorted.
+        missing_topics: topics subscribed to that have no route.
     """
 
     group: str
@@ -80,12 +80,12 @@ class GroupView:
     missing_topics: tuple[str, ...] = ()
 
     def owners(self, queue: MessageQueue) -> list[str]:
-        """The client ids of the members that say they own a queue."""
+        """Return the client ids of the members that report a queue as theirs."""
         return [member.client_id for member in self.members if queue in member.queues]
 
 
 class FindingKind(StrEnum):
-    """What can be wrong with a group. ``MEMBER_SILENT`` is the one that leaves the others open."""
+    """The problems of a group. With ``MEMBER_SILENT``, others may be undetected."""
 
     QUEUE_UNOWNED = "queue_unowned"
     QUEUE_OWNED_TWICE = "queue_owned_twice"
@@ -102,7 +102,36 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that looks wrong: for programs, and for people."""
+    """One problem: its kind for programs, its text for people."""
 
     kind: FindingKind
     text: str
+
+
+class TrackType(StrEnum):
+    """What is known of a message in a group (TrackType in the Java client)."""
+
+    CONSUMED = "CONSUMED"
+    CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
+    NOT_CONSUME_YET = "NOT_CONSUME_YET"
+    CONSUME_BROADCASTING = "CONSUME_BROADCASTING"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageTrack:
+    """A message in one group (MessageTrack in the Java client).
+
+    Attributes:
+        consumer_group: the group.
+        track_type: what is known.
+        consumer_offset: the group's offset in the message's queue; None: it has none.
+        is_online: whether the group has members now.
+        error: why it is not known.
+    """
+
+    consumer_group: str
+    track_type: TrackType
+    consumer_offset: int | None = None
+    is_online: bool = False
+    error: str | None = None

@@ -1,8 +1,8 @@
-"""What is sent, and what comes back from a queue."""
+"""Messages: ``Message`` to send, ``MessageExt`` as stored and received."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rmqtools.model.message_const import (
     KEY_SEPARATOR,
@@ -10,6 +10,7 @@ from rmqtools.model.message_const import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
+from rmqtools.model.queue import MessageQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +18,20 @@ class Message:
     """A message to send.
 
     Attributes:
-        topic: where to.
-        body: what; at least one byte.
-        tags: the one tag consumers may filter by.
-        keys: the words it can be found by; RocketMQ joins them with a space.
-        properties: the user's own; names that RocketMQ reserves are refused when the message is sent.
+        topic: the topic to send to.
+        body: the content; at least one byte.
+        tags: one tag, which consumers can filter by.
+        keys: words that the message can be found by; RocketMQ joins them with a space.
+        properties: the user's own. Sending refuses names that RocketMQ reserves.
         flag: any 32 bits for the application.
-        sharding_key: messages of one key stay in order when sent by ``send_orderly``.
-        delay_level: 1 to 18, deliver after that level's delay (1 s, 5 s, 10 s, 30 s, 1 m ... 2 h unless the
-            broker is set otherwise); 0: at once.
-        delay: seconds until it is delivered; for brokers 5.x with their timer wheel on.
-        deliver_at_ms: when it is delivered, in milliseconds since 1970; for the same brokers.
+        sharding_key: ``send_orderly`` keeps messages with the same key in order.
+        delay_level: 1 to 18: delivered after that level's delay (1 s, 5 s, 10 s, 30 s, 1 m ... 2 h, unless
+            the broker has other settings); 0: at once.
+        delay: seconds until delivery; needs brokers 5.x with their timer wheel on.
+        deliver_at_ms: time of delivery, in milliseconds since 1970; needs the same brokers.
+        priority: 0 or more: the broker stores the message in the queue of this number, or in its last one,
+            whatever queue was asked for, and popping consumers get messages of higher queues first;
+            needs brokers 5.4 and a topic of ``message_type="PRIORITY"``. None: no priority.
     """
 
     topic: str
@@ -40,21 +44,32 @@ class Message:
     delay_level: int = 0
     delay: float | None = None
     deliver_at_ms: int | None = None
+    priority: int | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the message cannot be in a batch: it has a delay or a priority."""
+        return self.is_delayed or self.priority is not None
 
     @property
     def is_delayed(self) -> bool:
-        """Whether it is to be delivered later."""
+        """Whether the message has a delay."""
         return bool(self.delay_level) or self.delay is not None or self.deliver_at_ms is not None
 
     @property
     def keys_text(self) -> str | None:
-        """The KEYS property as stored: keys joined by a space, None when there are none."""
+        """The KEYS property as stored: keys joined by a space; None without keys."""
         text = self.keys if isinstance(self.keys, str) else KEY_SEPARATOR.join(self.keys)
         return text or None
 
 
+def body_length(body: bytes | bytearray | memoryview) -> int:
+    """How many bytes a body has: ``len`` of a memoryview counts its items, which may be wider."""
+    return len(body) if type(body) is bytes else memoryview(body).nbytes
+
+
 def message_texts(message: Message) -> tuple[str, ...]:
-    """All that is stored among a message's properties, each text once: empty ones where there is none."""
+    """Return all texts that are stored in a message's properties; empty texts for missing ones."""
     tags, keys, sharding_key = message.tags, message.keys_text, message.sharding_key
     properties = message.properties
     return (
@@ -72,7 +87,7 @@ message (its fields of fixed width) and the bytes of its properties."""
 
 
 class _Stored:
-    """What a message holds undecoded: an empty slot of :class:`MessageExt` is filled when it is asked for."""
+    """The undecoded part of a message: an empty slot of :class:`MessageExt` is filled at its first use."""
 
     __slots__ = ("_fillers", "_head", "_properties")
 
@@ -88,12 +103,22 @@ class _Stored:
             return self._fillers[name](self, self._head, self._properties)
 
 
+class BodyError(Protocol):
+    """The fields of a :class:`rmqtools.errors.CorruptBodyError`."""
+
+    queue: MessageQueue
+    offset: int
+    why: str
+    raw: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class MessageExt(_Stored):
-    """A stored message. Hosts are ``address:port``, IPv6 in brackets; times are milliseconds since 1970.
+    """A stored message. Hosts are ``address:port`` with IPv6 in brackets; times are milliseconds since 1970.
 
     ``properties`` holds all of them, the user's and RocketMQ's. ``body`` is decompressed; ``sys_flag`` then
-    no longer has the compressed bit, as in the Java client.
+    no longer has the compressed bit, as in the Java client. Reading the ``body`` of a message of which it
+    cannot be read raises :class:`rmqtools.errors.CorruptBodyError`; its other fields can be read.
     """
 
     topic: str
@@ -116,7 +141,7 @@ class MessageExt(_Stored):
     broker_name: str = ""
 
     def with_topic(self, topic: str) -> "MessageExt":
-        """The same message of another topic; what is undecoded stays so."""
+        """Return the message with another topic. Decodes nothing."""
         if not hasattr(self, "_fillers"):
             return replace(self, topic=topic)
         return undecoded_message(
@@ -129,9 +154,18 @@ class MessageExt(_Stored):
             self._properties,
         )
 
+    def with_values(self, **values: Any) -> "MessageExt":
+        """The same message with other values in some fields; unlike ``replace``, works with any body."""
+        return replace(self, **values)
+
+    @property
+    def body_error(self) -> BodyError | None:
+        """Why the body cannot be read, a :class:`rmqtools.errors.CorruptBodyError`; None: it can."""
+        return None
+
     @property
     def msg_id(self) -> str:
-        """The unique key the producing client made; the offset id where it made none."""
+        """The unique key made by the producing client; the offset id if there is none."""
         return self.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or self.offset_msg_id
 
     @property
@@ -151,8 +185,14 @@ SLOTS: Mapping[str, Callable[[MessageExt, Any], None]] = {
 }
 
 
+def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> None:
+    """Set the queue id and offset of a message that was just decoded and has no other reference yet."""
+    SLOTS["queue_id"](message, queue_id)
+    SLOTS["queue_offset"](message, queue_offset)
+
+
 class _Unfrozen(_Stored):
-    """A message while it is made: the same slots, but its class is not frozen, so they take plain stores."""
+    """A message during its creation: the same slots, but not frozen, so plain stores can fill them."""
 
     __slots__ = tuple(SLOTS)
 
@@ -166,9 +206,9 @@ def undecoded_message(
     head: bytes,
     properties: bytes,
 ) -> MessageExt:
-    """A message with what every consumer looks at; the rest is decoded when it is asked for.
+    """Make a message with the fields that every consumer uses; the others are decoded when they are used.
 
-    By position: keywords take half as long again for the call, and every message that is read is made here.
+    Positional arguments: keywords make the call 50 % slower, and every received message is made here.
     """
     message: Any = _Unfrozen()
     message.topic = topic

@@ -1,4 +1,4 @@
-"""Names of the properties RocketMQ itself puts on messages, and what else it reserves.
+"""Names of the properties that RocketMQ itself sets on messages, and other reserved names.
 
 Source of the rule: MessageConst (Java client 5.5.0); member names are upstream's.
 """
@@ -80,7 +80,7 @@ TIMER_ENGINE_FILE_TIME_WHEEL = "F"
 TIMER_ENGINE_ROCKSDB_TIMELINE = "R"
 TIMER_ENGINE_TYPE = "E_T"
 
-# What the Java client refuses as a user property's name (STRING_HASH_SET).
+# Names that the Java client refuses for user properties (STRING_HASH_SET).
 RESERVED_PROPERTIES = frozenset(
     {
         *("1ST_POP_TIME", "ARRIVE_TIME", "BORN_TIMESTAMP", "BUYER_ID", "CLUSTER", "CONSUME_START_TIME"),

@@ -1,4 +1,4 @@
-"""Names of topics and groups: namespaces, retry and dead-letter topics, what the system keeps for itself.
+"""Names of topics and groups: namespaces, retry and dead-letter topics, system topics.
 
 A name in a namespace is ``namespace%name``; the prefixes of retry and dead-letter topics stay in front:
 ``%RETRY%namespace%group``.
@@ -13,20 +13,9 @@ REPLY_TOPIC_POSTFIX = "REPLY_TOPIC"
 CID_RMQ_SYS_PREFIX = "CID_RMQ_SYS_"
 DEFAULT_PRODUCER_GROUP = "DEFAULT_PRODUCER"
 DEFAULT_CONSUMER_GROUP = "DEFAULT_CONSUMER"
-TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
-SCHEDULE_CONSUMER_GROUP = "SCHEDULE_CONSUMER"
-FILTERSRV_CONSUMER_GROUP = "FILTERSRV_CONSUMER"
-MONITOR_CONSUMER_GROUP = "__MONITOR_CONSUMER"
 CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
-SELF_TEST_PRODUCER_GROUP = "SELF_TEST_P_GROUP"
-SELF_TEST_CONSUMER_GROUP = "SELF_TEST_C_GROUP"
-ONS_HTTP_PROXY_GROUP = "CID_ONS-HTTP-PROXY"
-CID_ONSAPI_OWNER_GROUP = "CID_ONSAPI_OWNER"
-CID_ONSAPI_PERMISSION_GROUP = "CID_ONSAPI_PERMISSION"
-CID_ONSAPI_PULL_GROUP = "CID_ONSAPI_PULL"
+TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
 LOGICAL_QUEUE_MOCK_BROKER_PREFIX = "__syslo__"
-LOGICAL_QUEUE_MOCK_BROKER_NAME_NOT_EXIST = "__syslo__none__"
-WS_DOMAIN_SUBGROUP = "nsaddr"
 
 _SEPARATOR = "%"
 _SYSTEM_TOPIC_PREFIX = "rmq_sys_"
@@ -51,22 +40,22 @@ _SYSTEM_TOPICS = FORBIDDEN_SEND_TOPICS | {
 
 
 def retry_topic(group: str) -> str:
-    """Where a group's failed messages wait for their next try."""
+    """The topic where a group's failed messages wait for their next attempt."""
     return RETRY_GROUP_TOPIC_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """Where a group's messages end that failed too often."""
+    """The topic of a group's dead letters."""
     return DLQ_GROUP_TOPIC_PREFIX + group
 
 
 def pop_retry_topic(topic: str, group: str) -> str:
-    """The retry topic of one topic of a group that pops (5.x)."""
+    """The retry topic of one topic for a group that pops (5.x)."""
     return f"{RETRY_GROUP_TOPIC_PREFIX}{group}_{topic}"
 
 
 def is_system_topic(topic: str) -> bool:
-    """Whether RocketMQ keeps this topic for itself."""
+    """Whether RocketMQ uses this topic internally."""
     return topic in _SYSTEM_TOPICS or topic.startswith(_SYSTEM_TOPIC_PREFIX)
 
 
@@ -82,7 +71,7 @@ def _split_prefix(name: str) -> tuple[str, str]:
 
 
 def with_namespace(name: str, namespace: str | None) -> str:
-    """A topic or group name as the servers know it; once more wrapped it stays as it is."""
+    """A topic or group name with its namespace, as servers know it. Adds the namespace only once."""
     if not name or not namespace or _is_system_name(name):
         return name
     prefix, rest = _split_prefix(name)
@@ -92,7 +81,7 @@ def with_namespace(name: str, namespace: str | None) -> str:
 
 
 def without_namespace(name: str) -> str:
-    """A name as its user knows it: without whichever namespace it has."""
+    """A name without any namespace."""
     if not name or _is_system_name(name):
         return name
     prefix, rest = _split_prefix(name)
@@ -101,7 +90,7 @@ def without_namespace(name: str) -> str:
 
 
 def without_this_namespace(name: str, namespace: str | None) -> str:
-    """A name without ``namespace``; names of other namespaces stay as they are."""
+    """A name without ``namespace``; names in other namespaces are unchanged."""
     if not name or not namespace:
         return name
     _, rest = _split_prefix(name)
@@ -109,7 +98,7 @@ def without_this_namespace(name: str, namespace: str | None) -> str:
 
 
 def namespace_of(name: str) -> str:
-    """The namespace a name is in; "" where it is in none."""
+    """The namespace of a name; "" if it has none."""
     if not name or _is_system_name(name):
         return ""
     _, rest = _split_prefix(name)

@@ -1,10 +1,10 @@
-"""Messages encoded elsewhere, as the engine sends them: one parcel is one request."""
+"""Parcels: encoded messages, one request each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, body_length
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendStatus
 
@@ -13,9 +13,9 @@ _COUNTER_MASK = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class MsgIds(Sequence[str]):
-    """Unique ids in a row: all begin with ``prefix`` and end in a counter of four hex digits.
+    """A row of unique ids: all begin with ``prefix`` and end with a counter of four hex digits.
 
-    The counter starts again at 0 after FFFF, so a row has at most 65536.
+    The counter continues with 0 after FFFF, so a row has at most 65536 ids.
     """
 
     prefix: str
@@ -40,15 +40,15 @@ class MsgIds(Sequence[str]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """What one request carries: encoded messages of one topic, or one message still to be encoded.
+    """The content of one request: encoded messages of one topic, or one message that is not encoded yet.
 
     Attributes:
-        topic: where to.
-        body: a batch as ``protocol.message_batch`` draws it; empty with ``message``.
-        msg_ids: the unique ids that are in ``body``, one per message.
-        message: instead of both: sent alone, so it may have a delay, and is compressed if large.
-        queue: this very queue, tried once; None: queues in turn, after a failure one on another broker.
-        may_move: after a failure at ``queue``, too, try one on another broker.
+        topic: the topic to send to.
+        body: a batch in the format of ``protocol.messages.batch``; empty with ``message``.
+        msg_ids: the unique ids in ``body``, one per message.
+        message: instead of both: sent alone, so it may have a delay and is compressed if it is large.
+        queue: send to this queue, one attempt only. None: queues in turn; retries take another broker.
+        may_move: after a failure at ``queue``, try a queue of another broker.
     """
 
     topic: str
@@ -63,15 +63,15 @@ class Parcel:
 
     @property
     def nbytes(self) -> int:
-        """The size of what it carries, as far as it is encoded."""
-        return len(self.body) if self.message is None else len(self.message.body)
+        """The size of its encoded messages."""
+        return body_length(self.body if self.message is None else self.message.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParcelResult:
-    """A parcel that a broker has stored: all its messages in ``queue`` from ``queue_offset`` on.
+    """A stored parcel: all its messages are in ``queue`` from ``queue_offset`` on.
 
-    ``attempts`` holds every try, the successful one last.
+    ``attempts`` has every attempt, the successful one last.
     """
 
     status: SendStatus
@@ -82,6 +82,6 @@ class ParcelResult:
 
     @property
     def may_be_duplicated(self) -> bool:
-        """Whether another attempt has stored the messages as well, or may have."""
+        """Whether another attempt may have stored the messages too."""
         stored = (Outcome.STORED, Outcome.UNKNOWN)
         return sum(attempt.outcome in stored for attempt in self.attempts) > 1

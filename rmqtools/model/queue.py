@@ -7,7 +7,7 @@ from rmqtools.model.names import without_this_namespace
 
 
 def java_order(text: str) -> bytes:
-    """A sort key that orders text as Java's ``String.compareTo`` does: by UTF-16 unit, not by code point."""
+    """Return a sort key that orders text like Java's ``String.compareTo``: by UTF-16 unit, not code point."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
@@ -16,8 +16,8 @@ def java_order(text: str) -> bytes:
 class MessageQueue:
     """One queue of a topic on one broker set.
 
-    Ordered by topic, broker name, queue id; text compares by UTF-16 unit as Java's ``String.compareTo``
-    does, because all members of a group must sort alike.
+    Ordered by topic, broker name, queue id. Text compares by UTF-16 unit, like Java's ``String.compareTo``,
+    because all members of a group must sort alike.
     Source of the rule: MessageQueue.compareTo (Java client).
     """
 
@@ -30,17 +30,17 @@ class MessageQueue:
 
     @property
     def sort_key(self) -> tuple[bytes, bytes, int]:
-        """The same order as ``<``, some ten times faster: ``sorted(queues, key=lambda q: q.sort_key)``."""
+        """The same order as ``<``, about ten times faster: ``sorted(queues, key=lambda q: q.sort_key)``."""
         return java_order(self.topic), java_order(self.broker_name), self.queue_id
 
     def without_namespace(self, namespace: str | None) -> "MessageQueue":
-        """A queue as users know it, of one as brokers know it; itself where there is no namespace."""
+        """Return the queue with its topic as users know it; the same object if there is no namespace."""
         if not namespace:
             return self
         return replace(self, topic=without_this_namespace(self.topic, namespace))
 
     def __str__(self) -> str:
-        """Java's ``toString``: consistent hashing hashes this very text."""
+        """Return the text of Java's ``toString``, because consistent hashing hashes it."""
         return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
 
 
@@ -62,5 +62,5 @@ class QueueRange:
         return self.end - self.begin
 
     def starting_at(self, begin: int) -> "QueueRange":
-        """The rest of this range from ``begin`` on."""
+        """Return the rest of this range from ``begin`` on."""
         return replace(self, begin=min(begin, self.end))

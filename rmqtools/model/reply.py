@@ -1,4 +1,4 @@
-"""The answer to a request that was sent as a message.
+"""The reply to a request that was sent as a message.
 
 Source of the rule: MessageUtil.createReplyMessage (Java client).
 """
@@ -19,12 +19,12 @@ _REPLY = "reply"  # upstream MixAll.REPLY_MESSAGE_FLAG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyMessage(Message):
-    """What ``create_reply`` makes; ``Producer.send`` has a broker hand it to the client that asked.
+    """The result of ``create_reply``. Send it by ``Producer.send``; a broker forwards it to the requester.
 
     Attributes:
-        correlation_id: which request it answers.
-        reply_to_client: the id of the client that asked.
-        ttl_ms: how long that client waits, from its request on.
+        correlation_id: the request that it answers.
+        reply_to_client: the id of the requesting client.
+        ttl_ms: how long that client waits, counted from its request.
     """
 
     correlation_id: str
@@ -33,7 +33,7 @@ class ReplyMessage(Message):
 
     @property
     def system_properties(self) -> Mapping[str, str]:
-        """The properties by which broker and client find their way."""
+        """The properties by which the broker finds the client, and the client its request."""
         properties = {
             PROPERTY_MESSAGE_TYPE: _REPLY,
             PROPERTY_CORRELATION_ID: self.correlation_id,

@@ -1,4 +1,4 @@
-"""What a send or a pull came to."""
+"""Results of sends and pulls."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from rmqtools.model.queue import MessageQueue
 
 
 class SendStatus(Enum):
-    """How far a stored message got before the broker answered (SendStatus of the Java client)."""
+    """Whether a stored message was flushed and replicated before the answer (SendStatus in Java)."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -16,7 +16,7 @@ class SendStatus(Enum):
 
 
 class Outcome(Enum):
-    """What is known of a message after an attempt to send it."""
+    """The outcome of an attempt to send a message."""
 
     STORED = "stored"
     NOT_SENT = "not sent"
@@ -26,7 +26,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SendAttempt:
-    """One try of a send: where, how long in seconds, what came of it."""
+    """One attempt of a send: its queue, its seconds, its outcome."""
 
     queue: MessageQueue
     broker_addr: str
@@ -37,12 +37,12 @@ class SendAttempt:
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """A message the broker stored.
+    """A stored message.
 
     ``msg_id`` is the unique key made by the client; ``offset_msg_id`` names the place in the commit log.
-    ``attempts`` holds every try, the successful one last: an earlier one whose outcome is unknown may have
-    stored the message too. ``recall_handle``: what takes a timer message back (``Producer.recall``).
-    ``is_trace_on``: whether the broker lets messages be traced.
+    ``attempts`` has every attempt, the successful one last; an earlier one with unknown outcome may have
+    stored the message too. ``recall_handle`` cancels a timer message (``Producer.recall``).
+    ``is_trace_on``: whether the broker allows tracing.
     """
 
     status: SendStatus
@@ -58,14 +58,14 @@ class SendResult:
 
     @property
     def may_be_duplicated(self) -> bool:
-        """Whether another attempt has stored the message as well, or may have."""
+        """Whether another attempt may have stored the message too."""
         stored = (Outcome.STORED, Outcome.UNKNOWN)
         return sum(attempt.outcome in stored for attempt in self.attempts) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerHealth:
-    """What a producer knows of a broker while latency fault avoidance is on. Times are seconds."""
+    """The state of a broker in latency fault avoidance. Times are seconds."""
 
     latency: float
     is_available: bool
@@ -74,7 +74,7 @@ class BrokerHealth:
 
 
 class PullStatus(Enum):
-    """What a pull found (PullStatus of the Java client)."""
+    """The result of a pull (PullStatus of the Java client)."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -84,7 +84,11 @@ class PullStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """One answer to a pull. ``body`` is the stored messages back to back, not decoded."""
+    """One answer to a pull. ``body`` is the stored messages back to back, not decoded.
+
+    ``offset_delta``: a static topic's queue offsets are those of its messages, which are the broker's own,
+    plus this; all other offsets in here are the static topic's.
+    """
 
     status: PullStatus
     next_begin_offset: int
@@ -93,3 +97,4 @@ class PullResult:
     suggest_which_broker_id: int = 0
     body: bytes = b""
     remark: str = ""
+    offset_delta: int = 0

@@ -1,10 +1,13 @@
-"""Where the queues of a topic are: what the name server says."""
+"""Routes: a topic's queues and brokers, as the name server reports them; a topic's settings on a broker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 
 MASTER_ID = 0
+BATCH_CQ = "BatchCQ"  # the queue type whose queues hold batches, each as one message
+_QUEUE_TYPE = "queue.type"
+MESSAGE_TYPE_ATTRIBUTE = "message.type"
 
 
 class Perm(IntFlag):
@@ -18,7 +21,7 @@ class Perm(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class QueueData:
-    """How many queues of a topic one broker set has, and what may be done with them."""
+    """The number of queues of a topic on one broker set, and their permissions."""
 
     broker_name: str
     read_queue_nums: int
@@ -37,6 +40,36 @@ class QueueData:
         return bool(self.perm & Perm.WRITE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """The settings of a topic on one broker. Attributes (5.x) have their plain names, e.g. ``message.type``.
+
+    Source of the names: TopicConfig, TopicAttributes (Java client 5.5.0).
+    """
+
+    topic_name: str
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = Perm.READ | Perm.WRITE
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] | None = None
+
+    @property
+    def holds_batches(self) -> bool:
+        """Whether a batch that a producer sends is kept as one message.
+
+        Source of the rule: QueueTypeUtils.isBatchCq (broker).
+        """
+        return (self.attributes or {}).get(_QUEUE_TYPE) == BATCH_CQ
+
+    @property
+    def message_type(self) -> str:
+        """The messages that it takes: NORMAL, FIFO, DELAY, TRANSACTION, ...; NORMAL if nothing is set."""
+        return (self.attributes or {}).get(MESSAGE_TYPE_ATTRIBUTE, "NORMAL")
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerData:
     """The addresses of one broker set by broker id; 0 is the master."""
@@ -50,7 +83,7 @@ class BrokerData:
 
 @dataclass(frozen=True, slots=True)
 class TopicQueueMapping:
-    """A static topic's logic queues on one broker: global queue id -> the broker's own id."""
+    """A static topic's logic queues on one broker: global queue id -> the broker's queue id."""
 
     topic: str
     broker_name: str
@@ -74,7 +107,7 @@ class TopicRouteData:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """All brokers a name server knows, and which cluster each belongs to."""
+    """All brokers that a name server knows, and their clusters."""
 
     broker_addr_table: Mapping[str, BrokerData] = field(default_factory=dict)
     cluster_addr_table: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a consumer tells of itself when a broker asks on behalf of an administrator.
+"""The report that a consumer gives when a broker asks on behalf of an administrator.
 
 Source of the names: ConsumerRunningInfo, ProcessQueueInfo, PopProcessQueueInfo, ConsumeStatus, CMResult,
 ConsumeMessageDirectlyResult, GetConsumerStatusBody (Java client 5.5.0).
@@ -21,7 +21,7 @@ PROP_CONSUMER_START_TIMESTAMP = "PROP_CONSUMER_START_TIMESTAMP"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessQueueInfo:
-    """A pulled queue: what of it is in memory. Times are milliseconds since 1970."""
+    """A pulled queue's messages in memory. Times are milliseconds since 1970."""
 
     commit_offset: int = 0
     cached_msg_min_offset: int = 0
@@ -41,7 +41,7 @@ class ProcessQueueInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopProcessQueueInfo:
-    """A popped queue: how many messages are not acknowledged yet."""
+    """A popped queue: the number of messages not acknowledged yet."""
 
     wait_ack_count: int = 0
     dropped: bool = False
@@ -50,7 +50,7 @@ class PopProcessQueueInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeStatus:
-    """How fast a topic is pulled and consumed: ``rt`` are milliseconds, ``tps`` messages per second.
+    """Rates of pulling and consuming a topic: ``rt`` are milliseconds, ``tps`` messages per second.
 
     ``consume_failed_msgs`` counts the last hour.
     """
@@ -65,10 +65,10 @@ class ConsumeStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerRunningInfo:
-    """All of a consumer. Java writes its tables in the order of their keys.
+    """The whole report. Java writes its tables in the order of their keys.
 
-    ``properties`` holds the consumer's settings and the PROP_ names of this module; ``jstack`` what its
-    threads do, where that was asked for.
+    ``properties`` has the consumer's settings and the PROP_ names of this module. ``jstack`` has the stacks
+    of its threads, if they were requested.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -81,14 +81,14 @@ class ConsumerRunningInfo:
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """Those it holds now, pulled or popped; topics as on the wire, with their namespace."""
+        """The queues it holds now, pulled or popped; topics include the namespace."""
         pulled = {queue for queue, state in self.mq_table.items() if not state.dropped}
         popped = {queue for queue, state in self.mq_pop_table.items() if not state.dropped}
         return tuple(sorted(pulled | popped))
 
 
 class CMResult(StrEnum):
-    """How a listener took a message it was given directly."""
+    """The result of a listener for a message that an administrator sent directly."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"
@@ -100,7 +100,7 @@ class CMResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeMessageDirectlyResult:
-    """The same with the listener's kind, what it raised, and how many milliseconds it took."""
+    """That result with the listener's kind, its error, and its duration in milliseconds."""
 
     order: bool = False
     auto_commit: bool = True
@@ -111,7 +111,7 @@ class ConsumeMessageDirectlyResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerStatusBody:
-    """Consumer offsets in memory: a client answers with its own, a broker with those of every client id."""
+    """Consumer offsets in memory: a client's own, or in a broker's answer those of every client id."""
 
     message_queue_table: Mapping[MessageQueue, int] = field(default_factory=dict)
     consumer_table: Mapping[str, Mapping[MessageQueue, int]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Bit fields of the wire: of a message, of a pull, of a topic.
+"""Bit fields of the wire: of a message, of a pull.
 
-Source of the rule: MessageSysFlag, PullSysFlag, TopicSysFlag (Java client).
+Source of the rule: MessageSysFlag, PullSysFlag (Java client).
 """
 
 from enum import IntFlag
@@ -35,31 +35,13 @@ class PullSysFlag(IntFlag):
     FLAG_LITE_PULL_MESSAGE = 16
 
 
-class TopicSysFlag(IntFlag):
-    """Bits of a topic's ``topic_sys_flag``."""
-
-    FLAG_UNIT = 1
-    FLAG_UNIT_SUB = 2
-
-
 COMPRESSED_FLAG = int(MessageSysFlag.COMPRESSED_FLAG)  # plain ints where every message passes
 BORNHOST_V6_FLAG = int(MessageSysFlag.BORNHOST_V6_FLAG)
 STOREHOSTADDRESS_V6_FLAG = int(MessageSysFlag.STOREHOSTADDRESS_V6_FLAG)
-_TRANSACTION_BITS = int(MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
-
-
-def transaction_type(sys_flag: int) -> int:
-    """The two transaction bits: none 0, prepared 4, commit 8, rollback 12."""
-    return sys_flag & _TRANSACTION_BITS
-
-
-def reset_transaction_type(sys_flag: int, transaction: int) -> int:
-    """The same flag with other transaction bits."""
-    return (sys_flag & ~_TRANSACTION_BITS) | transaction
 
 
 def clear_compressed_flag(sys_flag: int) -> int:
-    """The same flag without the compressed bit; the type bits stay, as upstream leaves them."""
+    """Return the flag without the compressed bit; the type bits stay, as upstream."""
     return sys_flag & ~COMPRESSED_FLAG
 
 
@@ -71,24 +53,19 @@ def build_pull_sys_flag(
     class_filter: bool = False,
     lite_pull: bool = False,
 ) -> int:
-    """The ``sys_flag`` of a pull request.
+    """Return the ``sys_flag`` of a pull request.
 
     Args:
         commit_offset: the request also commits its ``commit_offset``.
-        suspend: the broker may hold the request until a message comes (long poll).
-        subscription: the request carries its subscription; without it the broker wants a heartbeat first.
-        class_filter: filter by a class on the broker (long gone, kept for its bit).
-        lite_pull: asked by the lite pull consumer.
+        suspend: the broker may hold the request until a message arrives (long poll).
+        subscription: the request contains its subscription; otherwise the broker needs a heartbeat first.
+        class_filter: filter by a class on the broker (removed upstream; only its bit is left).
+        lite_pull: the request comes from the lite pull consumer.
     """
     bits = (commit_offset, suspend, subscription, class_filter, lite_pull)
     return sum(1 << place for place, given in enumerate(bits) if given)
 
 
 def clear_commit_offset_flag(pull_sys_flag: int) -> int:
-    """The same pull flag without the commit bit: a slave takes no commits."""
+    """Return the pull flag without the commit bit: a slave accepts no commits."""
     return pull_sys_flag & ~1
-
-
-def clear_suspend_flag(pull_sys_flag: int) -> int:
-    """The same pull flag without the long poll bit."""
-    return pull_sys_flag & ~2

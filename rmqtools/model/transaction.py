@@ -1,7 +1,7 @@
-"""Transactions: what a local transaction came to, and what is known of its half message.
+"""Transactions: the state of a local transaction, and its half message.
 
-A half message is stored where consumers do not see it. The local transaction decides: committed, the message
-becomes visible; rolled back, it never does; unknown, its broker asks the producer group later.
+A half message is stored where consumers cannot see it. The local transaction decides: after a commit the
+message becomes visible; after a rollback never; if unknown, its broker asks the producer group later.
 Source of the rule: LocalTransactionState, TransactionSendResult (Java client).
 """
 
@@ -22,10 +22,10 @@ class LocalTransactionState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfMessage(Message):
-    """The message that a local transaction is executed for.
+    """The message of a local transaction.
 
-    ``transaction_id`` is the id a later check-back has as ``MessageExt.msg_id``: store it with what the
-    local transaction changes, and the checker can tell what became of it.
+    A later check-back names ``transaction_id`` as ``MessageExt.msg_id``. Save it with the changes of the
+    local transaction, so that the check can find them.
     """
 
     transaction_id: str = ""
@@ -33,12 +33,13 @@ class HalfMessage(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSendResult(SendResult):
-    """A half message that was stored, and the decision about it. ``queue_offset`` is the half message's.
+    """A stored half message and its decision. ``queue_offset`` is the half message's.
 
     Attributes:
         local_transaction_state: the decision.
-        local_transaction_error: what the local transaction raised; the state is then UNKNOWN.
-        end_transaction_error: why the broker may not have taken the decision; it will ask for it. None: it
+        local_transaction_error: the exception of the local transaction; the state is then UNKNOWN.
+        end_transaction_error: why the broker may not have got the decision; it will ask again. So it is
+            with every decision through a proxy, which takes them only when the broker asks. None: it
             has confirmed it, or the state is UNKNOWN, which brokers never confirm.
     """
 

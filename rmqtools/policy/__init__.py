@@ -1,1 +1,1 @@
-"""Decisions, pure: which queues, which broker, whether again. Time and chance arrive as arguments."""
+"""Pure decisions: which queues, which broker, whether to retry. Time and randomness arrive as arguments."""

@@ -1,11 +1,12 @@
-"""Which address of a broker set to talk to.
+"""Which address of a broker set to talk to, and where it is reached: ``broker_address_map``.
 
 Source of the rules: MQClientInstance.findBrokerAddressInSubscribe, -Publish, -Admin (Java client).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from rmqtools.errors import ConfigError
 from rmqtools.model.route import MASTER_ID
 
 BrokerAddrTable = Mapping[str, Mapping[int, str]]
@@ -13,7 +14,7 @@ BrokerAddrTable = Mapping[str, Mapping[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class FoundBroker:
-    """An address, and whether a slave listens there."""
+    """An address, and whether it is a slave's."""
 
     broker_addr: str
     is_slave: bool
@@ -22,7 +23,7 @@ class FoundBroker:
 def find_in_subscribe(
     table: BrokerAddrTable, broker_name: str, broker_id: int = MASTER_ID, *, only_this_broker: bool = False
 ) -> FoundBroker | None:
-    """The broker asked for; for a slave id the next one too; else any of the set, unless forbidden."""
+    """The broker of this id; for a slave also the next id; else any, unless ``only_this_broker``."""
     addrs = table.get(broker_name) or {}
     is_slave = broker_id != MASTER_ID
     addr = addrs.get(broker_id) or (addrs.get(broker_id + 1) if is_slave else None)
@@ -32,11 +33,69 @@ def find_in_subscribe(
 
 
 def find_in_publish(table: BrokerAddrTable, broker_name: str) -> str | None:
-    """The master: nobody else takes messages."""
+    """The master: only it accepts messages."""
     return (table.get(broker_name) or {}).get(MASTER_ID)
 
 
 def find_in_admin(table: BrokerAddrTable, broker_name: str) -> FoundBroker | None:
-    """Any broker of the set, the lowest id first."""
+    """The broker of the set with the lowest id."""
     addrs = table.get(broker_name) or {}
     return next((FoundBroker(addrs[id_], id_ != MASTER_ID) for id_ in sorted(addrs)), None)
+
+
+def map_address(addr: str, rules: Mapping[str, str] | Callable[[str], str]) -> str:
+    """The address to connect to instead of ``addr``; ``addr`` itself where no rule matches.
+
+    An exact rule wins over the longest ``prefix*``, a prefix over ``*:port``, and ``*`` comes last. A target
+    ``host:*`` keeps the port. Brackets around an IPv6 host and upper case make no difference.
+
+    Raises:
+        ConfigError: the rules are a callable, and it raised or returned no text.
+    """
+    if not isinstance(rules, Mapping):
+        return _called(addr, rules)
+    if not rules:
+        return addr
+    wanted = _comparable(addr)
+    matching = [rule for rule in rules if _matches(_comparable(rule), wanted)]
+    if not matching:
+        return addr
+    target = rules[max(matching, key=lambda rule: _rank(_comparable(rule)))]
+    host, _, port = target.rpartition(":")
+    return f"{host}:{addr.rpartition(':')[2]}" if port == "*" else target
+
+
+def _matches(rule: str, addr: str) -> bool:
+    if rule.startswith("*:"):
+        return addr.rpartition(":")[2] == rule[2:]
+    return addr.startswith(rule[:-1]) if rule.endswith("*") else addr == rule
+
+
+def _rank(rule: str) -> tuple[bool, bool, int]:
+    """Exact rules first, then prefixes, the longer before the shorter; ``*:port`` stands before ``*``."""
+    is_port, is_prefix = rule.startswith("*:"), rule.endswith("*")
+    return not (is_port or is_prefix), is_prefix and rule != "*", -1 if rule == "*" else len(rule)
+
+
+def _comparable(addr: str) -> str:
+    return addr.replace("[", "").replace("]", "").lower()
+
+
+def _called(addr: str, rules: Callable[[str], str]) -> str:
+    try:
+        mapped = rules(addr)
+    except Exception as error:  # a callback of the user
+        raise ConfigError(f"broker_address_map raised for {addr!r}: {error!r}") from error
+    if not isinstance(mapped, str):
+        raise ConfigError(f"broker_address_map returned {mapped!r} for {addr!r}: want host:port as text")
+    return mapped
+
+
+def describe_mapping(addr: str, mapped: str) -> str:
+    """What an error about an unreachable broker says of its address, and the option that changes it."""
+    if mapped == addr:
+        return (
+            "the address is the route's; if this machine reaches the broker elsewhere, as behind NAT, in "
+            f"Docker or Kubernetes, set broker_address_map, e.g. {{{addr!r}: 'host:port'}}"
+        )
+    return f"the route gave {addr}, broker_address_map made it {mapped}: correct that rule"

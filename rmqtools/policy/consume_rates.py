@@ -1,7 +1,9 @@
-"""How fast topics are pulled and consumed: sums of slices of time, over the last minute and the last hour.
+"""Rates at which topics are pulled and consumed, over the last minute and the last hour, in slices of time.
 
-Source of the rule: ConsumerStatsManager.consumeStatus (Java client): everything over the last minute, the
-listener's time over the last hour where the minute has none, failed messages over the last hour.
+A message that was skipped because of its broken head counts as failed.
+
+Source of the rule: ConsumerStatsManager.consumeStatus (Java client): all rates over the last minute. If the
+minute has no listener times, those of the last hour. Failed messages over the last hour.
 """
 
 from collections import defaultdict, deque
@@ -10,13 +12,13 @@ from dataclasses import dataclass
 
 from rmqtools.model.running_info import ConsumeStatus
 
-_SLICE = 10.0  # seconds; as often Java looks at its counters
+_SLICE = 10.0  # seconds; Java samples its counters as often
 _MINUTE, _HOUR = 6, 360  # slices
 
 
 @dataclass(slots=True)
 class _Slice:
-    """What happened in one slice; ``number`` counts slices of the clock."""
+    """The counters of one slice; ``number`` counts slices of the clock."""
 
     number: int
     succeeded: int = 0
@@ -29,14 +31,19 @@ class _Slice:
 
 
 class ConsumeRates:
-    """The rates of one consumer's topics. ``now`` is always the seconds of a monotonic clock."""
+    """The rates of one consumer's topics. ``now`` is always the seconds of a monotonic clock.
+
+    Attributes:
+        passed_over: number of messages skipped since the start.
+    """
 
     def __init__(self, began: float) -> None:
+        self.passed_over = 0
         self._began = began
         self._slices: dict[str, deque[_Slice]] = defaultdict(lambda: deque(maxlen=_HOUR))
 
     def consumed(self, topic: str, now: float, *, succeeded: int, failed: int, seconds: float) -> None:
-        """A listener was called and took so long."""
+        """Count a listener's call and its duration."""
         slice_ = self._slice(topic, now)
         slice_.succeeded += succeeded
         slice_.failed += failed
@@ -44,14 +51,19 @@ class ConsumeRates:
         slice_.call_seconds += seconds
 
     def pulled(self, topic: str, now: float, *, count: int, seconds: float) -> None:
-        """A pull or pop found so many messages after so long."""
+        """Count a pull or pop, its messages and its duration."""
         slice_ = self._slice(topic, now)
         slice_.pulled += count
         slice_.pulls += 1
         slice_.pull_seconds += seconds
 
+    def pass_over(self, topic: str, now: float) -> None:
+        """Count a message that no listener gets because its head is broken."""
+        self.passed_over += 1
+        self._slice(topic, now).failed += 1
+
     def status(self, topic: str, now: float) -> ConsumeStatus:
-        """The topic's rates as they are now."""
+        """Return the topic's current rates."""
         number = int(now // _SLICE)
         known = self._slices.get(topic, ())
         hour = [slice_ for slice_ in known if slice_.number > number - _HOUR]
@@ -78,6 +90,6 @@ def _call_ms(slices: Iterable[_Slice]) -> float:
 
 
 def _mean_ms(pairs: Iterable[tuple[float, int]]) -> float:
-    """Seconds per count, in milliseconds; 0 where nothing was counted."""
+    """Seconds per count, in milliseconds; 0 without counts."""
     seconds, count = map(sum, zip((0.0, 0), *pairs, strict=True))
     return seconds * 1000 / count if count else 0.0

@@ -1,4 +1,4 @@
-"""What is wrong with a consumer group, judged by what its members say of themselves. Pure."""
+"""Checks of a consumer group by its members' own reports. Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -15,25 +15,25 @@ PINS = AllocateByPins.name
 
 
 def check_group(view: GroupView, pins: Pins = NO_PINS) -> list[Finding]:
-    """Look for what operators get called for.
+    """Look for problems that operators care about.
 
     Args:
-        view: the group; what it says may be half a rebalance old: look again before believing it.
-        pins: those in force now (``pins.at(now)``).
+        view: the group. It may show half of a rebalance: check again before you act.
+        pins: the pins that are valid now (``pins.at(now)``).
 
     Returns:
-        Findings, the most telling first; none: all is well.
+        Findings, the most important first; empty if all is well.
     """
     if not view.members:
         return [Finding(FindingKind.NO_MEMBERS, f"group {view.group!r} has no members: nobody consumes")]
     findings = [*_silent(view), *_missing_topics(view), *_differences(view), *_pins(view, pins)]
-    if not any(member.error for member in view.members):  # who owns what is known of all
+    if not any(member.error for member in view.members):  # all owners are known
         findings = [*_ownership(view), *_idle(view, pins), *findings]
     return findings
 
 
 def pin_obstacles(view: GroupView, ips: Sequence[str]) -> list[str]:
-    """Why pinning a group to ``ips`` would not do what its operator expects; none: nothing is against it."""
+    """Reasons why pinning a group to ``ips`` would not have the expected effect; empty: no objection."""
     return [*_kind_obstacles(view), *_address_obstacles(view, ips), *_strategy_obstacles(view)]
 
 
@@ -50,7 +50,7 @@ def _missing_topics(view: GroupView) -> Iterator[Finding]:
 
 
 def _ownership(view: GroupView) -> Iterator[Finding]:
-    """In broadcasting each member owns every queue, otherwise exactly one member each."""
+    """Find wrong owners: broadcasting, each member owns every queue; otherwise one member owns each."""
     everybody = view.message_model == MessageModel.BROADCASTING
     for queue in _consumed(view):
         owners = view.owners(queue)
@@ -62,7 +62,7 @@ def _ownership(view: GroupView) -> Iterator[Finding]:
 
 
 def _idle(view: GroupView, pins: Pins) -> Iterator[Finding]:
-    """Members without a queue, unless they are without one because others are pinned."""
+    """Find members without a queue, except where pins of other members explain it."""
     for member in view.members:
         busy = any(not _is_retry(queue.topic) for queue in member.queues)
         if not busy and not (pins.ips and member.strategy == PINS and not _is_pinned(member, pins)):
@@ -72,7 +72,7 @@ def _idle(view: GroupView, pins: Pins) -> Iterator[Finding]:
 
 
 def _differences(view: GroupView) -> Iterator[Finding]:
-    """What all members of a group must agree on, and these do not."""
+    """Find settings that differ between members but must be the same."""
     subjects: tuple[tuple[FindingKind, str, Callable[[GroupMember], str | None]], ...] = (
         (FindingKind.SUBSCRIPTIONS_DIFFER, "subscribe to different things", _subscriptions),
         (FindingKind.STRATEGIES_DIFFER, "share by different strategies", lambda member: member.strategy),
@@ -125,10 +125,10 @@ def _strategy_obstacles(view: GroupView) -> Iterator[str]:
 
 
 def _consumed(view: GroupView) -> list[MessageQueue]:
-    """The queues that somebody should own: of topics that members subscribe to now.
+    """The queues that must have an owner: those of the topics that members subscribe to now.
 
-    The retry topic is not among them: a member finds it some 30 s after it was made, and until then a queue
-    of it has no owner and nothing is wrong.
+    Without the retry topic: members find it up to 30 s after its creation, and until then it is no error
+    that its queues have no owner.
     """
     topics = {topic for member in view.members for topic, _, _ in member.subscriptions}
     return [queue for queue in view.progress if queue.topic in topics]
@@ -143,7 +143,7 @@ def _is_pinned(member: GroupMember, pins: Pins) -> bool:
 
 
 def _grouped(view: GroupView, value_of: Callable[[GroupMember], str | None]) -> dict[str, list[str]]:
-    """Client ids by what the members say; who does not say it is left out."""
+    """Client ids by a value that members report; members that do not report it are left out."""
     by_value: defaultdict[str, list[str]] = defaultdict(list)
     for member in view.members:
         if not member.error and (value := value_of(member)) is not None:

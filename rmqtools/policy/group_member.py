@@ -1,4 +1,4 @@
-"""A member of a consumer group, read from what it says of itself (its running info). Pure."""
+"""Makes a group member from its own report (running info). Pure."""
 
 import re
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from rmqtools.model.running_info import PROP_CLIENT_VERSION, PROP_CONSUME_ORDERL
 
 PROP_RMQTOOLS_STRATEGY = "PROP_RMQTOOLS_STRATEGY"
 PROP_RMQTOOLS_PIN_VERSION = "PROP_RMQTOOLS_PIN_VERSION"
+PROP_RMQTOOLS_PASSED_OVER = "PROP_RMQTOOLS_PASSED_OVER"  # messages whose heads are broken, since the start
 
 _JAVA_STRATEGY_PROPERTY = "allocateMessageQueueStrategy"  # Java dumps its consumer's fields as text
 _JAVA_CLASS = re.compile(r"(?:[\w$]+\.)*([\w$]+)@[0-9a-f]+")
@@ -24,7 +25,7 @@ _JAVA_STRATEGIES: Mapping[str, str] = {
 
 
 def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str | None = None) -> GroupMember:
-    """Put together what brokers know of a member and what it says; topics without ``namespace``.
+    """Combine the broker's data of a member with its own report; topics without ``namespace``.
 
     Source of the rule: DefaultMQPushConsumerImpl.consumerRunningInfo (Java client).
     """
@@ -51,7 +52,7 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
 
 
 def silent_member(connection: Connection, error: str) -> GroupMember:
-    """A member that brokers know and that did not say anything."""
+    """Make a member that brokers know but that gave no report."""
     return GroupMember(
         client_id=connection.client_id,
         addr=connection.client_addr,
@@ -62,7 +63,7 @@ def silent_member(connection: Connection, error: str) -> GroupMember:
 
 
 def strategy_name(properties: Mapping[str, str]) -> str | None:
-    """How a member shares: by our name for Java's classes, the class for a user's own; None: not said."""
+    """A member's strategy: our name for Java's classes, else the class name; None if it is not reported."""
     if (ours := properties.get(PROP_RMQTOOLS_STRATEGY)) is not None:
         return ours
     found = _JAVA_CLASS.fullmatch(properties.get(_JAVA_STRATEGY_PROPERTY, ""))

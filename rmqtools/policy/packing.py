@@ -1,22 +1,23 @@
-"""Which messages go together into one batch."""
+"""Groups messages into batches."""
 
 from collections.abc import Iterator, Sequence
 
-from rmqtools.model.message import Message, message_texts
+from rmqtools.model.message import Message, body_length, message_texts
 
 # Lengths around a message in a batch; names of TAGS, KEYS, sharding key; WAIT; a unique id made of IPv6.
 _FRAMING_BYTES = 22 + (6 + 6 + 15) + 10 + 66
 
 
 def pack(messages: Sequence[Message], max_bytes: int) -> Iterator[list[int]]:
-    """Cut messages into groups that can share a batch, as the numbers they have in ``messages``.
+    """Divide messages into groups that can share a batch. Yields their indexes in ``messages``.
 
-    A group has one topic and at most ``max_bytes``; a message larger than that, or with a delay, is alone.
-    Within a topic the order stays: a group is handed out before the next of its topic begins.
+    A group has one topic and at most ``max_bytes``; a larger message, or one with a delay or
+    a priority, is alone. Within a topic the order is kept: a group is yielded before the next group of its
+    topic begins.
     """
     open_groups: dict[str, tuple[list[int], int]] = {}
     for number, message in enumerate(messages):
-        if message.is_delayed:
+        if message.is_alone:
             yield [number]
             continue
         size = wire_bytes(message)
@@ -30,7 +31,7 @@ def pack(messages: Sequence[Message], max_bytes: int) -> Iterator[list[int]]:
 
 
 def wire_bytes(message: Message) -> int:
-    """About how many bytes a message takes in a batch; never fewer than one without delay does."""
+    """Estimate the bytes of a message in a batch; never less than a message without delay takes."""
     text = "".join(message_texts(message))
     text_bytes = len(text) if text.isascii() else len(text.encode())
-    return len(message.body) + text_bytes + 2 * len(message.properties) + _FRAMING_BYTES
+    return body_length(message.body) + text_bytes + 2 * len(message.properties) + _FRAMING_BYTES

@@ -1,4 +1,4 @@
-"""When a popped message comes again whose consumption failed.
+"""Delays until a popped message is delivered again after a failure.
 
 Source of the rules: ConsumeMessagePopConcurrentlyService.changePopInvisibleTime, checkNeedAckOrDelay,
 DefaultMQPushConsumerImpl.getPopDelayLevel and popMessage (Java client).
@@ -9,15 +9,15 @@ _MIN_INVISIBLE_TIME, _MAX_INVISIBLE_TIME, _DEFAULT_INVISIBLE_TIME = 5.0, 300.0, 
 
 
 def pop_delay(reconsume_times: int, delay_level: int = 0) -> float:
-    """Seconds until a failed message comes again; level 0: longer with every try."""
+    """Seconds until a failed message is delivered again; level 0: longer with every attempt."""
     level = delay_level or reconsume_times
     return float(_DELAYS[min(level, len(_DELAYS) - 1)])
 
 
 def exhausted_delay(age: float) -> float | None:
-    """The same for one tried too often, ``age`` seconds after it was made; None: acknowledge it for good.
+    """The delay of a message without attempts left, ``age`` seconds after its birth; None: acknowledge it.
 
-    It goes on being tried, less and less often, until it is twice as old as the longest delay.
+    It is still delivered, less and less often, until it is twice as old as the longest delay.
     """
     if age > _DELAYS[-1] * 2:
         return None

@@ -1,10 +1,11 @@
-"""From a topic's route to the queues to publish to and to subscribe to.
+"""Makes the queues to publish to, and those to subscribe to, from a topic's route.
 
 Source of the rules: MQClientInstance.topicRouteData2TopicPublishInfo, topicRouteData2TopicSubscribeInfo and
 topicRouteData2EndpointsForStaticTopic, TopicRouteData.topicRouteDataChanged (Java client).
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rmqtools.errors import ProtocolError
@@ -14,14 +15,20 @@ from rmqtools.model.route import MASTER_ID, BrokerData, TopicQueueMapping, Topic
 STATIC_BROKER_PREFIX = "__syslo__"
 STATIC_BROKER_ABSENT = "__syslo__none__"
 _GLOBAL_SCOPE = "__global__"
+_COUNT = re.compile(r"\+?0*([0-9]{1,10})")
+_MAX_COUNT = 2**31 - 1
+MAX_QUEUES_PER_BROKER = 65_536  # of a topic; upstream has no limit
+MAX_QUEUES_PER_TOPIC = (
+    2 * MAX_QUEUES_PER_BROKER
+)  # of all brokers: each takes memory in several tables, and time
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPublishInfo:
-    """The queues of a topic that messages may be sent to, in the order round-robin walks them.
+    """The queues of a topic that messages may be sent to, in round-robin order.
 
-    ``route`` is the route it was made from; its queue datas are sorted by broker name, except for ordered
-    and static topics, as Java leaves them.
+    ``route`` is its route, with queue datas sorted by broker name, except for ordered and static topics, as
+    in Java.
     """
 
     queues: tuple[MessageQueue, ...]
@@ -31,23 +38,18 @@ class TopicPublishInfo:
 
     @property
     def ok(self) -> bool:
-        """Whether there is a queue at all."""
+        """Whether there is at least one queue."""
         return bool(self.queues)
-
-    def write_queue_nums(self, broker_name: str) -> int:
-        """How many write queues the broker has for the topic; -1 when the route does not name it."""
-        datas = (data for data in self.route.queue_datas if data.broker_name == broker_name)
-        return next((data.write_queue_nums for data in datas), -1)
 
 
 def publish_queues(topic: str, route: TopicRouteData) -> TopicPublishInfo:
     """Build the list of queues to publish to.
 
-    An ``order_topic_conf`` that is not empty wins and keeps its own order; a static mapping counts only
-    when there is no ``order_topic_conf`` at all; else every writable queue of each broker that has a master.
+    An ``order_topic_conf`` that is not empty decides, in its own order. A static mapping decides only if
+    ``order_topic_conf`` is None. Otherwise: every writable queue of each broker that has a master.
 
     Raises:
-        ProtocolError: an ``order_topic_conf`` that cannot be read.
+        ProtocolError: an ``order_topic_conf`` that cannot be read, or more queues than the limits above.
     """
     if route.order_topic_conf:
         return TopicPublishInfo(
@@ -62,26 +64,44 @@ def publish_queues(topic: str, route: TopicRouteData) -> TopicPublishInfo:
 
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
-    """Build the set of queues to read from: the read bit is enough, no master is needed."""
+    """Build the set of queues to read from. They need the read permission, but no master.
+
+    Raises:
+        ProtocolError: more queues than the limits above.
+    """
     if route.topic_queue_mapping_by_broker:
         return frozenset(static_endpoints(topic, route))
+    readable = [data for data in route.queue_datas if data.is_readable]
+    _check_counts(topic, (data.read_queue_nums for data in readable))
     return frozenset(
         MessageQueue(topic, data.broker_name, queue_id)
-        for data in route.queue_datas
-        if data.is_readable
+        for data in readable
         for queue_id in range(data.read_queue_nums)
     )
+
+
+def broker_addrs(route: TopicRouteData) -> dict[str, Mapping[int, str]]:
+    """The addresses of each broker set by its name. Of two broker datas of one name the first counts.
+
+    Source of the rule: MQClientInstance.topicRouteData2TopicPublishInfo. Ours: the addresses are those of the
+    same broker data; in Java the last one's, so that a queue could be offered whose master has no address.
+    """
+    return {data.broker_name: data.broker_addrs for data in reversed(route.broker_datas)}
 
 
 def static_endpoints(topic: str, route: TopicRouteData) -> dict[MessageQueue, str]:
     """Map each logic queue of a static topic to the broker that serves it now.
 
-    Of two brokers that claim a queue the one with the higher epoch has it; a queue nobody claims is mapped to
+    If two brokers claim a queue, the higher epoch wins. A queue that no broker claims is mapped to
     :data:`STATIC_BROKER_ABSENT`.
+
+    Raises:
+        ProtocolError: more queues than the limits above.
     """
     scopes: dict[str, list[TopicQueueMapping]] = {}
     for mapping in (route.topic_queue_mapping_by_broker or {}).values():
         scopes.setdefault(mapping.scope, []).append(mapping)
+    _check_counts(topic, map(_total_queues, scopes.values()))
     return {
         MessageQueue(topic, _static_broker_name(scope), queue_id): broker_name
         for scope, mappings in scopes.items()
@@ -90,24 +110,48 @@ def static_endpoints(topic: str, route: TopicRouteData) -> dict[MessageQueue, st
 
 
 def topic_route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Whether a route differs in what clients use: lists in any order; cluster and zone do not count."""
+    """Whether routes differ in parts that clients use. The order of lists, cluster and zone do not count."""
     return old is None or (old != new and _comparable(old) != _comparable(new))
 
 
 def _ordered_queues(topic: str, order_topic_conf: str) -> Iterator[MessageQueue]:
     """``broker-a:4;broker-b:2``: queues 0..3 of the first, then 0..1 of the second."""
+    counts: list[tuple[str, int]] = []
     for part in _java_split(order_topic_conf, ";"):
         broker_name, *rest = _java_split(part, ":")
-        if not rest or not rest[0].removeprefix("+").isdecimal():
+        if not rest or (count := _queue_count(rest[0])) is None:
             raise ProtocolError(
-                f"orderTopicConf {order_topic_conf!r} of topic {topic!r}: want broker:queues;..."
+                f"orderTopicConf {order_topic_conf!r:.200} of topic {topic!r}: want broker:queues;..."
             )
-        for queue_id in range(int(rest[0])):
+        counts.append((broker_name, count))
+    _check_counts(topic, (count for _, count in counts))
+    for broker_name, count in counts:
+        for queue_id in range(count):
             yield MessageQueue(topic, broker_name, queue_id)
 
 
+def _check_counts(topic: str, counts: Iterable[int]) -> None:
+    """Refuse more queues than a client lists, before any of them is made."""
+    total = 0
+    for count in counts:
+        total += max(0, count)
+        if count > MAX_QUEUES_PER_BROKER or total > MAX_QUEUES_PER_TOPIC:
+            raise ProtocolError(
+                f"the route of topic {topic!r} has {max(count, total)} queues: at most "
+                f"{MAX_QUEUES_PER_BROKER} on a broker and {MAX_QUEUES_PER_TOPIC} in total are listed; see "
+                "the topic's route and at the name server's ORDER_TOPIC_CONFIG"
+            )
+
+
+def _queue_count(text: str) -> int | None:
+    """A number as Java's parseInt reads it; None: no number, negative, or too large for 32 bits."""
+    digits = _COUNT.fullmatch(text)
+    count = int(digits[1]) if digits else _MAX_COUNT + 1
+    return count if count <= _MAX_COUNT else None
+
+
 def _java_split(text: str, separator: str) -> list[str]:
-    """Java's String.split drops empty parts at the end, and gives the text itself when it is empty."""
+    """Split as Java's String.split: drops empty parts at the end, and returns an empty text as one part."""
     parts = text.split(separator)
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -115,21 +159,35 @@ def _java_split(text: str, separator: str) -> list[str]:
 
 
 def _writable_queues(topic: str, route: TopicRouteData) -> Iterator[MessageQueue]:
-    with_master = {data.broker_name for data in route.broker_datas if MASTER_ID in data.broker_addrs}
-    for data in route.queue_datas:
-        if data.is_writable and data.broker_name in with_master:
-            for queue_id in range(data.write_queue_nums):
-                yield MessageQueue(topic, data.broker_name, queue_id)
+    addrs = broker_addrs(route)
+    writable = [
+        data
+        for data in route.queue_datas
+        if data.is_writable and MASTER_ID in addrs.get(data.broker_name, ())
+    ]
+    _check_counts(topic, (data.write_queue_nums for data in writable))
+    for data in writable:
+        for queue_id in range(data.write_queue_nums):
+            yield MessageQueue(topic, data.broker_name, queue_id)
+
+
+def is_static(queue: MessageQueue) -> bool:
+    """Whether a queue is a logic queue of a static topic, which brokers may move."""
+    return queue.broker_name.startswith(STATIC_BROKER_PREFIX)
 
 
 def _static_broker_name(scope: str) -> str:
     return STATIC_BROKER_PREFIX + (scope[2:] if scope == _GLOBAL_SCOPE else scope)
 
 
+def _total_queues(mappings: Iterable[TopicQueueMapping]) -> int:
+    return max((mapping.total_queues for mapping in mappings), default=0)
+
+
 def _owners(mappings: list[TopicQueueMapping]) -> dict[int, str]:
     """Queue id -> broker name within one scope, gaps filled with "absent"."""
     newest_first = sorted(mappings, key=lambda mapping: -mapping.epoch)
-    total = max((mapping.total_queues for mapping in newest_first), default=0)
+    total = _total_queues(newest_first)
     owner: dict[int, TopicQueueMapping] = {}
     for mapping in newest_first:
         for queue_id in mapping.curr_id_map or {}:

@@ -1,20 +1,24 @@
-"""What becomes of a message whose consumption failed.
+"""Decides what happens to a message whose consumption failed.
 
-Concurrently: it is sent back to its broker (CONSUMER_SEND_MSG_BACK), which stores it for the group's retry
-topic with a delay, or after too many tries for the dead-letter topic. Where that fails, the listener gets it
-again from here.
+Concurrent: it is sent back to its broker (CONSUMER_SEND_MSG_BACK). The broker stores it for the group's retry
+topic with a delay, or after too many attempts for the dead-letter topic. If that fails, this member gives it
+to the listener again.
 
-In order: its queue waits and the message is tried again in place. Only a message that was tried too often
+Orderly: its queue waits, and the message is tried again in place. Only a message without attempts left
 leaves the queue: sent back with :data:`NO_MORE_TRIES`, it becomes a dead letter.
+
+A message whose body cannot be read reaches its listener alone: when it fails, no good message is tried again
+with it. In order it becomes a dead letter after the first failure, because it would block its queue. In Java
+such a message has its body as stored, or never arrives.
 
 Source of the rules: ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService,
 DefaultMQPushConsumerImpl.sendMessageBack and resetRetryAndNamespace (Java client);
 AbstractSendMessageProcessor.consumerSendMsgBack (broker).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from itertools import takewhile
 
 from rmqtools.errors import ConfigError
 from rmqtools.model import message_const as const
@@ -24,18 +28,18 @@ from rmqtools.model.names import retry_topic
 
 DEFAULT_MAX_RECONSUME_TIMES = 16
 UNLIMITED_RECONSUME_TIMES = 2**31 - 1
-NO_MORE_TRIES = -1  # as delay level: at once a dead letter
+NO_MORE_TRIES = -1  # as delay level: becomes a dead letter at once
 _MIN_SUSPEND, _MAX_SUSPEND = 0.010, 30.0
 
 
 class OrderlyStep(Enum):
-    """What is done with the messages a listener in order was given.
+    """The next step for the messages that an orderly listener got.
 
-    COMMIT: they and all taken before are consumed, go on.
-    HOLD: nothing is committed yet, go on; a later COMMIT or ROLLBACK is for these too.
+    COMMIT: these and all taken before are consumed; continue.
+    HOLD: commit nothing yet and continue; a later COMMIT or ROLLBACK includes these.
     ROLLBACK: all taken since the last commit go back into the queue, which waits.
-    RETRY: see :func:`split_exhausted`. While some are to be tried again, all go back and the queue waits;
-    else COMMIT, or HOLD without auto commit.
+    RETRY: see :func:`split_exhausted`. If a message is to be tried again, all go back and the queue waits;
+    otherwise COMMIT, or HOLD without auto commit.
     """
 
     COMMIT = "COMMIT"
@@ -53,7 +57,7 @@ _STEPS_WITHOUT_AUTO_COMMIT = {
 
 
 def max_reconsume_times(configured: int, *, orderly: bool = False) -> int:
-    """How often a message may be tried again; -1 is the default: 16, in order without end.
+    """How often a message may be tried again; -1 is the default: 16, orderly without limit.
 
     Raises:
         ConfigError: less than -1.
@@ -66,7 +70,7 @@ def max_reconsume_times(configured: int, *, orderly: bool = False) -> int:
 
 
 def orderly_step(status: ConsumeOrderlyStatus | None, *, auto_commit: bool = True) -> OrderlyStep:
-    """What follows from a listener's answer; None: it raised, or answered nothing.
+    """The step that follows from a listener's answer; None: it raised, or returned nothing.
 
     With auto commit COMMIT and ROLLBACK both count as success, as in Java.
     """
@@ -80,7 +84,7 @@ def orderly_step(status: ConsumeOrderlyStatus | None, *, auto_commit: bool = Tru
 def failed_messages(
     messages: Sequence[MessageExt], status: ConsumeConcurrentlyStatus, ack_index: int
 ) -> Sequence[MessageExt]:
-    """Of those a listener was given in any order, the ones to be tried again."""
+    """The messages to be tried again, of those that a concurrent listener got."""
     if status is ConsumeConcurrentlyStatus.RECONSUME_LATER:
         return messages
     return messages[max(ack_index, -1) + 1 :]
@@ -89,27 +93,48 @@ def failed_messages(
 def split_exhausted(
     messages: Sequence[MessageExt], max_times: int
 ) -> tuple[tuple[MessageExt, ...], tuple[MessageExt, ...]]:
-    """Those to try again, and those tried too often: send these back with :data:`NO_MORE_TRIES`.
+    """Return messages to try again, and messages to send back with :data:`NO_MORE_TRIES`.
 
-    One that cannot be sent is tried again like the others; pass it through :func:`tried_again`. In Java a
-    batch with one message to try again is given to the listener again whole.
+    A message that cannot be sent back is retried; pass it through :func:`tried_again`. In Java a batch with
+    one message to retry is given to the listener again as a whole. A message with an unreadable body always
+    counts as tried too often.
     """
-    again = tuple(tried_again(message) for message in messages if message.reconsume_times < max_times)
-    return again, tuple(message for message in messages if message.reconsume_times >= max_times)
+    exhausted = tuple(
+        message
+        for message in messages
+        if message.reconsume_times >= max_times or message.body_error is not None
+    )
+    kept = {id(message) for message in exhausted}
+    return tuple(tried_again(message) for message in messages if id(message) not in kept), exhausted
 
 
 def tried_again(message: MessageExt) -> MessageExt:
     """The message with one more try counted."""
-    return replace(message, reconsume_times=message.reconsume_times + 1)
+    return message.with_values(reconsume_times=message.reconsume_times + 1)
+
+
+def listener_batches(messages: Sequence[MessageExt], size: int) -> Iterator[Sequence[MessageExt]]:
+    """The messages as listeners get them: up to ``size`` at once, one whose body cannot be read alone."""
+    start = 0
+    while start < len(messages):
+        count = listener_count(messages[start : start + size]) if size > 1 else 1
+        yield messages[start : start + count]
+        start += count
+
+
+def listener_count(messages: Sequence[MessageExt]) -> int:
+    """How many of some messages, from the front, a listener gets at once."""
+    readable = sum(1 for _ in takewhile(lambda message: message.body_error is None, messages))
+    return readable or min(len(messages), 1)
 
 
 def suspend_seconds(wanted: float | None, default: float) -> float:
-    """How long a queue in order waits: between 10 ms and 30 s; None: the consumer's default."""
+    """Seconds that an orderly queue waits: between 10 ms and 30 s; None: the consumer's default."""
     return min(max(default if wanted is None else wanted, _MIN_SUSPEND), _MAX_SUSPEND)
 
 
 def original_topic(message: MessageExt, group: str) -> str:
-    """The topic a message was sent to, also where it comes from the group's retry topic."""
+    """The topic that a message was first sent to, also if it comes from the group's retry topic."""
     if message.topic != retry_topic(group):
         return message.topic
     return message.properties.get(const.PROPERTY_RETRY_TOPIC, message.topic)

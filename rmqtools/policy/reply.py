@@ -1,4 +1,4 @@
-"""How a request that came as a message is answered.
+"""Makes the reply to a request that came as a message.
 
 Source of the rule: MessageUtil.createReplyMessage, MixAll.getReplyTopic (Java client).
 """
@@ -27,7 +27,7 @@ def create_reply(
     keys: Sequence[str] | str = (),
     properties: Mapping[str, str] = _NOTHING,
 ) -> ReplyMessage:
-    """Make the answer to a message that ``Producer.request`` sent; send it with any producer's ``send``.
+    """Make the reply to a message of ``Producer.request``; send it with ``send`` of any producer.
 
     Raises:
         MessageRejectedError: the message was not sent as a request.
@@ -50,5 +50,5 @@ def create_reply(
 
 
 def reply_topic(cluster: str) -> str:
-    """The topic that a cluster's replies go through; each of its brokers has it."""
+    """The topic of a cluster's replies; each of its brokers has it."""
     return f"{cluster}_{REPLY_TOPIC_POSTFIX}"

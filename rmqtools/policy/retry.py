@@ -1,7 +1,9 @@
-"""Whether to try again.
+"""Decides whether and how soon to try again, the outcome of a message, and the time of an attempt.
 
 Source of the rules: DefaultMQProducerImpl.sendDefaultImpl, DefaultMQProducer (Java client).
 """
+
+from dataclasses import dataclass, field
 
 from rmqtools.errors import (
     BrokerError,
@@ -27,25 +29,28 @@ RETRY_RESPONSE_CODES = frozenset(
     }
 )
 
+FIRST_CONNECT_PAUSE = 0.05  # seconds, after the second failure in a row: at most 20 tries a second
+LONGEST_CONNECT_PAUSE = 1.0  # seconds: a broker that is back is noticed this late
+
 
 def may_retry(error: BaseException) -> bool:
-    """Whether the same look-up may succeed a little later: nobody answered, or the broker was too busy to."""
+    """Whether the same look-up may succeed a little later: no answer came, or the broker was too busy."""
     if isinstance(error, BrokerError):
         return error.code == ResponseCode.SYSTEM_BUSY
     return isinstance(error, RocketMQError) and error.retriable
 
 
 def may_send_again(error: RocketMQError) -> bool:
-    """Whether a send that ended so goes on with another queue."""
+    """Whether a send continues with another queue after this error."""
     if isinstance(error, BrokerError):
         return error.code in RETRY_RESPONSE_CODES
     return isinstance(error, RemotingError)
 
 
 def outcome_of(error: RocketMQError) -> Outcome:
-    """What is known of the message when its send ended so.
+    """What is known of a message after this error of its send.
 
-    An internal error (code 1) may have struck after the message was stored, so it counts as unknown.
+    An internal error (code 1) may have happened after the message was stored, so it counts as unknown.
     """
     if isinstance(error, RemotingConnectError | ClientStateError | ConfigError):
         return Outcome.NOT_SENT
@@ -55,9 +60,45 @@ def outcome_of(error: RocketMQError) -> Outcome:
 
 
 def attempt_timeout(remaining: float, attempts_left: int) -> float:
-    """The share of the remaining seconds one attempt may take: half, the last one all.
+    """The seconds that one attempt may take: half of the remaining time, the last attempt all of it.
 
-    Ours: the Java client lets its first attempt use up everything, so a paused broker leaves nothing to
+    Ours: the Java client lets its first attempt use all the time, so a paused broker leaves nothing to
     retry with (apache/rocketmq issues 1921, 4720, 7295).
     """
     return remaining if attempts_left <= 1 else remaining / 2
+
+
+@dataclass(frozen=True, slots=True)
+class _ConnectFailure:
+    """The last failure to connect to an address."""
+
+    reason: str
+    pause: float
+    until: float
+
+
+@dataclass(slots=True)
+class ConnectBackoff:
+    """The addresses that refuse connections. The first failure may be followed by another try at once.
+
+    Each further failure in a row makes the pause longer; a request in between fails with the last reason.
+    Ours: the Java client connects again for every request, so a program that sends in a loop makes thousands
+    of connections a second to a dead broker.
+    """
+
+    _failures: dict[str, _ConnectFailure] = field(default_factory=dict)
+
+    def failed(self, addr: str, reason: str, now: float) -> None:
+        """Note that a connection was refused; ``now`` are seconds of a monotonic clock."""
+        last = self._failures.get(addr)
+        pause = 0.0 if last is None else min(LONGEST_CONNECT_PAUSE, max(FIRST_CONNECT_PAUSE, 2 * last.pause))
+        self._failures[addr] = _ConnectFailure(reason, pause, now + pause)
+
+    def connected(self, addr: str) -> None:
+        """Forget the failures of an address."""
+        self._failures.pop(addr, None)
+
+    def reason(self, addr: str, now: float) -> str | None:
+        """Why the address must not be tried yet; None: it may be."""
+        failure = self._failures.get(addr)
+        return failure.reason if failure is not None and now < failure.until else None

@@ -1,28 +1,28 @@
-"""What a fresh route changes in a client's tables.
+"""Updates a client's tables by a new route.
 
 Source of the rule: MQClientInstance.updateTopicRouteInfoFromNameServer (Java client).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.queue import MessageQueue, java_order
 from rmqtools.model.route import TopicRouteData
 from rmqtools.policy.publish import (
     TopicPublishInfo,
+    broker_addrs,
     publish_queues,
     static_endpoints,
     subscribe_queues,
     topic_route_changed,
 )
 
-DEFAULT_TOPIC = "TBW102"  # its route says where a topic may be created by sending to it
+DEFAULT_TOPIC = "TBW102"  # its route names the brokers that create a topic when it is first sent to
 
 
 @dataclass(slots=True)
 class RouteTables:
-    """All a client knows about where topics are. An update only puts addresses."""
+    """All routes that a client knows. An update adds broker addresses but removes none."""
 
     routes: dict[str, TopicRouteData] = field(default_factory=dict)
     publish: dict[str, TopicPublishInfo] = field(default_factory=dict)
@@ -31,27 +31,31 @@ class RouteTables:
     broker_addrs: dict[str, Mapping[int, str]] = field(default_factory=dict)
 
     def update(self, topic: str, route: TopicRouteData, *, publish_needed: bool = False) -> bool:
-        """Take what the name server said of a topic.
+        """Store a topic's route from the name server.
 
         Args:
-            topic: the topic the route is filed under.
-            route: what the name server said; of the default topic, see :func:`as_default_route`.
-            publish_needed: update even when nothing changed, because the producer has no queue.
+            topic: the topic that the route is stored for.
+            route: the route; if it is the default topic's, see :func:`as_default_route`.
+            publish_needed: update although nothing has changed, because the producer has no queue.
 
         Returns:
             Whether the tables were changed.
+
+        Raises:
+            ProtocolError: the route cannot be used; no table has changed.
         """
         if not topic_route_changed(self.routes.get(topic), route) and not publish_needed:
             return False
-        self.broker_addrs.update({data.broker_name: data.broker_addrs for data in route.broker_datas})
-        self.endpoints.update(static_endpoints(topic, route))
         info = replace(publish_queues(topic, route), have_topic_router_info=True)
-        self.publish[topic], self.routes[topic] = info, info.route
-        self.subscribe[topic] = sorted(subscribe_queues(topic, info.route), key=attrgetter("sort_key"))
+        subscribe = _sorted(subscribe_queues(topic, info.route))
+        endpoints = static_endpoints(topic, route)
+        self.broker_addrs.update(broker_addrs(route))
+        self.endpoints.update(endpoints)
+        self.publish[topic], self.routes[topic], self.subscribe[topic] = info, info.route, subscribe
         return True
 
     def forget_offline_brokers(self) -> None:
-        """Drop the addresses of brokers that no known route names any more.
+        """Remove the addresses of brokers that no known route names.
 
         Source of the rule: MQClientInstance.cleanOfflineBroker (Java client).
         """
@@ -59,13 +63,20 @@ class RouteTables:
         self.broker_addrs = {name: addrs for name, addrs in self.broker_addrs.items() if name in named}
 
     def needs_publish_update(self, topic: str) -> bool:
-        """Whether the producer still has no queue of the topic."""
+        """Whether the producer has no queue of the topic yet."""
         info = self.publish.get(topic)
         return info is None or not info.ok
 
 
+def _sorted(queues: Collection[MessageQueue]) -> list[MessageQueue]:
+    """The queues of one topic in their order. Texts are compared per broker, not per queue."""
+    names = sorted({queue.broker_name for queue in queues}, key=java_order)
+    places = {name: place for place, name in enumerate(names)}
+    return sorted(queues, key=lambda queue: (places[queue.broker_name], queue.queue_id))
+
+
 def as_default_route(route: TopicRouteData, default_topic_queue_nums: int) -> TopicRouteData:
-    """Cut the default topic's route to what a topic created from it will have."""
+    """Reduce the default topic's route to the queues that a topic created from it will have."""
     datas = tuple(
         replace(data, read_queue_nums=nums, write_queue_nums=nums)
         for data in route.queue_datas

@@ -1,4 +1,4 @@
-"""Queue selectors: which queue a message goes to when the caller cares.
+"""Queue selectors: let the caller choose the queue of a message.
 
 A selector is any callable ``(queues, message, arg) -> queue``; these are the usual ones. All are pure.
 """
@@ -18,7 +18,7 @@ _TRUE_HASH, _FALSE_HASH = 1231, 1237
 
 @dataclass(frozen=True, slots=True)
 class SelectMessageQueueByHash:
-    """The queue that Java's hash of ``arg`` falls on: equal args, equal queue, for every client.
+    """Selects the queue by Java's hash of ``arg``: equal args give equal queues in every client.
 
     ``arg`` is text, a bool or an int (hashed as Java's Integer where it fits, else as Long).
     Source of the rule: SelectMessageQueueByHash (Java client).
@@ -31,7 +31,7 @@ class SelectMessageQueueByHash:
 
 @dataclass(frozen=True, slots=True)
 class SelectMessageQueueByMachineRoom:
-    """Queues of one machine room: of brokers whose name begins with ``room`` and ``-``; by hash of ``arg``.
+    """Selects among the queues of brokers whose name begins with ``room`` and ``-``, by the hash of ``arg``.
 
     Our own rule (upstream's selector of this name returns null). Without ``arg`` the first queue of the room.
     """
@@ -51,7 +51,7 @@ def java_hash_code(value: object) -> int:
     """Java's ``hashCode`` of a String, Boolean, Integer or Long, as a signed 32-bit number.
 
     Raises:
-        MessageRejectedError: a value whose hash Java and Python cannot agree on.
+        MessageRejectedError: a value whose hash in Java cannot be computed here.
     """
     if isinstance(value, str):
         return _string_hash(value)

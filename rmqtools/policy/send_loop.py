@@ -1,4 +1,4 @@
-"""Whether a send goes on after an attempt.
+"""Decides whether a send continues after an attempt.
 
 Source of the rules: DefaultMQProducerImpl.sendDefaultImpl (Java client).
 """
@@ -16,9 +16,9 @@ class SendLoop:
     """The state of one send between its attempts.
 
     Attributes:
-        attempts_left: how many may still be made.
-        retry_another_broker_when_not_store_ok: go on when a broker stored without flush or copy.
-        last_broker_name: whom the next attempt avoids.
+        attempts_left: how many attempts may still be made.
+        retry_another_broker_when_not_store_ok: continue if a broker stored without flush or replica.
+        last_broker_name: the broker that the next attempt avoids.
     """
 
     attempts_left: int
@@ -26,12 +26,12 @@ class SendLoop:
     last_broker_name: str | None = None
 
     def stored(self, queue: MessageQueue, status: SendStatus) -> None:
-        """A broker has stored the message."""
+        """Note that a broker has stored the message."""
         again = status is not SendStatus.SEND_OK and self.retry_another_broker_when_not_store_ok
         self._after(queue, goes_on=again)
 
     def failed(self, queue: MessageQueue, error: RocketMQError) -> None:
-        """An attempt ended with an error."""
+        """Note that an attempt failed."""
         self._after(queue, goes_on=may_send_again(error))
 
     def _after(self, queue: MessageQueue, *, goes_on: bool) -> None:

@@ -1,6 +1,6 @@
-"""What a group subscribes to, made of text, and the filter of clients.
+"""Makes subscriptions from text, and filters messages by tags.
 
-Brokers filter tags by hash code, so other tags may come through; the client looks again, by text.
+Brokers filter tags by hash code, so messages with other tags may arrive. Clients compare the text again.
 Source of the rules: FilterAPI.build, PullAPIWrapper.processPullResult (Java client).
 """
 
@@ -11,7 +11,7 @@ from rmqtools.policy.selectors import java_hash_code
 TAG = "TAG"
 SQL92 = "SQL92"
 _SEPARATOR = "||"
-_JAVA_BLANKS = "".join(map(chr, range(0x21)))  # what Java's trim() takes off
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))  # the characters that Java's trim() removes
 
 
 def build_subscription(
@@ -20,10 +20,10 @@ def build_subscription(
     """Make the subscription of a topic.
 
     Args:
-        topic: as the broker knows it.
-        expression: for tags ``a || b``; None, "" and ``*`` want everything. For SQL92 a condition.
-        expression_type: ``TAG`` (also None) or ``SQL92``; others are for the broker to judge.
-        version_ms: when it was made, in ms since 1970: brokers keep the newest of a group.
+        topic: its name on the broker.
+        expression: for tags ``a || b``; None, "" and ``*`` select everything. For SQL92 a condition.
+        expression_type: ``TAG`` (also None) or ``SQL92``; the broker validates other types.
+        version_ms: time of its creation, in ms since 1970: brokers keep the newest of a group.
 
     Raises:
         ConfigError: separators without a tag, or an empty condition.
@@ -43,7 +43,7 @@ def build_subscription(
 
 
 def matches_tags(subscription: SubscriptionData, tags: str | None) -> bool:
-    """Whether a message with these tags, which the broker let through, is really wanted."""
+    """Whether a message's tags match by text. The broker has compared only hash codes."""
     if not subscription.tags_set or subscription.class_filter_mode:
         return True
     return tags in subscription.tags_set

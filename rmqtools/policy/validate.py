@@ -1,4 +1,4 @@
-"""What may not be sent, found before anything is.
+"""Validates messages and names before anything is sent.
 
 Source of the rules: Validators, TopicValidator (Java client); the limit of all properties together is the
 broker's (a signed 16-bit length in the stored message).
@@ -8,26 +8,26 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rmqtools.errors import MessageRejectedError
-from rmqtools.model.message import Message, message_texts
+from rmqtools.model.message import Message, body_length, message_texts
 from rmqtools.model.message_const import RESERVED_PROPERTIES
 from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
 
 MAX_TOPIC_LENGTH = 127
-MAX_GROUP_LENGTH = 120  # retry topics are made of it; upstream GROUP_MAX_LENGTH
+MAX_GROUP_LENGTH = 120  # names of retry topics contain it; upstream GROUP_MAX_LENGTH
 MAX_DELAY_LEVEL = 18  # of a broker's default messageDelayLevel
-MAX_USER_PROPERTIES_BYTES = 32767 - 512  # what is left beside RocketMQ's own, written by client and broker
+MAX_USER_PROPERTIES_BYTES = 32767 - 512  # RocketMQ's own properties need the rest
 _LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _SEPARATORS = ("\x01", "\x02")
 _BODY_TYPES = (bytes, bytearray, memoryview)
 _MAX_SEEN_TOPICS = 1024
-_seen_topics: set[str] = set()  # names that have passed: a rule of letters does not change
+_seen_topics: set[str] = set()  # names that were valid, so they need no second check
 
 
 def check_name(kind: str, name: str, max_length: int) -> None:
-    """Refuse a topic or group name that brokers refuse.
+    """Refuse a topic or group name that brokers would refuse.
 
     Raises:
-        MessageRejectedError: empty, too long, or with a character outside ``%|a-zA-Z0-9_-``.
+        MessageRejectedError: it is empty, too long, or has a character outside ``%|a-zA-Z0-9_-``.
     """
     if not isinstance(name, str) or not name.strip():
         raise MessageRejectedError(f"{kind} {name!r} is empty: give a name")
@@ -40,7 +40,7 @@ def check_name(kind: str, name: str, max_length: int) -> None:
 
 
 def check_message(message: Message, max_message_bytes: int) -> None:
-    """Refuse a message that cannot be stored or read back as it is.
+    """Refuse a message that could not be stored or read back unchanged.
 
     Raises:
         MessageRejectedError: names the part, its value and the limit.
@@ -54,13 +54,15 @@ def check_message(message: Message, max_message_bytes: int) -> None:
         raise MessageRejectedError(f"flag={message.flag}: want a signed 32-bit number")
     if message.is_delayed:
         _check_delay(message)
+    if message.priority is not None:
+        _check_priority(message, message.priority)
 
 
 def check_batch(messages: Sequence[Message]) -> None:
     """Refuse messages that cannot share a batch; each must have passed :func:`check_message`.
 
     Raises:
-        MessageRejectedError: none at all, two topics, or a message with a delay.
+        MessageRejectedError: no message, two topics, or a message with a delay or a priority.
     """
     if not messages:
         raise MessageRejectedError("a batch of no messages: give at least one")
@@ -68,6 +70,8 @@ def check_batch(messages: Sequence[Message]) -> None:
         raise MessageRejectedError(f"a batch has one topic, not {sorted(topics)}: use send_many")
     if any(message.is_delayed for message in messages):
         raise MessageRejectedError("a message with a delay cannot be in a batch: use send or send_many")
+    if any(message.priority is not None for message in messages):
+        raise MessageRejectedError("a message with a priority cannot be in a batch: use send or send_many")
     if messages[0].topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         raise MessageRejectedError(f"a batch cannot go to the retry topic {messages[0].topic!r}")
 
@@ -85,17 +89,17 @@ def _check_topic(topic: str) -> None:
 def _check_body(body: object, max_message_bytes: int) -> None:
     if not isinstance(body, _BODY_TYPES):
         raise MessageRejectedError(f"body is {type(body).__name__}: want bytes; encode text first")
-    if len(body) == 0:
+    if (length := body_length(body)) == 0:
         raise MessageRejectedError("body is empty: RocketMQ stores no message without a body")
-    if len(body) > max_message_bytes:
+    if length > max_message_bytes:
         raise MessageRejectedError(
-            f"body has {len(body)} bytes, more than max_message_bytes={max_message_bytes}: "
+            f"body has {length} bytes, more than max_message_bytes={max_message_bytes}: "
             "raise it here and maxMessageSize on the brokers, or split the body"
         )
 
 
 def _check_texts(message: Message) -> None:
-    """Look at all texts at once; only where something is wrong at each, to name it."""
+    """Check all texts together; if one is wrong, check each, to name it."""
     properties = message.properties
     try:
         text = "".join(message_texts(message))
@@ -179,3 +183,14 @@ def _check_delay(message: Message) -> None:
         raise MessageRejectedError(f"delay={message.delay}: want more than 0 seconds")
     if message.deliver_at_ms is not None and message.deliver_at_ms <= 0:
         raise MessageRejectedError(f"deliver_at_ms={message.deliver_at_ms}: want milliseconds since 1970")
+
+
+def _check_priority(message: Message, priority: int) -> None:
+    """Brokers drop the priority of a message that is of another type already (SendMessageProcessor)."""
+    if not 0 <= priority < 2**31:
+        raise MessageRejectedError(f"priority={priority}: want 0 or more, 31 bits")
+    if message.sharding_key or message.is_delayed:
+        other = "a sharding_key" if message.sharding_key else "a delay"
+        raise MessageRejectedError(
+            f"priority={priority} and {other}: brokers would drop the priority; give one"
+        )

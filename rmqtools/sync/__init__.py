@@ -1,4 +1,4 @@
-"""The blocking face; :mod:`rmqtools` re-exports it. Each method runs its :mod:`rmqtools.aio` namesake."""
+"""The blocking face; :mod:`rmqtools` re-exports it. Each method runs the same one of :mod:`rmqtools.aio`."""
 
 from rmqtools.policy.reply import create_reply
 from rmqtools.sync.admin import Admin

@@ -4,16 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
+from rmqtools.model.block import CorruptBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import ClusterInfo, Perm, TopicRouteData
+from rmqtools.model.topic_type import TopicMessageType
+from rmqtools.sync.admin_cluster import ClusterAdmin
 from rmqtools.sync.admin_group import GroupAdmin
+from rmqtools.sync.admin_message import MessageAdmin
 from rmqtools.sync.admin_pin import PinAdmin
 from rmqtools.sync.client import Client
 from rmqtools.sync.lifecycle import Blocking
 
+_NO_ATTRIBUTES: Mapping[str, str | None] = {}
 
-class Admin(GroupAdmin, PinAdmin, Blocking):
+
+class Admin(ClusterAdmin, GroupAdmin, MessageAdmin, PinAdmin, Blocking):
     """Blocking face of :class:`rmqtools.aio.Admin`; safe to share between threads."""
 
     def __init__(self, config: ClientConfig | Client) -> None:
@@ -49,6 +55,8 @@ class Admin(GroupAdmin, PinAdmin, Blocking):
         perm: Perm = Perm.READ | Perm.WRITE,
         cluster_name: str | None = None,
         broker_names: Sequence[str] | None = None,
+        message_type: TopicMessageType | str | None = None,
+        attributes: Mapping[str, str | None] = _NO_ATTRIBUTES,
     ) -> None:
         """See :meth:`rmqtools.aio.Admin.create_topic`."""
         self._bridge.run(
@@ -59,6 +67,8 @@ class Admin(GroupAdmin, PinAdmin, Blocking):
                 perm=perm,
                 cluster_name=cluster_name,
                 broker_names=broker_names,
+                message_type=message_type,
+                attributes=attributes,
             )
         )
 
@@ -90,6 +100,8 @@ class Admin(GroupAdmin, PinAdmin, Blocking):
         """See :meth:`rmqtools.aio.Admin.search_offset`."""
         return self._bridge.run(self._admin.search_offset(queue, timestamp_ms))
 
-    def read_messages(self, range_: QueueRange) -> Iterator[list[MessageExt]]:
+    def read_messages(
+        self, range_: QueueRange, *, corrupt_body: CorruptBody = "fail"
+    ) -> Iterator[list[MessageExt]]:
         """See :meth:`rmqtools.aio.Admin.read_messages`."""
-        return self._bridge.iterate(self._admin.read_messages(range_))
+        return self._bridge.iterate(self._admin.read_messages(range_, corrupt_body=corrupt_body))

@@ -3,11 +3,11 @@
 from typing import Any
 
 from rmqtools import aio
-from rmqtools.engine.loop import Bridge
 from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode
 from rmqtools.model.group_view import GroupView
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumerRunningInfo
+from rmqtools.sync.loop import Bridge
 
 
 class GroupAdmin:

@@ -1,9 +1,9 @@
 """Blocking face of :mod:`rmqtools.aio.admin_pin`."""
 
 from rmqtools import aio
-from rmqtools.engine.loop import Bridge
 from rmqtools.errors import RocketMQError
 from rmqtools.policy.allocate.pins import Pins
+from rmqtools.sync.loop import Bridge
 
 
 class PinAdmin:

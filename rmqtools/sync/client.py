@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
-from rmqtools.model.block import MessageBlock
+from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 from rmqtools.sync.lifecycle import Blocking
@@ -55,6 +55,7 @@ class Client(Blocking):
         tags: Collection[str] = (),
         sql: str | None = None,
         fail_on_data_loss: bool = True,
+        corrupt_body: CorruptBody = "fail",
     ) -> Iterator[list[MessageExt]]:
         """See :meth:`rmqtools.aio.Client.read_messages`."""
         found = self.asynchronous.read_messages(
@@ -64,6 +65,7 @@ class Client(Blocking):
             tags=tags,
             sql=sql,
             fail_on_data_loss=fail_on_data_loss,
+            corrupt_body=corrupt_body,
         )
         return self.iterate(found)
 
@@ -74,7 +76,7 @@ class Client(Blocking):
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Walk an asynchronous iterator that uses :attr:`asynchronous`.
 
-        It runs on the loop thread and is one item ahead of the caller: work that it does for every item, such
-        as decoding, costs no changes of threads, but holds up whatever else this process does on that loop.
+        It runs on the loop thread and is one item ahead of the caller. Its work for each item, such as
+        decoding, needs no change of threads, but delays everything else on that loop.
         """
         return self._bridge.iterate(items)

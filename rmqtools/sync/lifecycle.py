@@ -1,31 +1,61 @@
-"""Start, close and the ``with`` block, alike for every blocking class."""
+"""Start, close and the ``with`` block of every blocking class."""
 
+import asyncio
 import warnings
 from types import TracebackType
 from typing import Self
 
 from rmqtools.aio.lifecycle import Asynchronous
-from rmqtools.engine.loop import Bridge
+from rmqtools.errors import ClientStateError
+from rmqtools.sync.loop import Bridge
 
 
 class Blocking:
-    """Runs the life of an asynchronous object from blocking code."""
+    """Starts and closes an asynchronous object from blocking code."""
 
     def __init__(self, asynchronous: Asynchronous) -> None:
         self._bridge = Bridge()
         self._asynchronous = asynchronous
+        self._may_be_open = False  # started, and not closed since
         self._open = False
+        self._starting: asyncio.Task[object] | None = None  # used on the loop thread only
 
     def start(self) -> None:
-        """Make the object usable."""
-        self._bridge.run(self._asynchronous.start())
+        """Start the object. An interrupted start (Ctrl-C) closes it."""
+        self._may_be_open = True
+        try:
+            self._bridge.run(self._start())
+        except Exception:  # it has closed itself; a second start has started nothing
+            raise
+        except BaseException:
+            self.close()
+            raise
         self._open = True
 
     def close(self) -> None:
-        """Close it, and wait until it is. A second call does nothing."""
-        if self._open:
-            self._open = False
-            self._bridge.run(self._asynchronous.close())
+        """Close it, and wait until it is closed: at any time, from any state, any number of times.
+
+        Interrupting a call ends only its waiting. Closing continues, and the next call waits for its end.
+        """
+        if self._may_be_open:
+            self._bridge.run(self._close())
+            self._may_be_open = self._open = False
+
+    async def _start(self) -> None:
+        self._starting = task = asyncio.current_task()
+        try:
+            await self._asynchronous.start()
+        except asyncio.CancelledError as error:
+            raise ClientStateError("closed while it was being started: make a new one") from error
+        finally:
+            if self._starting is task:
+                self._starting = None
+
+    async def _close(self) -> None:
+        if (starting := self._starting) is not None:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+        await self._asynchronous.close()
 
     def __enter__(self) -> Self:
         self.start()

@@ -6,14 +6,12 @@ from typing import Any
 
 from rmqtools import aio
 from rmqtools.config import ProducerConfig
-from rmqtools.engine.send_many import ParcelLine
-from rmqtools.errors import SendError
 from rmqtools.model.message import Message, MessageExt
-from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.parcels import ParcelSender
 
 
 class Producer(Blocking):
@@ -27,6 +25,11 @@ class Producer(Blocking):
     def config(self) -> ProducerConfig:
         """See :attr:`rmqtools.aio.Producer.config`."""
         return self._producer.config
+
+    @property
+    def _parcels(self) -> ParcelSender:
+        """For ``rmqtools.arrow``, which encodes rows itself."""
+        return ParcelSender(self._producer._core, self._bridge)
 
     @property
     def client_id(self) -> str:
@@ -89,34 +92,6 @@ class Producer(Blocking):
     def send_many(self, messages: Sequence[Message], *, timeout: float | None = None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         return self._bridge.run(self._producer.send_many(messages, timeout=timeout))
-
-    def parcel_line(self) -> ParcelLine:
-        """See :meth:`rmqtools.aio.Producer.parcel_line`."""
-        return self._producer.parcel_line()
-
-    def send_parcels(
-        self,
-        parcels: Sequence[Parcel],
-        *,
-        line: ParcelLine | None = None,
-        timeout: float | None = None,
-    ) -> list[ParcelResult | SendError]:
-        """See :meth:`rmqtools.aio.Producer.send_parcels`."""
-        return self._bridge.run(self._producer.send_parcels(parcels, line=line, timeout=timeout))
-
-    def send_parcels_async(
-        self,
-        parcels: Sequence[Parcel],
-        *,
-        line: ParcelLine | None = None,
-        timeout: float | None = None,
-    ) -> Future[list[ParcelResult | SendError]]:
-        """Like :meth:`send_parcels`, without waiting."""
-        return self._bridge.submit(self._producer.send_parcels(parcels, line=line, timeout=timeout))
-
-    def reserve_msg_ids(self, count: int) -> MsgIds:
-        """See :meth:`rmqtools.aio.Producer.reserve_msg_ids`."""
-        return self._bridge.run(self._producer.reserve_msg_ids(count))
 
     def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
         """See :meth:`rmqtools.aio.Producer.fetch_publish_queues`."""

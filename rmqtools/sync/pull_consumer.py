@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 from rmqtools import aio
-from rmqtools.config_consumer import PullConsumerConfig
-from rmqtools.engine.listeners import MessageQueueListener, off_the_loop
+from rmqtools.config.consumer import PullConsumerConfig
+from rmqtools.engine.consumer.listeners import MessageQueueListener, off_the_loop
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy

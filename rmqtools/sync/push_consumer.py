@@ -1,20 +1,20 @@
 """Blocking face of :mod:`rmqtools.aio.push_consumer`."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from rmqtools import aio
-from rmqtools.config_consumer import PushConsumerConfig
-from rmqtools.engine.listener_threads import ListenerThreads
-from rmqtools.engine.listeners import MessageQueueListener, off_the_loop
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.consumer.listeners import MessageQueueListener, check_listener, off_the_loop
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.listener_threads import ListenerThreads
 
 Answer = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus | None
-MessageListener = Callable[[Sequence[MessageExt], ConsumeContext], Answer]
+MessageListener = Callable[[list[MessageExt], ConsumeContext], Answer]
 
 
 class PushConsumer(Blocking):
@@ -54,8 +54,9 @@ class PushConsumer(Blocking):
         self, topic: str, listener: MessageListener, *, tags: str = "*", sql: str | None = None
     ) -> None:
         """See :meth:`rmqtools.aio.PushConsumer.subscribe`; ``listener`` is a plain function and may block."""
+        check_listener(topic, listener)
 
-        def listen(messages: Sequence[MessageExt], context: ConsumeContext) -> Awaitable[Answer]:
+        def listen(messages: list[MessageExt], context: ConsumeContext) -> Awaitable[Answer]:
             return self._listening.call(listener, messages, context)
 
         self._bridge.run(self._subscribe(topic, listen, tags, sql))
@@ -65,7 +66,9 @@ class PushConsumer(Blocking):
         self._bridge.run(_called(lambda: self._consumer.unsubscribe(topic)))
 
     def close(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.close`."""
+        """See :meth:`rmqtools.aio.PushConsumer.close`. It does not wait for a listener that calls it."""
+        if (task := self._listening.waiting_task()) is not None:
+            self._bridge.call(lambda: self._consumer.core.listeners.closes(task))
         super().close()
         self._listening.close()
         self._noticing.shutdown(wait=False, cancel_futures=True)

@@ -1,21 +1,20 @@
 """Blocking face of :mod:`rmqtools.aio.transaction_producer`."""
 
-import asyncio
 from collections.abc import Awaitable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from rmqtools import aio
 from rmqtools.config import ProducerConfig
-from rmqtools.engine.caller_thread import CallerThread
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
+from rmqtools.sync.caller_thread import CallerThread
 from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.listener_threads import ListenerThreads
 from rmqtools.sync.producer import Producer
 
 
 class TransactionListener(Protocol):
-    """What the application brings to a transaction. Both may block; checks come on threads of their own."""
+    """The application's part of a transaction. Both methods may block; checks run on separate threads."""
 
     def execute_local_transaction(self, message: HalfMessage, arg: Any) -> LocalTransactionState:
         """See :meth:`rmqtools.aio.TransactionListener.execute_local_transaction`; on the sending thread."""
@@ -29,7 +28,7 @@ class TransactionProducer(Producer):
 
     def __init__(self, config: ProducerConfig, listener: TransactionListener) -> None:
         self._listener = listener
-        self._checkers = ThreadPoolExecutor(config.check_thread_pool_max_size, "rmqtools-transaction-check")
+        self._checkers = ListenerThreads(config.check_thread_pool_max_size, "rmqtools-transaction-check")
         self._transactions = aio.TransactionProducer(config, _OffTheLoop(listener, self._checkers))
         self._producer = self._transactions
         Blocking.__init__(self, self._producer)
@@ -52,23 +51,20 @@ class TransactionProducer(Producer):
         return caller.wait(self._bridge.submit(sending))
 
     def close(self) -> None:
-        """See :meth:`rmqtools.aio.Producer.close`. Waits some seconds for checks under way."""
+        """See :meth:`rmqtools.aio.Producer.close`. Waits some seconds for running checks."""
         super().close()
-        self._checkers.shutdown(wait=False, cancel_futures=True)
+        self._checkers.close()
 
 
 class _OffTheLoop:
-    """A blocking listener as an asynchronous one. Transactions are executed where they are sent from."""
+    """Makes a blocking listener asynchronous. Local transactions run on the sending thread."""
 
-    def __init__(self, listener: TransactionListener, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, listener: TransactionListener, threads: ListenerThreads) -> None:
         self._listener = listener
         self._threads = threads
 
     def execute_local_transaction(self, message: HalfMessage, arg: Any) -> Awaitable[LocalTransactionState]:
-        return self._run(self._listener.execute_local_transaction, message, arg)
+        return self._threads.call(self._listener.execute_local_transaction, message, arg)
 
     def check_local_transaction(self, message: MessageExt) -> Awaitable[LocalTransactionState]:
-        return self._run(self._listener.check_local_transaction, message)
-
-    def _run(self, function: Any, *arguments: object) -> Awaitable[LocalTransactionState]:
-        return asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        return self._threads.call(self._listener.check_local_transaction, message)

@@ -10,10 +10,11 @@ import struct
 from collections.abc import Sequence
 
 from rmqtools import QueueRange
-from rmqtools.config import parse_address
-from rmqtools.engine.pull_command import pull_request
-from rmqtools.engine.range_read import MAX_MSG_NUMS, READER_GROUP
-from rmqtools.protocol.command import encode_command
+from rmqtools.config.text import parse_address
+from rmqtools.engine.reading.pull_command import pull_request
+from rmqtools.engine.reading.range_filter import READER_GROUP
+from rmqtools.engine.reading.range_read import MAX_MSG_NUMS
+from rmqtools.protocol.wire.command import encode_command
 
 _IN_FLIGHT = 4  # of each queue
 _RECEIVE_BYTES = 4 * 1024 * 1024

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from rmqtools import Message, Producer, ProducerConfig, aio
 from rmqtools.arrow import SendReport, send_batches
-from rmqtools.arrow.encode import rows_of
 from rmqtools.arrow.parcels import parcels_of
-from rmqtools.arrow.queue_choice import QueueChoice
+from rmqtools.arrow.queue_choice import RowQueues
+from rmqtools.arrow.rows import rows_of
 from rmqtools.errors import RocketMQError, SendManyError
 from tests.bench.broker import record_batch
 
@@ -123,9 +123,7 @@ def _many(producer: Producer, topic: str, body: bytes, _: int) -> Send:
 
 
 def _encoded_bytes(producer: Producer, rows: pa.RecordBatch, topic: str) -> int:
-    return sum(
-        parcel.nbytes for parcel in parcels_of(producer, rows_of(rows, topic=topic), QueueChoice(None))
-    )
+    return sum(parcel.nbytes for parcel in parcels_of(producer, rows_of(rows, topic=topic), RowQueues(None)))
 
 
 def _of_columns(producer: Producer, rows: pa.RecordBatch, topic: str) -> tuple[int, int]:

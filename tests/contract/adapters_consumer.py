@@ -7,21 +7,14 @@ from zoneinfo import ZoneInfo
 from rmqtools.errors import ConfigError, ProtocolError
 from rmqtools.model.group import ConsumeFromWhere, MessageQueueAssignment, SubscriptionData
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.assignment import AssignmentPlan, HeldQueues, plan_assignment, pop_init_mode
-from rmqtools.policy.start_offset import (
-    LITE_PULL_READS,
-    PUSH_READS,
-    StartAt,
-    checked_offset,
-    consume_from_where,
-    parse_consume_timestamp,
-    start_offset,
-)
+from rmqtools.policy.assignment import plan_assignment, pop_init_mode
+from rmqtools.policy.start_offset import StartAt, checked_offset, start_offset
 from rmqtools.policy.subscription import build_subscription
+from tests.contract.java_settings import consume_from_where, parse_consume_timestamp
 from tests.contract.vector_spec import Case, Spec, outcome
 
 _NO_OFFSET = -1
-_READS = {"push": PUSH_READS, "lite pull": LITE_PULL_READS}
+_READS = {"push": "READ_FROM_STORE", "lite pull": "MEMORY_FIRST_THEN_STORE"}
 
 
 def subscription(case: Case) -> Case:
@@ -44,7 +37,7 @@ def show_subscription(made: SubscriptionData) -> Case:
 
 def start_of_queue(case: Case) -> Case:
     """Java's lite pull consumer answers -1 where the push consumer raises for what the store answers."""
-    calls = [f"readOffset {_READS[case['consumer']].value}"]
+    calls = [f"readOffset {_READS[case['consumer']]}"]
     answer = outcome(found_offset, case, calls)
     without = {"value": answer.get("value", -1)}
     if case["consumer"] == "lite pull" and case["committedOffset"] < _NO_OFFSET:
@@ -103,19 +96,17 @@ class AssignedMember:
         return all(balanced)
 
     def take(self, topic: str, assignments: list[MessageQueueAssignment]) -> bool:
-        held = HeldQueues(pull=self.pull, pop=self.pop)
-        plan = plan_assignment(topic, "g", assignments=assignments, held=held)
+        plan = plan_assignment(topic, "g", assignments=assignments, popped=self.pop)
         self.subscribed = (self.subscribed | {plan.subscribe}) - {plan.unsubscribe, None}
-        self.pull = self.pull - set(plan.drop_pull) | set(plan.add_pull)
+        dropped = {queue for queue in self.pull if queue.topic == topic} - set(plan.pull)
+        started = [queue for queue in plan.pull if queue not in self.pull]
+        self.pull = self.pull - dropped | set(plan.pull)
         self.pop = self.pop - set(plan.drop_pop) | set(plan.add_pop)
-        self.started += plan.add_pull
+        self.started += started
         self.started_pop += plan.add_pop
-        self.note_change(topic, plan)
-        return plan.assigned == {queue for queue in self.pull | self.pop if queue.topic == topic}
-
-    def note_change(self, topic: str, plan: AssignmentPlan) -> None:
-        if plan.drop_pull or plan.drop_pop or plan.add_pull or plan.add_pop:
+        if dropped or started or plan.drop_pop or plan.add_pop:
             self.changes.append({"topic": topic, "mqAll": None, "mqDivided": triples(plan.assigned)})
+        return plan.assigned == {queue for queue in self.pull | self.pop if queue.topic == topic}
 
 
 def show_assignment(given: Case) -> MessageQueueAssignment:

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from rmqtools.errors import ProtocolError
 from rmqtools.protocol import headers
-from rmqtools.protocol.header_codec import Header, HeaderField, header_fields
 from rmqtools.protocol.headers import decode_header
+from rmqtools.protocol.headers.codec import Header, HeaderField, header_fields
 from tests.contract.vector_spec import Case, Spec, outcome
 
 # Java's four classes with one field are one here.

@@ -8,10 +8,11 @@ from typing import Any
 
 from rmqtools.model.codes import BoundaryType, LanguageCode, RequestCode, SerializeType
 from rmqtools.protocol import headers
-from rmqtools.protocol.command import decode_command, request
-from rmqtools.protocol.header_codec import Header, RequestHeader, header_fields
-from rmqtools.protocol.headers import decode_header, encode_header
+from rmqtools.protocol.headers import decode_header
+from rmqtools.protocol.headers.codec import Header, RequestHeader, header_fields
+from rmqtools.protocol.wire.command import decode_command, request
 from tests.contract.adapters_protocol import frame_hex, frame_of, frame_parts
+from tests.contract.rocketmq_header import rocketmq_fields
 from tests.contract.vector_spec import Case, Spec, null_if_empty, outcome
 
 _FIXED_BYTES = 2 + 1 + 2 + 4 + 4
@@ -43,7 +44,7 @@ def header(case: Case) -> Case:
     fields = decode_command(frame_of(json_frame)).ext_fields
     return {
         "codeName": RequestCode(case["code"]).name,
-        "extFields": encode_header(made, rocketmq=True),
+        "extFields": rocketmq_fields(made),
         "jsonFrame": json_frame,
         "rocketmqFrame": rocketmq_frame,
         "decodedHeader": error_or_value(lambda: show_header(decode_header(type(made), fields))),
@@ -51,7 +52,9 @@ def header(case: Case) -> Case:
 
 
 def request_frame(made: RequestHeader, case: Case, form: SerializeType) -> str:
-    asked = request(made, opaque=case["opaque"], code=case["code"], serialize_type=form)
+    asked = request(made, opaque=case["opaque"], code=case["code"])
+    if form is SerializeType.ROCKETMQ:
+        asked = replace(asked, ext_fields=rocketmq_fields(made), serialize_type=form)
     return frame_hex(replace(asked, language=LanguageCode.JAVA))
 
 

@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol.compression import CompressionType, compress, decompress
-from rmqtools.protocol.message_batch import decode_batch, encode_batch_message
-from rmqtools.protocol.messages import body_crc, check_body, decode_message, decode_messages, encode_message
-from rmqtools.protocol.properties import format_properties
+from rmqtools.protocol.messages.batch import decode_batch, encode_batch_message
+from rmqtools.protocol.messages.compression import CompressionType, compress, decompress
+from rmqtools.protocol.messages.properties import format_properties
+from rmqtools.protocol.messages.stored import (
+    body_crc,
+    check_body,
+    decode_message,
+    decode_messages,
+    encode_message,
+)
 from tests.contract.adapters_protocol import host_hex, host_text
 from tests.contract.vector_spec import Case, Spec, null_if_empty, or_none, outcome
 

@@ -10,7 +10,7 @@ from rmqtools.policy.broker_address import FoundBroker, find_in_admin, find_in_p
 from rmqtools.policy.publish import TopicPublishInfo, publish_queues, subscribe_queues, topic_route_changed
 from rmqtools.policy.route_update import RouteTables, as_default_route
 from rmqtools.policy.select import QueueFilter, QueueIndex, select_avoiding, select_filtered, select_next
-from rmqtools.protocol.bodies import format_body, parse_body, parse_json
+from rmqtools.protocol.wire.bodies import format_body, parse_body, parse_json
 from tests.contract.vector_spec import Case, Spec, outcome
 
 _ASKED_BROKERS = ("broker-a", "broker-b", "absent")
@@ -38,8 +38,14 @@ def show_publish(info: TopicPublishInfo) -> Case:
         "ok": info.ok,
         "queues": [pair(queue) for queue in info.queues],
         "queueDatasAfter": [data.broker_name for data in info.route.queue_datas],
-        "writeQueueNumsByBroker": {name: info.write_queue_nums(name) for name in _ASKED_BROKERS},
+        "writeQueueNumsByBroker": {name: write_queue_nums(info, name) for name in _ASKED_BROKERS},
     }
+
+
+def write_queue_nums(info: TopicPublishInfo, broker_name: str) -> int:
+    """How many write queues the broker has for the topic; -1 when the route does not name it."""
+    datas = (data for data in info.route.queue_datas if data.broker_name == broker_name)
+    return next((data.write_queue_nums for data in datas), -1)
 
 
 def route_publish(case: Case) -> Case:

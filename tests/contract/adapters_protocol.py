@@ -6,24 +6,20 @@ from typing import Any
 
 from rmqtools.model import group, route
 from rmqtools.model.codes import LanguageCode, RequestCode, SerializeType
-from rmqtools.protocol.bodies import format_body, parse_body, parse_json
-from rmqtools.protocol.command import (
+from rmqtools.protocol.messages.hosts import decode_host, encode_host
+from rmqtools.protocol.messages.message_id import format_offset_msg_id, parse_offset_msg_id
+from rmqtools.protocol.messages.properties import format_properties, parse_properties
+from rmqtools.protocol.messages.stored import decode_messages
+from rmqtools.protocol.wire.bodies import format_body, parse_body, parse_json
+from rmqtools.protocol.wire.command import (
     RemotingCommand,
     decode_command,
     encode_json_header,
-    encode_rocketmq_header,
 )
-from rmqtools.protocol.framing import Frame, FrameDecoder, encode_frame
-from rmqtools.protocol.hosts import decode_host, encode_host
-from rmqtools.protocol.message_id import (
-    format_offset_msg_id,
-    format_unique_id,
-    parse_offset_msg_id,
-    parse_unique_id,
-)
-from rmqtools.protocol.messages import decode_messages
-from rmqtools.protocol.properties import format_properties, parse_properties
+from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
+from tests.contract.rocketmq_header import encode_rocketmq_header
 from tests.contract.vector_spec import Case, Spec, null_if_empty, outcome
+from tests.support.unique_ids import format_unique_id, parse_unique_id
 
 HEADER_ENCODERS: Mapping[SerializeType, Callable[[RemotingCommand], bytes]] = {
     SerializeType.JSON: encode_json_header,

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rmqtools.allocate import AllocateAveragely, AllocateMessageQueueStrategy
-from rmqtools.engine.process_queue import ProcessQueue
-from rmqtools.engine.rebalance import Rebalance
+from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
 from tests.contract.vector_spec import Case, Spec
@@ -33,7 +33,13 @@ class _ScriptedHolder:
     topics no longer subscribed are released here like others; Java forgets them without a word.
     """
 
+    group = "g"
+
     def __init__(self, case: Case, clock: ManualClock) -> None:
+        self.subscriptions = self.membership = self.held = self  # the parts of a member, all scripted here
+        self.assigned = None
+        self.client_id = case["clientId"]
+        self.pulled = {held.queue: held for held in _table(case["tableBefore"], clock)}
         self.consume_type = ConsumeType(case["consumeType"])
         self.is_broadcasting = case["messageModel"] == "BROADCASTING"
         self.is_orderly = case["isOrder"]
@@ -45,7 +51,11 @@ class _ScriptedHolder:
         self._queues = None if entries is None else [_queue(entry["queue"]) for entry in entries]
         self._starts = {_queue(entry["queue"]): entry["startOffset"] for entry in entries or ()}
         self._refused = {_queue(entry["queue"]) for entry in entries or () if entry["lockRefused"]}
-        self._kept = {_queue(entry["queue"]) for entry in case["tableBefore"] if entry["removeRefused"]}
+        self._kept = {
+            queue
+            for entry in case["tableBefore"]
+            if entry["removeRefused"] and (queue := _queue(entry["queue"])).topic == _TOPIC
+        }
         self.released: list[MessageQueue] = []
         self.forgotten: list[MessageQueue] = []
         self.started: list[tuple[MessageQueue, int]] = []
@@ -64,8 +74,11 @@ class _ScriptedHolder:
             "rebalanceLater": self.later,
         }
 
-    def subscribed_topics(self) -> Iterable[str]:
+    def topics(self) -> Sequence[str]:
         return [_TOPIC]
+
+    def wants(self, queue: MessageQueue) -> bool:
+        return True
 
     async def find_queues(self, topic: str) -> Collection[MessageQueue] | None:
         return self._queues
@@ -73,26 +86,36 @@ class _ScriptedHolder:
     async def find_members(self, topic: str) -> Collection[str] | None:
         return self._members
 
-    async def release(self, held: ProcessQueue) -> bool:
-        if held.queue.topic != _TOPIC:
-            return True
-        self.released.append(held.queue)
-        return held.queue not in self._kept
+    async def give_up(self, doomed: Iterable[ProcessQueue]) -> None:
+        for held in doomed:
+            held.drop()
+            if held.queue.topic == _TOPIC:
+                self.released.append(held.queue)
+            if held.queue not in self._kept:
+                del self.pulled[held.queue]
+
+    def is_leaving(self, held: ProcessQueue) -> bool:
+        return False
+
+    def holds(self, held: ProcessQueue) -> bool:
+        return held in self.pulled.values()
+
+    def working(self) -> list[ProcessQueue]:
+        return [held for held in self.pulled.values() if not held.is_dropped]
 
     async def lock(self, queues: Collection[MessageQueue]) -> Collection[MessageQueue]:
-        return [queue for queue in queues if queue not in self._refused]
+        return [queue for queue in queues if queue not in self._refused] if self.is_orderly else queues
 
-    def forget_offset(self, queue: MessageQueue) -> None:
+    def forget(self, queue: MessageQueue) -> None:
         self.forgotten.append(queue)
 
     async def start_offset(self, queue: MessageQueue) -> int:
         return self._starts[queue]
 
-    def begin(self, queue: MessageQueue, offset: int) -> ProcessQueue:
+    def hold(self, queue: MessageQueue, offset: int) -> ProcessQueue:
         self.started.append((queue, offset))
-        return ProcessQueue(queue, self._clock, offset)
-
-    def work_on(self, held: ProcessQueue) -> None: ...
+        self.pulled[queue] = ProcessQueue(queue, self._clock, offset)
+        return self.pulled[queue]
 
     def queues_changed(
         self, topic: str, all_queues: Collection[MessageQueue], mine: Collection[MessageQueue]
@@ -107,10 +130,14 @@ def rebalance(case: Case) -> Case:
     """One round of the case."""
     clock = ManualClock()
     holder = _ScriptedHolder(case, clock)
-    table = {held.queue: held for held in _table(case["tableBefore"], clock)}
-    rounds = Rebalance(holder, group="g", client_id=case["clientId"], table=table)
+    rounds = Rebalance(
+        holder,  # type: ignore[arg-type]
+        start_offset=holder.start_offset,
+        queues_changed=holder.queues_changed,
+        later=holder.rebalance_later,
+    )
     balanced = asyncio.run(rounds.run(_STRATEGIES[case["strategy"]]))
-    after = {_name(q): "dropped" if held.is_dropped else "working" for q, held in table.items()}
+    after = {_name(q): "dropped" if held.is_dropped else "working" for q, held in holder.pulled.items()}
     return {"balanced": balanced, "tableAfter": after} | holder.answers()
 
 

@@ -55,9 +55,9 @@ def test_a_message_that_failed_too_often_is_listed_exported_and_replayed_to_wher
     counts = {row["topic"]: row["messages"] for row in json.loads(listed.stdout) if row["messages"]}
     assert counts == {dlq_topic(group): 1}
     (row,) = [json.loads(line) for line in file.read_text().splitlines()]
-    assert base64.b64decode(row["body"]) == BODIES[2]
-    assert (row["originTopic"], row["tags"], row["keys"], row["flag"]) == (topic, "t", "k", 5)
-    assert row["properties"]["RETRY_TOPIC"] == topic
+    assert base64.b64decode(row["body_base64"]) == BODIES[2]
+    assert (row["origin_topic"], row["tags"], row["keys"], row["flag"]) == (topic, "t", "k", 5)
+    assert row["reserved_properties"]["RETRY_TOPIC"] == topic
     assert f"1 messages of {dlq_topic(group)} written to {file}" in exported.stdout
     assert f"1 messages of {dlq_topic(group)} sent to {topic}" in replayed.stdout
     first, second = read_all(client, admin, topic)

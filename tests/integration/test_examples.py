@@ -209,9 +209,11 @@ def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
     assert "| tea|     2|7.0|" in printed
 
 
-def test_every_example_is_in_the_readme_and_tested_here() -> None:
+def test_every_example_is_in_the_readme_and_has_a_test() -> None:
     named = {path.name for path in EXAMPLES.glob("*.py")} - {"__init__.py"}
-    tests = Path(__file__).read_text() + (EXAMPLES.parent / "tests/integration/test_demo.py").read_text()
+    unit_tests = [path.read_text() for path in (EXAMPLES.parent / "tests/unit/examples").glob("test_*.py")]
+    beside = [Path(__file__).with_name(name).read_text() for name in ("test_demo.py", "test_sigterm.py")]
+    tests = "".join([Path(__file__).read_text(), *beside, *unit_tests])
     runnable = {name for name in named if not name.startswith("demo_")}
 
     assert {name for name in named if f"`{name}`" not in (EXAMPLES / "README.md").read_text()} == set()

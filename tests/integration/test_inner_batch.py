@@ -1,15 +1,23 @@
 """Batches that a broker keeps as one message: topics with the queue type BatchCQ."""
 
-import uuid
+import threading
 
 import pytest
 
-from rmqtools import Admin, Client, MessageQueue, QueueRange
+from rmqtools import (
+    Admin,
+    Client,
+    ConsumeFromWhere,
+    MessageQueue,
+    PullConsumer,
+    PullConsumerConfig,
+    QueueRange,
+)
 from rmqtools.arrow import read_range
-from rmqtools.model.codes import RequestCode
-from rmqtools.protocol.command import RemotingCommand, request
-from rmqtools.protocol.headers import CreateTopicRequestHeader, SendMessageRequestHeaderV2
-from rmqtools.protocol.message_batch import encode_batch_message
+from rmqtools.errors import ConfigError
+from tests.support.cluster_scene import wait_until
+from tests.support.listening import Heard, committed, new_group
+from tests.support.raw_sends import create_batch_topic, send_batch
 
 pytestmark = pytest.mark.broker
 
@@ -19,59 +27,23 @@ COUNT = BATCHES * SIZE
 
 @pytest.fixture
 def queue(admin: Admin) -> MessageQueue:
-    """The only queue of a topic whose queue holds batches."""
-    topic = f"batches-{uuid.uuid4().hex[:8]}"
-    header = CreateTopicRequestHeader(
-        topic=topic,
-        default_topic="TBW102",
-        read_queue_nums=1,
-        write_queue_nums=1,
-        perm=6,
-        topic_filter_type="SINGLE_TAG",
-        topic_sys_flag=0,
-        order=False,
-        attributes="+queue.type=BatchCQ",
-    )
-    ask(admin, request(header))
-    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
-    return MessageQueue(topic, "broker-a", 0)
+    """A queue that holds batches."""
+    return create_batch_topic(admin)
 
 
-def ask(admin: Admin, command: RemotingCommand) -> None:
-    addr = admin.fetch_cluster_info().broker_addr_table["broker-a"].broker_addrs[0]
-    admin._bridge.run(admin._admin.core.remoting.invoke_ok(addr, command))
-
-
-def send_batch(admin: Admin, queue: MessageQueue, number: int) -> None:
-    """A batch as Java's producer sends it: with a unique key of its own, which ours has not."""
-    messages = (
-        encode_batch_message(0, b"%d" % body, b"TAGS\x01t%d\x02" % (body % 3))
-        for body in range(number * SIZE, (number + 1) * SIZE)
-    )
-    header = SendMessageRequestHeaderV2(
-        producer_group="tests",
-        topic=queue.topic,
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=queue.queue_id,
-        sys_flag=0,
-        born_timestamp=1,
-        flag=0,
-        properties=f"UNIQ_KEY\x01{uuid.uuid4().hex.upper()}\x02",
-        reconsume_times=0,
-        batch=True,
-        broker_name=queue.broker_name,
-    )
-    ask(admin, request(header, b"".join(messages), code=RequestCode.SEND_BATCH_MESSAGE))
+@pytest.fixture
+def filled(admin: Admin, queue: MessageQueue) -> MessageQueue:
+    """The queue with all batches in it."""
+    for number in range(BATCHES):
+        send_batch(admin, queue, range(number * SIZE, (number + 1) * SIZE))
+    admin.await_readable({queue: COUNT})
+    return queue
 
 
 def test_every_message_of_stored_batches_is_read_once_however_the_queue_is_cut(
-    queue: MessageQueue, client: Client, admin: Admin
+    filled: MessageQueue, client: Client
 ) -> None:
-    for number in range(BATCHES):
-        send_batch(admin, queue, number)
-    admin.await_readable({queue: COUNT})
-
+    queue = filled
     whole = [row for batch in read_range(client, QueueRange(queue, 0, COUNT)) for row in batch.to_pylist()]
     cut = [
         row["queueOffset"]
@@ -92,3 +64,77 @@ def test_every_message_of_stored_batches_is_read_once_however_the_queue_is_cut(
     assert [row["queueOffset"] for row in whole] == list(range(COUNT)) == cut
     assert [int(row["body"]) for row in whole] == list(range(COUNT))
     assert [row["tags"] for row in whole] == [f"t{number % 3}" for number in range(COUNT)]
+
+
+def test_a_push_consumer_hears_every_message_of_stored_batches_once(filled, consume, admin):
+    group, heard = new_group(), Heard()
+    consumer = consume(filled.topic, heard, group=group)
+
+    found = heard.wait(COUNT)
+    consumer.close()
+
+    assert sorted(message.queue_offset for message in found) == list(range(COUNT))
+    assert {message.queue_offset: int(message.body) for message in found} == {n: n for n in range(COUNT)}
+    assert committed(admin, group, filled.topic) == COUNT
+
+
+def test_tags_choose_among_the_messages_of_stored_batches(filled, consume):
+    heard = Heard()
+    consume(filled.topic, heard, tags="t1")
+
+    wanted = [number for number in range(COUNT) if number % 3 == 1]
+    found = heard.wait(len(wanted), seconds=10)
+
+    assert sorted(int(message.body) for message in found) == wanted
+
+
+def test_tags_choose_among_the_messages_of_stored_batches_in_range_reads(filled, client):
+    range_, wanted = QueueRange(filled, 0, COUNT), [number for number in range(COUNT) if number % 3]
+
+    rows = [row for batch in read_range(client, range_, tags=["t1", "t2"]) for row in batch.to_pylist()]
+    found = [message for messages in client.read_messages(range_, tags=["t1", "t2"]) for message in messages]
+
+    assert [int(row["body"]) for row in rows] == [row["queueOffset"] for row in rows] == wanted
+    assert [int(message.body) for message in found] == wanted
+
+
+def test_a_condition_on_stored_batches_is_refused(filled, client, consume):
+    with pytest.raises(ConfigError, match="BatchCQ"):
+        list(client.read_messages(QueueRange(filled, 0, COUNT), sql="a > 5"))
+    with pytest.raises(ConfigError, match="BatchCQ"):
+        consume(filled.topic, Heard(), sql="a > 5")
+
+
+def test_a_message_of_a_stored_batch_that_fails_comes_again_alone(filled, consume, admin):
+    group, seen, failed = new_group(), [], threading.Event()
+
+    def listen(messages, context):
+        (message,) = messages
+        seen.append((message.body, message.topic, message.reconsume_times))
+        context.delay_level_when_next_consume = 1
+        if message.body == b"7" and not failed.is_set():
+            failed.set()
+            raise OSError("disk full")
+
+    consume(filled.topic, listen, group=group)
+    wait_until(lambda: len(seen) > COUNT, seconds=30)
+
+    assert seen[-1] == (b"7", filled.topic, 1)
+    assert len(seen) == COUNT + 1
+
+
+def test_a_pull_consumer_that_begins_inside_a_stored_batch_gets_what_follows(filled, local_cluster):
+    config = PullConsumerConfig(
+        name_server=local_cluster.name_server,
+        group=new_group(),
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    )
+    with PullConsumer(config) as consumer:
+        consumer.assign([filled])
+        consumer.seek(filled, SIZE + 3)
+        found = []
+        while len(found) < COUNT - SIZE - 3:
+            found += consumer.poll(10.0)
+
+    assert [message.queue_offset for message in found] == list(range(SIZE + 3, COUNT))
+    assert [int(message.body) for message in found] == list(range(SIZE + 3, COUNT))

@@ -27,7 +27,7 @@ from rmqtools.errors import (
     RemotingConnectError,
     TopicNotFoundError,
 )
-from rmqtools.protocol.messages import decode_messages
+from rmqtools.protocol.messages.stored import decode_messages
 from tests.support.reading import await_readable, read_queues
 
 pytestmark = pytest.mark.broker

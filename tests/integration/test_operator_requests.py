@@ -28,9 +28,9 @@ from rmqtools import (
 from rmqtools.allocate import strategy_of
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError
-from rmqtools.protocol.bodies import parse_consumer_status
-from rmqtools.protocol.command import request
 from rmqtools.protocol.headers import GetConsumerStatusRequestHeader
+from rmqtools.protocol.wire.bodies import parse_consumer_status
+from rmqtools.protocol.wire.command import request
 from tests.support.cluster_scene import wait_until
 from tests.support.mqadmin import Mqadmin
 from tests.support.reading import await_readable

@@ -25,6 +25,8 @@ from rmqtools import (
 from rmqtools.cluster import LocalCluster
 from rmqtools.group import MessageRequestMode
 from tests.support.cluster_scene import wait_until
+from tests.support.listening import Listener
+from tests.support.raw_sends import create_batch_topic, send_batch
 
 pytestmark = pytest.mark.broker
 
@@ -88,7 +90,9 @@ class Heard:
             return Counter(self.bodies)
 
 
-def member(cluster: LocalCluster, group: str, topic: str, heard: Heard, name: str) -> PushConsumer:
+def member(
+    cluster: LocalCluster, group: str, topic: str, heard: Listener, name: str, *, tags: str = "*"
+) -> PushConsumer:
     config = PushConsumerConfig(
         name_server=cluster.name_server,
         group=group,
@@ -100,7 +104,7 @@ def member(cluster: LocalCluster, group: str, topic: str, heard: Heard, name: st
         rebalance_interval=1.0,
     )
     consumer = PushConsumer(config)
-    consumer.subscribe(topic, heard)
+    consumer.subscribe(topic, heard, tags=tags)
     return consumer
 
 
@@ -204,3 +208,22 @@ def test_a_group_goes_from_pop_to_pull_and_back_and_loses_nothing(cluster, admin
 
     twice = {body for body, count in heard.bodies.items() if count > 1}
     assert {body for body in twice if not body.startswith(b"pulled")} == {b"popped-0"}  # see the docstring
+
+
+def test_a_failed_message_of_a_popped_batch_comes_again_alone(cluster, admin, group):
+    """Brokers do not deliver a popped batch again, so the message goes through the group's retry topic."""
+    queue = create_batch_topic(admin)
+    admin.create_group(group)
+    admin.set_message_request_mode(queue.topic, group, MessageRequestMode.POP)
+    heard = Heard(b"1")
+
+    def listen(messages: Sequence[MessageExt], context: ConsumeContext) -> None:
+        context.delay_level_when_next_consume = 1
+        heard(messages, context)
+
+    with member(cluster, group, queue.topic, listen, "one", tags="t0 || t1"):
+        send_batch(admin, queue, range(6))
+        wait_until(lambda: heard.seen()[b"1"] == 2)
+
+    assert heard.seen() == Counter({b"0": 1, b"1": 2, b"3": 1, b"4": 1})
+    assert heard.tries[b"1"] == [0, 1]

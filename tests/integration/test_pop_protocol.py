@@ -6,21 +6,23 @@ A broker of its own: 5.5.0 forbids popping where the timer wheel is off.
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
-from rmqtools.engine.client import ClientCore
+from rmqtools.engine.connection.client import ClientCore
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group_config import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol import bodies, headers
-from rmqtools.protocol.command import RemotingCommand, request
-from rmqtools.protocol.messages import decode_messages
-from rmqtools.protocol.pop_extra_info import format_extra_info, parse_extra_info, renewed_extra_info
-from rmqtools.protocol.popped_messages import with_extra_info
+from rmqtools.protocol import headers
+from rmqtools.protocol.headers.pop_extra_info import format_extra_info, parse_extra_info
+from rmqtools.protocol.messages.popped import with_extra_info
+from rmqtools.protocol.messages.stored import decode_messages
+from rmqtools.protocol.wire import bodies
+from rmqtools.protocol.wire.command import RemotingCommand, request
 
 pytestmark = pytest.mark.broker
 T = TypeVar("T")
@@ -70,7 +72,14 @@ class Broker:
         )
         answer = await self.ask(asked)
         answered = headers.decode_header(headers.ChangeInvisibleTimeResponseHeader, answer.ext_fields)
-        return format_extra_info(renewed_extra_info(asked, answered, "broker-a"))
+        renewed = replace(
+            known,
+            start_offset=asked.offset,
+            pop_time=answered.pop_time,
+            invisible_time=answered.invisible_time,
+            revive_qid=answered.revive_qid,
+        )
+        return format_extra_info(renewed)
 
     async def ack(self, topic: str, group: str, extra_info: str) -> None:
         known = parse_extra_info(extra_info)

@@ -54,7 +54,7 @@ def test_while_listeners_block_no_more_is_held_than_the_limits_and_one_pull(cons
     ]
 
     def held(consumer):
-        table = consumer._consumer.core.table
+        table = consumer._consumer.core.member.held.pulled
         return max((one.count for one in list(table.values())), default=0)
 
     for consumer in consumers:

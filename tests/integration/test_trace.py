@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
-from rmqtools.protocol.trace import PubTrace, TraceMessageType, parse_pubs
+from rmqtools.protocol.messages.trace import PubTrace, TraceMessageType
 from tests.support.cluster_scene import wait_until
+from tests.support.trace_records import parse_pubs
 from tests.support.transactions import read_all
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(60)]

@@ -1,12 +1,15 @@
 """Transactions on a real broker that asks back after a second."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,7 @@ from rmqtools import (
 )
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster import LocalCluster
+from rmqtools.cluster.processes import find_processes
 from rmqtools.errors import MessageRejectedError
 from tests.support.cluster_scene import wait_until
 from tests.support.transactions import (
@@ -94,6 +98,26 @@ def test_only_committed_messages_become_visible(cluster, topic, group, visible):
     assert {result.end_transaction_error for result in results} == {None}
     assert {message.msg_id for message in visible()} == {r.msg_id for r in results[::2]}
     assert listener.checked == []
+
+
+def test_brokers_rest_when_the_last_transaction_is_over(cluster, topic, group, visible):
+    """Brokers 5.5.0 with their default settings spin one core from 3 s after their last transaction on."""
+    with TransactionProducer(config_of(cluster, group), Listener(decide=lambda *_: COMMIT)) as producer:
+        producer.send_message_in_transaction(Message(topic, b"x"))
+    stays(visible, [b"x"])
+    time.sleep(1)  # with the check before: more than 3 s
+
+    before = cpu_seconds(cluster)
+    time.sleep(1)
+
+    assert cpu_seconds(cluster) - before < 0.5
+
+
+def cpu_seconds(cluster: LocalCluster) -> float:
+    """What all servers of a cluster have used of the processors until now."""
+    stats = [Path(f"/proc/{pid}/stat").read_text() for pid in find_processes(cluster.directory)]
+    ticks = [sum(map(int, stat.rpartition(")")[2].split()[11:13])) for stat in stats]
+    return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def test_the_local_transaction_knows_the_id_and_runs_on_the_callers_thread(cluster, topic, group):

@@ -23,6 +23,8 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.allocate import AllocateAveragely, share
+from rmqtools.compat.sharding import native_hash
+from rmqtools.testing import FakeCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.native_client import NativeClient, NativeMember
 
@@ -176,3 +178,16 @@ def test_a_group_of_both_kinds_owns_each_queue_once(native, local_cluster, ours,
 
         assert sorted(by_it() + by_us()) == list(range(first + 1, last))
         assert {queues[(number - first - 1) % len(queues)] for number in by_us()} == set(mine)
+
+
+def test_a_native_producer_chooses_the_queue_that_the_moved_one_does():
+    """On the fake cluster, which needs no Java."""
+    native = NativeClient.installed("rocketmq-client-python")
+    with FakeCluster() as cluster:
+        cluster.create_topic("orders", queues=7)
+        native.send(cluster.name_server, "group-orderly", "orders", "orderly", 12)
+        sent = cluster.messages("orders")
+
+    keys = [message.properties["__SHARDINGKEY"] for message in sent]
+    assert len(set(keys)) == 4
+    assert [message.queue_id for message in sent] == [native_hash(key.encode()) % 7 for key in keys]

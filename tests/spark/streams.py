@@ -36,7 +36,7 @@ class Stream:
         def first_batch(query: StreamingQuery) -> None:
             await_true(lambda: query.lastProgress or not query.isActive, "the first micro-batch")
             if not query.isActive:
-                query.awaitTermination(0)
+                query.awaitTermination(1)
 
         return self._retried(first_batch, trigger or {"processingTime": "0 seconds"})
 

@@ -9,10 +9,10 @@ import pytest
 from rmqtools import Message, MessageQueue, QueueRange
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
-from spark_connector.batch_role import batch_options
-from spark_connector.options import parse_options
-from spark_connector.read_role import read_options
-from spark_connector.tasks import ReadTask, read_task
+from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.read_settings import read_options
+from spark_connector.options.table import parse_options
+from spark_connector.read.tasks import ReadTask, read_task
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -180,8 +180,8 @@ def test_an_offset_of_a_group_that_is_not_stored_is_a_loss(timed, read_rows, adm
 
     text = refusal(lambda: read_rows(topic=timed, **options))
 
-    assert f"is at {COUNT + 1000} of {timed}/broker-a/0, which holds 0 to {COUNT}" in text
-    assert "failOnDataLoss=false" in text
+    assert f"offset {COUNT + 1000} of {timed}/broker-a/0 is not stored: the queue holds 0 to {COUNT}" in text
+    assert "set option 'failOnDataLoss' to false" in text
     assert read_rows(topic=timed, failOnDataLoss=False, **options) == []
 
 

@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
-from spark_connector.batch_reader import RocketMQBatchReader
-from spark_connector.batch_role import batch_options
-from spark_connector.options import parse_options
+from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.table import parse_options
+from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.data import messages_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

@@ -12,9 +12,9 @@ from rmqtools import Message, PushConsumer, PushConsumerConfig
 from rmqtools.allocate import AllocateByPins, Pins
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
-from spark_connector.batch_reader import RocketMQBatchReader
-from spark_connector.batch_role import batch_options
-from spark_connector.options import parse_options
+from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.table import parse_options
+from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.support.cluster_scene import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -88,7 +88,7 @@ def test_pinned_to_nobody_is_an_error_or_accepted(filled, tasks, caplog):
 
     with pytest.raises(ConfigError, match=r"broker-a/0, .* to no reader of 10\.0\.0\.1@reader-0"):
         tasks(topic=filled, **options)
-    with caplog.at_level(logging.WARNING, "spark_connector.allocation"):
+    with caplog.at_level(logging.WARNING, "spark_connector.options.allocation"):
         assert tasks(topic=filled, allowUnassigned="true", **options) == []
     assert "broker-a/0" in caplog.text
 
@@ -112,7 +112,7 @@ def test_a_task_elsewhere_than_its_reader_id_says_is_told(filled, local_cluster,
     options["allocator.verifyHost"] = "warn"
     reader = RocketMQBatchReader(batch_options(parse_options(options)))
 
-    with caplog.at_level(logging.WARNING, "spark_connector.tasks"):
+    with caplog.at_level(logging.WARNING, "spark_connector.read.tasks"):
         rows = sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
 
     assert rows == 80
@@ -143,7 +143,7 @@ def owned(member, topic):
 def test_as_a_member_only_its_own_queues_are_read(filled, tasks, members, caplog):
     group, first, second = members
 
-    with caplog.at_level(logging.WARNING, "spark_connector.members"):
+    with caplog.at_level(logging.WARNING, "spark_connector.read.members"):
         plan = tasks(topic=filled, group=group, asMember=first.client_id)
 
     assert [range_.queue for task in plan for range_ in task.ranges] == owned(first, filled)
@@ -158,7 +158,7 @@ def test_as_a_member_of_a_group_in_a_namespace_what_it_holds_is_read(local_clust
         PushConsumerConfig(name_server=local_cluster.name_server, group=group, namespace=namespace)
     )
     member.subscribe("inside", lambda messages, context: None)
-    with member, caplog.at_level(logging.WARNING, "spark_connector.members"):
+    with member, caplog.at_level(logging.WARNING, "spark_connector.read.members"):
         wait_until(lambda: len(owned(member, "inside")) == 8)
 
         tasks(topic="inside", namespace=namespace, group=group, asMember=member.client_id)
@@ -222,7 +222,7 @@ def test_as_the_member_that_is_pinned_all_is_read(filled, read, pinned):
 
 
 def test_as_a_member_that_is_not_pinned_nothing_is_read_and_that_is_said(filled, read_rows, pinned, caplog):
-    with caplog.at_level(logging.WARNING, "spark_connector.members"):
+    with caplog.at_level(logging.WARNING, "spark_connector.read.members"):
         assert read_rows(topic=filled, group=pinned, asMember="127.0.0.11") == []
 
     assert "member='127.0.0.11@" in caplog.text

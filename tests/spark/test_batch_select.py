@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from rmqtools import Admin, Message
+from rmqtools import Message, aio
 from rmqtools.errors import ConfigError
-from spark_connector.lookup import Lookup
-from spark_connector.options import parse_options
-from spark_connector.read_role import read_options
+from spark_connector.options.read_settings import read_options
+from spark_connector.options.table import parse_options
+from spark_connector.read.lookup import Lookup
 from tests.spark.test_errors import error_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -131,7 +131,11 @@ def test_a_static_topic_is_refused_by_name(local_cluster, fill, prefix, monkeypa
     lookup = Lookup(read_options(parse_options({"nameServer": local_cluster.name_server, "topic": topic})))
     queues = lookup.queues()
     logic = [type(queue)(topic, "__syslo__global__", queue.queue_id) for queue in queues]
-    monkeypatch.setattr(Admin, "fetch_subscribe_queues", lambda *_: logic)
+
+    async def fetch(*_):
+        return logic
+
+    monkeypatch.setattr(aio.Admin, "fetch_subscribe_queues", fetch)
 
     with pytest.raises(ConfigError, match=f"topic '{topic}' is a static topic"):
         lookup.queues()

@@ -32,7 +32,7 @@ def error_of(action) -> str:
     ],
 )
 def test_load_refuses_what_cannot_be_read(read, options, says):
-    """All that can be wrong is in tests/unit/spark_connector/test_option_errors.py."""
+    """All that can be wrong is in tests/unit/spark_connector/options/test_option_errors.py."""
     text = error_of(lambda: read(**options))
 
     assert says in text

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from rmqtools import Admin, ClientConfig
-from spark_connector.schema import READ_SCHEMA
+from spark_connector.read.schema import READ_SCHEMA
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

@@ -51,3 +51,26 @@ def restore(checkpoint: Path, version: str) -> None:
     for name, text in json.loads((SAMPLES / f"{version}.json").read_text()).items():
         (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
         (checkpoint / name).write_text(text)
+
+
+def test_a_checkpoint_with_marks_of_another_topic_of_that_name_is_refused(stream, topic):
+    query = stream(topic=topic)
+    restore(query.checkpoint, "1.2")
+
+    text = error_of(query.run)
+
+    assert f"the topic of {topic}/broker-a/0 was made anew" in text
+
+
+def test_a_stored_checkpoint_with_marks_is_gone_on_from(spark, stream, topic, read):
+    query = stream(topic=topic)
+    restore(query.checkpoint, "1.2")
+    (marked,) = read(topic=topic).filter("queueOffset = 4").collect()
+    file = query.checkpoint / "offsets" / "0"
+    time = round(marked.storeTimestamp.timestamp() * 1000)
+    file.write_text(file.read_text().replace('"time": 1795296714000', f'"time": {time}'))
+
+    query.run()
+
+    files = spark.read.parquet(f"{query.folder}/rows/part-*.parquet")
+    assert sorted(row.queueOffset for row in files.collect()) == [5, 6, 7]

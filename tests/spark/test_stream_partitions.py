@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 import spark_connector
-from spark_connector.options import parse_options
-from spark_connector.stream_lookup import StreamLookup
-from spark_connector.stream_offsets import StreamOffsets
-from spark_connector.stream_reader import RocketMQStreamReader
-from spark_connector.stream_role import stream_options
+from spark_connector.options.stream_settings import stream_options
+from spark_connector.options.table import parse_options
+from spark_connector.read.stream_lookup import StreamLookup
+from spark_connector.read.stream_offsets import StreamOffsets
+from spark_connector.read.stream_reader import RocketMQStreamReader
 from tests.spark.streams import await_true, counts, fill, next_offsets, stored_places
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.spark
 
 
 def settle_and_look(_: int) -> int:
-    from spark_connector.collector import settle
+    from spark_connector.worker.gc_freeze import settle
 
     settle()
     return gc.get_freeze_count()

@@ -8,7 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.functions import udf
 
 from spark_connector import drop_duplicates
-from spark_connector.stamps import HASH, STAMP
+from spark_connector.write.stamps import HASH, STAMP
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -181,13 +181,13 @@ def test_a_stream_of_what_was_stored_drops_duplicates_with_bounded_state(
 
 def test_commit_and_abort_log_the_batch(caplog):
     from rmqtools.arrow import SendReport
-    from spark_connector.options import parse_options
-    from spark_connector.stream_writer import RocketMQStreamWriter
-    from spark_connector.write_role import write_options
-    from spark_connector.write_task import TaskReport
+    from spark_connector.options.table import parse_options
+    from spark_connector.options.write_settings import write_options
+    from spark_connector.write.stream_writer import RocketMQStreamWriter
+    from spark_connector.write.write_task import TaskReport
 
     writer = RocketMQStreamWriter(write_options(parse_options({"nameServer": "127.0.0.1:9"})))
-    with caplog.at_level(logging.INFO, "spark_connector.stream_writer"):
+    with caplog.at_level(logging.INFO, "spark_connector.write.stream_writer"):
         writer.commit([TaskReport(SendReport(acked=3, by_broker={"a": 3}))], 7)
         writer.abort([TaskReport(SendReport(acked=1)), None], 8)
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from rmqtools.arrow import SendReport
-from spark_connector import writer
-from spark_connector.options import parse_options
-from spark_connector.write_role import write_options
-from spark_connector.writer import RocketMQBatchWriter, TaskReport
+from spark_connector.options.table import parse_options
+from spark_connector.options.write_settings import write_options
+from spark_connector.write import writer
+from spark_connector.write.writer import RocketMQBatchWriter, TaskReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -54,7 +54,7 @@ def test_a_queue_that_does_not_get_there_is_told_and_not_raised(
     queue = admin.fetch_subscribe_queues(make_topic())[0]
     monkeypatch.setattr(writer, "_READABLE_TIMEOUT", 0.2)
 
-    with caplog.at_level(logging.WARNING, "spark_connector.writer"):
+    with caplog.at_level(logging.WARNING, "spark_connector.write.writer"):
         make_writer(topic=queue.topic).commit([TaskReport(SendReport(acked=1, end_offsets={queue: 1}))])
 
     assert f"{queue} shows offsets up to 0 after 0.2 s, not up to 1" in caplog.text
@@ -63,7 +63,7 @@ def test_a_queue_that_does_not_get_there_is_told_and_not_raised(
 def test_commit_logs_what_all_tasks_did(make_writer, caplog):
     reports = [TaskReport(SendReport(acked=3, retried=1)), TaskReport(SendReport(acked=4, unknown=2))]
 
-    with caplog.at_level(logging.INFO, "spark_connector.writer"):
+    with caplog.at_level(logging.INFO, "spark_connector.write.writer"):
         make_writer(topic="T").commit(reports)
 
     (line,) = caplog.messages
@@ -72,7 +72,7 @@ def test_commit_logs_what_all_tasks_did(make_writer, caplog):
 
 
 def test_abort_logs_what_stays_behind(make_writer, caplog):
-    with caplog.at_level(logging.INFO, "spark_connector.writer"):
+    with caplog.at_level(logging.INFO, "spark_connector.write.writer"):
         make_writer(topic="T").abort([TaskReport(SendReport(acked=3)), None])
 
     assert "write_aborted" in caplog.text

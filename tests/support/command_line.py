@@ -8,7 +8,7 @@ _PROGRAM = "from rmqtools.cli import main; main()"
 
 
 def rmqtools(*arguments: object, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Run it with these environment variables added; NAMESRV_ADDR is only what is given."""
+    """Run it with additional environment variables; NAMESRV_ADDR is set only if given."""
     environment = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
     return subprocess.run(
         [sys.executable, "-c", _PROGRAM, *map(str, arguments)],

@@ -31,7 +31,7 @@ class DockerCluster:
     def wait_ready(self, services: Iterable[str] = SERVICES, *, timeout: float = _START_SECONDS) -> None:
         """Wait until the name server answers and each broker is registered and answers.
 
-        That a container is "Up" says nothing: a JVM whose main thread died of OutOfMemoryError goes on.
+        The state "Up" of a container proves nothing: a JVM keeps running after an OutOfMemoryError in main.
 
         Raises:
             DockerError: a container exited meanwhile, or the time is over.
@@ -43,7 +43,7 @@ class DockerCluster:
             self._check_alive(waiting)
             return not waiting
 
-        _wait_until(
+        wait_until(
             all_answer, timeout, lambda: f"the Docker cluster is not ready: {', '.join(waiting)} silent"
         )
 
@@ -60,7 +60,7 @@ class DockerCluster:
             return states[NAME_SERVER] != "running" or service not in self._registered()
 
         self._docker("kill", "--signal", "KILL", service)
-        _wait_until(gone, _KILL_SECONDS, lambda: f"{service} is killed and still there")
+        wait_until(gone, _KILL_SECONDS, lambda: f"{service} is killed and still there")
 
     def start(self, service: str, *, wait: bool = True) -> None:
         """Start a killed server on the data it had.
@@ -72,7 +72,7 @@ class DockerCluster:
             self.wait_ready(self._affected(service))
 
     def pause(self, service: str) -> None:
-        """Freeze the server: connections stay open, nobody answers; the route keeps it for some 2 minutes."""
+        """Freeze the server: connections stay open without answers; the route keeps it for 2 minutes."""
         self._docker("pause", service)
 
     def unpause(self, service: str, *, wait: bool = True) -> None:
@@ -81,8 +81,14 @@ class DockerCluster:
         if wait:
             self.wait_ready(self._affected(service))
 
+    def renew(self, service: str) -> None:
+        """Remove a broker's container with all that it has stored, and start a new one."""
+        self._docker("rm", "--force", "--volumes", service)
+        self._project.up()
+        self.wait_ready([service])
+
     def restore(self) -> None:
-        """Undo whatever faults are left, and wait until all is as after the start."""
+        """Undo the remaining faults, and wait until the cluster is in its initial state."""
         for service, state in self._project.states().items():
             if state == "paused":
                 self.unpause(service, wait=False)
@@ -122,7 +128,12 @@ class DockerCluster:
             raise DockerError(f"docker {command} {service} failed: {last_line(result.stderr)}")
 
 
-def _wait_until(check: Callable[[], bool], timeout: float, complaint: Callable[[], str]) -> None:
+def wait_until(check: Callable[[], bool], timeout: float, complaint: Callable[[], str]) -> None:
+    """Ask again and again.
+
+    Raises:
+        DockerError: the time is over.
+    """
     deadline = time.monotonic() + timeout
     while not check():
         if time.monotonic() > deadline:

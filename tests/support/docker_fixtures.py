@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """A CI that gives up sends SIGTERM: let it end the run like Ctrl-C does, with the clean-up."""
+    """End the run with clean-up on SIGTERM, which a CI sends at its time limit, as on Ctrl-C."""
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -63,7 +63,7 @@ def docker_compose_file(docker_project: DockerProject) -> str:
 
 @pytest.fixture(scope="session")
 def docker_compose_project_name(docker_project: DockerProject) -> str:
-    """Overrides pytest-docker's, which has the process id: nobody would find a killed run's containers."""
+    """Overrides pytest-docker's name, whose process id would hide the containers of a killed run."""
     return docker_project.layout.project
 
 
@@ -92,7 +92,7 @@ def docker_cluster(docker_services: object, docker_project: DockerProject) -> Do
 
 @pytest.fixture
 def faulty_cluster(docker_cluster: DockerCluster) -> Iterator[DockerCluster]:
-    """The cluster for a test that kills or pauses servers: whole again when the test is over."""
+    """The cluster for a test that kills or pauses servers; restored after the test."""
     yield docker_cluster
     docker_cluster.restore()
 

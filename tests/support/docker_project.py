@@ -12,7 +12,7 @@ import string
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.docker_layout import NAME_SERVER, SERVICES, ClusterLayout
@@ -24,11 +24,11 @@ _HUB_SECONDS, _PULL_SECONDS = 10.0, 600.0
 
 
 class DockerError(Exception):
-    """The cluster cannot be had; the message is one line for whoever runs the tests."""
+    """The cluster is not available; the message is one line for the person who runs the tests."""
 
 
 class DockerProject:
-    """One checkout's containers and what they are started from."""
+    """The containers of one checkout, and their configuration."""
 
     def __init__(self, checkout: Path = CHECKOUT) -> None:
         self.checkout = checkout
@@ -80,7 +80,7 @@ class DockerProject:
             raise DockerError(lines[-1])
 
     def release_daemon(self) -> None:
-        """Stop the daemon if it is ours and nobody else uses it."""
+        """Stop the daemon if this run started it and no other process uses it."""
         self._daemon_script("stop")
 
     def prepare(self) -> None:
@@ -121,6 +121,13 @@ class DockerProject:
         for service in self.states():
             run("docker", "rm", "--force", "--volumes", self.layout.container(service))
         self._kept_up.unlink(missing_ok=True)
+
+    def remove_left_over(self) -> None:
+        """Remove what a killed run has left; does nothing while a run of this checkout lives."""
+        with suppress(DockerError), self.locked():
+            if self.states() and not self.is_kept_up():
+                self.down()
+            self.release_daemon()
 
     def states(self) -> dict[str, str]:
         """Service to container state (``running``, ``exited``, ``paused``...), for containers that exist."""

@@ -28,7 +28,7 @@ class JavaConsumer:
         peer: the compiled programs (fixture ``java_peer``).
         name_server: as a client's setting.
         group: consumer group.
-        topic: what it subscribes to.
+        topic: its subscription.
         options: ``"--strategy", "CIRCLE"``, ``"--orderly"``, ``"--print"``, ...
     """
 
@@ -103,7 +103,7 @@ class JavaConsumer:
             self.kill()
 
     def kill(self) -> None:
-        """End it as a crash would. Brokers keep the member until they notice that its connection is gone."""
+        """Kill it. Brokers keep the member until they notice that its connection has closed."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -114,7 +114,7 @@ class JavaConsumer:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Freeze the process meanwhile: it stays connected and answers nobody."""
+        """Freeze the process during the block: it stays connected and answers no requests."""
         self._process.send_signal(signal.SIGSTOP)
         try:
             yield

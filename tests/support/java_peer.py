@@ -29,7 +29,7 @@ class JavaPeerError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class PeerMessage:
-    """What the Java producer is to send. ``compress``: None, ZLIB, LZ4 or ZSTD, whatever the body's size."""
+    """The message for the Java producer. ``compress``: None, ZLIB, LZ4 or ZSTD, for bodies of any size."""
 
     topic: str
     body: bytes
@@ -68,7 +68,7 @@ class JavaPeer:
 
     @classmethod
     def compiled(cls, sources: Path = _SOURCES, *, jvm_options: Sequence[str] = _JVM_OPTIONS) -> "JavaPeer":
-        """Compile what has changed since it was compiled last, and return the peer.
+        """Compile the sources that have changed, and return the peer.
 
         ``sources``: a directory of other programs, started with other ``jvm_options``.
 
@@ -137,7 +137,7 @@ def _find_jdk() -> Path:
 
 
 def _compile(jdk: Path, jars: Sequence[Path], directory: Path) -> Path:
-    """Return the directory of the classes. Its name holds the sources' hash: what is there is right."""
+    """Return the directory of the classes, whose name contains the sources' hash: it is never out of date."""
     sources = sorted(directory.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
     digest.update("".join(jar.name for jar in jars).encode())

@@ -1,4 +1,4 @@
-"""What tests of push consumers share: a listener that notes what it hears, and one way to use both faces."""
+"""For tests of push consumers: a listener that records its messages, and one interface to both faces."""
 
 import threading
 import uuid
@@ -8,7 +8,7 @@ from inspect import isawaitable
 from typing import Any
 
 from rmqtools import Admin, ConsumeContext, MessageExt, MessageQueue, PushConsumer, PushConsumerConfig, aio
-from rmqtools.engine.loop import Bridge
+from rmqtools.sync.loop import Bridge
 
 Listener = Callable[[Sequence[MessageExt], ConsumeContext], Any]
 

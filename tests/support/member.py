@@ -1,4 +1,4 @@
-"""A member of a consumer group, on our push consumer, as a program: what Consumer.java is for Java.
+"""A program that runs one push consumer of ours: the counterpart of Consumer.java.
 
     python -m tests.support.member NAME_SERVER GROUP TOPIC [OPTION]...
 
@@ -30,7 +30,7 @@ _LOOK = 0.05  # seconds
 
 
 class Member:
-    """The consumer and what it says."""
+    """The consumer and its output."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self._given = given
@@ -40,7 +40,7 @@ class Member:
         self._consumer.subscribe(given.topic, self._listen)
 
     def run(self, stop: threading.Event) -> None:
-        """Consume until ``stop``; say what is assigned whenever it has changed."""
+        """Consume until ``stop``; print the assignment whenever it has changed."""
         with self._consumer:
             self._say({"clientId": self._consumer.client_id})
             known: list[list[Any]] | None = None
@@ -106,7 +106,7 @@ def _config(given: argparse.Namespace) -> PushConsumerConfig:
 
 
 def main() -> None:
-    """Run until told to stop."""
+    """Run until the command to stop."""
     parser = argparse.ArgumentParser()
     for name in ("name_server", "group", "topic"):
         parser.add_argument(name)

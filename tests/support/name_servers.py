@@ -1,4 +1,4 @@
-"""Several real name servers without brokers: to be killed, started again, and robbed of what they kept."""
+"""Several real name servers without brokers, which tests kill, restart and clear."""
 
 from pathlib import Path
 from typing import Self

@@ -9,8 +9,10 @@ import json
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Condition, Thread
 from typing import IO, Any, Self
@@ -27,7 +29,7 @@ class NativeClientError(Exception):
 
 @dataclass(frozen=True)
 class NativeClient:
-    """One installed package; ``library``: what it loads, "" for its own."""
+    """One installed package; ``library``: the library it loads, "" for its own."""
 
     name: str
     packages: Path
@@ -127,22 +129,23 @@ def _environment(home: str) -> dict[str, str]:
     return {"HOME": home, "ROCKETMQ_CLIENT_LOG_DIR": home, "PATH": "/usr/bin:/bin"}
 
 
-_VERSIONS = {
-    "rocketmq-client-python": "2.0.0",
-    "rocketmq": "0.4.4",
-    "rocketmq-python-cvs": "2.1.0.3",
-}
+@cache
+def _versions() -> dict[str, str]:
+    """The packages of the dependency group ``interop``, and their versions."""
+    groups = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["dependency-groups"]
+    return dict(one.split("==") for one in groups["interop"])
 
 
 def _install(name: str) -> Path:
-    """Install a package alone; what is there already is taken."""
-    target = CHECKOUT / ".build" / "native" / f"{name}-{_VERSIONS[name]}"
+    """Install a package without dependencies; an existing installation is reused."""
+    version = _versions()[name]
+    target = CHECKOUT / ".build" / "native" / f"{name}-{version}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as made:
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
             done = subprocess.run(
-                [*command, "--target", made, f"{name}=={_VERSIONS[name]}"],
+                [*command, "--target", made, f"{name}=={version}"],
                 capture_output=True,
                 encoding="utf-8",
                 check=False,

@@ -1,14 +1,14 @@
-"""Reading a topic as it is, for tests of whatever wrote it."""
+"""Reads the stored messages of a topic, for tests of writers."""
 
 from collections.abc import Iterable
 
 from rmqtools import Admin, Client, MessageQueue, QueueRange, SendResult
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol.messages import decode_messages
+from rmqtools.protocol.messages.stored import decode_messages
 
 
 def await_readable(admin: Admin, results: Iterable[SendResult]) -> None:
-    """Wait until the queues show what was acknowledged."""
+    """Wait until the queues show the acknowledged messages."""
     ends: dict[MessageQueue, int] = {}
     for result in results:
         ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)

@@ -1,21 +1,21 @@
-"""Brokers that answer sends as a test says, and a name server whose route leads to them."""
+"""A fake cluster whose brokers answer sends as a test says; every topic has a route."""
 
 import contextlib
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Self
 
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.protocol.command import RemotingCommand, response
-from tests.support.scripted_peer import ScriptedPeer
+from rmqtools.model.route import Perm
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from rmqtools.testing import FakeCluster, Reaction
 
-Answer = Callable[[RemotingCommand], RemotingCommand | None]
+Answer = Callable[[RemotingCommand], RemotingCommand | Reaction | None]
 SENDS = {RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE}
 
 
 def stored(request: RemotingCommand, code: int = ResponseCode.SUCCESS) -> RemotingCommand:
     """What a broker says that has stored a message, or each message of a batch."""
-    count = _count(request)
-    ids = ",".join(f"7F00000100002A9F{offset:016X}" for offset in range(count))
+    ids = ",".join(f"7F00000100002A9F{offset:016X}" for offset in range(_count(request)))
     fields = {"msgId": ids, "queueId": request.ext_fields["e"], "queueOffset": "5"}
     return response(code, 0, ext_fields=fields)
 
@@ -38,52 +38,44 @@ def silent(request: RemotingCommand) -> None:
     return None
 
 
-class ScriptedCluster:
-    """``answers`` says per broker name what becomes of sends; ``sends`` which broker got each, in order."""
+class ScriptedCluster(FakeCluster):
+    """``answers``: results of sends by broker name; ``sends``: the brokers that got them, in order."""
 
     def __init__(self, answers: Mapping[str, Answer], *, queues: int = 4, perm: int = 6) -> None:
+        super().__init__(tuple(answers))
         self.answers = dict(answers)
-        self.queues = queues
-        self.perm = perm
         self.sends: list[tuple[str, RemotingCommand]] = []
-        self.addrs: dict[str, str] = {}
-        self.route_requests = 0
-        self.name_server = ""
+        self._shape = {"queues": queues, "perm": perm}
+        self._asked = self.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, times=None, answer=self._make_topic)
+        for name in answers:
+            self.fault(broker=name, times=None, answer=self._broker(name))
+
+    @property
+    def route_requests(self) -> int:
+        return self._asked.fired()
+
+    @property
+    def addrs(self) -> dict[str, str]:
+        return {name: self.addr(name) for name in self.answers}
+
+    def forbid_writes(self) -> None:
+        """Let no topic take messages from now on."""
+        self._shape["perm"] = int(Perm.READ)
 
     @contextlib.asynccontextmanager
-    async def serving(self) -> AsyncIterator["ScriptedCluster"]:
-        async with contextlib.AsyncExitStack() as stack:
-            for name in self.answers:
-                peer = await stack.enter_async_context(ScriptedPeer(self._broker(name)).serving())
-                self.addrs[name] = peer.addr
-            name_server = await stack.enter_async_context(ScriptedPeer(self._answer_route).serving())
-            self.name_server = name_server.addr
+    async def serving(self) -> AsyncIterator[Self]:
+        async with self:
             yield self
 
-    def kill(self, broker_name: str) -> None:
-        """Let the route lead to a port where nobody listens."""
-        self.addrs[broker_name] = "127.0.0.1:1"
-
     def _broker(self, name: str) -> Answer:
-        def answer(request: RemotingCommand) -> RemotingCommand | None:
+        def answer(request: RemotingCommand) -> RemotingCommand | Reaction | None:
             if request.code not in SENDS:
-                return response(ResponseCode.SUCCESS, 0)
+                return Reaction.PASS
             self.sends.append((name, request))
             return self.answers[name](request)
 
         return answer
 
-    def _answer_route(self, request: RemotingCommand) -> RemotingCommand:
-        self.route_requests += 1
-        brokers = [
-            {"brokerName": name, "cluster": "C", "brokerAddrs": {"0": addr}}
-            for name, addr in self.addrs.items()
-        ]
-        numbers = {
-            "readQueueNums": self.queues,
-            "writeQueueNums": self.queues,
-            "perm": self.perm,
-            "topicSysFlag": 0,
-        }
-        queues = [{"brokerName": name} | numbers for name in self.addrs]
-        return response(0, 0, body=json.dumps({"brokerDatas": brokers, "queueDatas": queues}).encode())
+    def _make_topic(self, request: RemotingCommand) -> Reaction:
+        self.create_topic(str(request.ext_fields["topic"]), **self._shape)
+        return Reaction.PASS

@@ -1,46 +1,39 @@
-"""A broker for transactions that is its own name server: answers as a test says, asks back when told to."""
+"""A fake cluster with scripted answers to half messages and decisions, and check-backs on request."""
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.message import MessageExt
-from rmqtools.protocol.command import RemotingCommand, encode_command, request, response
+from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.headers import CheckTransactionStateRequestHeader
-from rmqtools.protocol.messages import encode_message
-from tests.support.scripted_cluster import stored
-from tests.support.scripted_peer import ScriptedPeer
-
-Answer = Callable[[RemotingCommand], RemotingCommand | None]
+from rmqtools.protocol.messages.stored import SYSFLAG_POSITION
+from rmqtools.protocol.wire.command import RemotingCommand, encode_command, request, response
+from rmqtools.testing import encode_stored, stored_message
+from tests.support.scripted_cluster import Answer, ScriptedCluster, stored
 
 
 async def until(true: Callable[[], object]) -> None:
-    """Wait for what tells nobody that it has come true."""
+    """Wait for a condition by polling."""
     async with asyncio.timeout(10):
         while not true():  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.005)
 
 
-class TransactionBroker:
-    """``sends`` answers half messages, ``ends`` decisions; ``requests`` of a code are what has arrived."""
+class TransactionBroker(ScriptedCluster):
+    """``sends`` answers half messages, ``ends`` decisions; its one broker is ``a``."""
 
     def __init__(self, *, sends: Answer = stored, ends: Answer | None = None) -> None:
-        self.peer = ScriptedPeer(self._answer)
-        self._sends = sends
-        self._ends = ends or (lambda command: response(ResponseCode.SUCCESS, 0))
-
-    def requests(self, code: RequestCode) -> list[RemotingCommand]:
-        return [command for command in self.peer.requests if command.code == code]
+        super().__init__({"a": sends}, queues=1)
+        agreed = response(ResponseCode.SUCCESS, 0)
+        self.fault(code=RequestCode.END_TRANSACTION, times=None, answer=ends or agreed)
 
     async def arrived(self, code: RequestCode, count: int = 1) -> list[RemotingCommand]:
         """Wait until so many requests of a code are here."""
         await until(lambda: len(self.requests(code)) >= count)
         return self.requests(code)
 
-    async def check(self, msg_id: str, *, place: int, group: str = "g") -> None:
-        """Ask what became of a message that now stands at ``place``."""
+    async def check(self, msg_id: str, *, place: int, group: str = "g", is_corrupt: bool = False) -> None:
+        """Send a check-back for a message at ``place``; a corrupt one has a false compression flag."""
         properties = {"UNIQ_KEY": msg_id, "PGROUP": group, "TRAN_MSG": "true"}
         header = CheckTransactionStateRequestHeader(
             topic="RMQ_SYS_TRANS_HALF_TOPIC",
@@ -49,36 +42,7 @@ class TransactionBroker:
             msg_id=msg_id,
             transaction_id=msg_id,
         )
-        body = encode_message(half_message(properties))
-        await self.peer.say(encode_command(request(header, body, oneway=True)))
-
-    def _answer(self, command: RemotingCommand) -> RemotingCommand | None:
-        if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
-            return response(0, 0, body=json.dumps(self._route()).encode())
-        if command.code == RequestCode.SEND_MESSAGE_V2:
-            return self._sends(command)
-        if command.code == RequestCode.END_TRANSACTION:
-            return None if command.is_oneway else self._ends(command)
-        return response(ResponseCode.SUCCESS, 0)
-
-    def _route(self) -> Mapping[str, Any]:
-        queues = {"brokerName": "a", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "topicSysFlag": 0}
-        broker = {"brokerName": "a", "cluster": "C", "brokerAddrs": {"0": self.peer.addr}}
-        return {"brokerDatas": [broker], "queueDatas": [queues]}
-
-
-def half_message(properties: Mapping[str, str]) -> MessageExt:
-    return MessageExt(
-        topic="T",
-        queue_id=0,
-        queue_offset=0,
-        commit_log_offset=0,
-        body=b"half",
-        properties=properties,
-        flag=0,
-        sys_flag=4,
-        born_timestamp_ms=1,
-        born_host="127.0.0.1:1",
-        store_timestamp_ms=1,
-        store_host="127.0.0.1:2",
-    )
+        half = stored_message("T", body=b"half", properties=properties, sys_flag=4)
+        stored = bytearray(encode_stored([half]))
+        stored[SYSFLAG_POSITION + 3] |= is_corrupt * COMPRESSED_FLAG
+        self.say("a", encode_command(request(header, bytes(stored), oneway=True)))

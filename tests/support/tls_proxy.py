@@ -1,11 +1,11 @@
-"""TLS in front of a plain server: what a client meets where a broker speaks TLS only."""
+"""A TLS proxy for a plain server, like a broker that accepts TLS only."""
 
 import asyncio
 import contextlib
 import ssl
 from collections.abc import Iterator
 
-from rmqtools.engine.loop import Bridge
+from rmqtools.sync.loop import Bridge
 
 
 class TlsProxy:

@@ -1,4 +1,4 @@
-"""What tests of transactions share: a cluster that asks soon, a listener that does as told, reading."""
+"""For tests of transactions: a cluster with early check-backs, a scripted listener, reads."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from rmqtools import (
     QueueRange,
 )
 from rmqtools.cluster import LocalCluster
-from rmqtools.protocol.messages import decode_messages
+from rmqtools.protocol.messages.stored import decode_messages
 
 COMMIT = LocalTransactionState.COMMIT_MESSAGE
 ROLLBACK = LocalTransactionState.ROLLBACK_MESSAGE

@@ -18,12 +18,14 @@ _PUBLIC = {
     "allocate",
     "arrow",
     "cluster",
+    "compatibility",
     "config",
     "group",
     "errors",
     "log",
     "model",
     "clock",
+    "plug_in",
     "select",
 }
 MAY_IMPORT = {
@@ -34,17 +36,56 @@ MAY_IMPORT = {
     "config": {"config", "errors", "model"},
     "policy": {"policy", "errors", "model"},
     "protocol": {"protocol", "errors", "model"},
-    "allocate": {"policy", "config", "errors", "model"},
+    "plug_in": {"config", "errors"},
+    "allocate": {"plug_in", "policy", "config", "errors", "model"},
     "group": {"policy", "model"},
+    "compatibility": {"policy", "model"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
     "aio": {"aio", "engine", "policy", "config", "errors", "model"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
     "rmqtools": {"sync", "config", "errors", "model", "rmqtools"},
-    "select": {"engine", "policy"},
+    "select": {"model", "policy"},
     "arrow": _PUBLIC | {"arrow", "policy", "protocol"},
+    "compat": _PUBLIC | {"compat"},
     "cluster": _PUBLIC | {"cluster"},
+    "testing": _PUBLIC | {"testing", "policy", "protocol"},
     "cli": _PUBLIC | {"cli"},
     "spark_connector": _PUBLIC | {"spark_connector"},
+}
+ROOMS = {  # room -> the rooms of its package that it may import from; "" is the package's own modules
+    "rmqtools.engine": {
+        "connection": set(),
+        "admin": {"connection"},
+        "group": {"connection"},
+        "producer": {"connection"},
+        "reading": {"connection"},
+        "consumer": {"connection", "admin", "group", "reading"},
+    },
+    "rmqtools.protocol": {"headers": set(), "messages": {"headers"}, "wire": {"headers"}},
+    "rmqtools.policy": {"allocate": set(), "endpoint": set(), "": {"allocate", "endpoint"}},
+    "rmqtools.testing": {"fake": set(), "": {"fake"}},
+    "spark_connector": {
+        "options": set(),
+        "worker": set(),
+        "read": {"options", "worker"},
+        "write": {"options", "worker"},
+        "progress": {"read"},
+        "": {"options", "progress", "read", "worker", "write"},
+    },
+}
+UNMIRRORED = {  # a test file with a path of its own, and why
+    "tests/unit/test_architecture.py": "it is about all packages",
+    "tests/unit/test_pre_commit.py": "it is about the hooks before a commit",
+    "tests/unit/test_claims.py": "it is about README.md, pyproject.toml and docs/compatibility.md",
+    "tests/unit/test_public_names.py": "it is about all packages",
+    "tests/unit/cli/test_commands.py": "it runs the commands of all files",
+    "tests/unit/contract/test_vectors.py": "it runs the adapters of tests/contract",
+    "tests/unit/faults/test_checker.py": "it is about tests/faults",
+    "tests/unit/faults/test_fault_proxy.py": "it is about tests/faults",
+    "tests/unit/faults/test_held.py": "it is about tests/faults",
+    "tests/unit/faults/test_history.py": "it is about tests/faults",
+    "tests/unit/support/test_docker_layout.py": "it is about tests/support",
+    "tests/unit/support/test_versions_table.py": "it is about tests/versions",
 }
 PURE = ("model", "errors", "config", "policy", "protocol")
 IMPURE_MODULES = {"asyncio", "socket", "threading", "time", "random", "concurrent", "selectors", "subprocess"}
@@ -63,8 +104,7 @@ def module_name(path: Path) -> str:
 
 def layer(module: str) -> str:
     first, *rest = module.split(".")
-    name = rest[0] if first == "rmqtools" and rest else first
-    return "config" if name == "config_consumer" else name
+    return rest[0] if first == "rmqtools" and rest else first
 
 
 def imports(tree: ast.Module, known: set[str]) -> set[str]:
@@ -91,6 +131,70 @@ def upward_arrows(module: str) -> set[str]:
 
 def test_a_module_imports_only_from_its_own_layer_and_below() -> None:
     assert {module: upward for module in import_graph() if (upward := upward_arrows(module))} == {}
+
+
+def room(package: str, module: str) -> str:
+    """The room of a package that a module is in; "" for the package's own modules."""
+    rest = module.removeprefix(package).lstrip(".").split(".")
+    return rest[0] if rest[0] in ROOMS[package] else ""
+
+
+def room_arrows(package: str) -> dict[str, set[str]]:
+    """Which other rooms of a package the modules of each room import from."""
+    inside = {name for name in import_graph() if name == package or name.startswith(f"{package}.")}
+    arrows: dict[str, set[str]] = {}
+    for module in inside:
+        here = room(package, module)
+        arrows.setdefault(here, set()).update(
+            {room(package, name) for name in import_graph()[module] & inside} - {here}
+        )
+    return arrows
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_a_room_imports_only_from_the_rooms_below_it(package: str) -> None:
+    too_far = {name: found - ROOMS[package].get(name, set()) for name, found in room_arrows(package).items()}
+
+    assert {name: rooms for name, rooms in too_far.items() if rooms} == {}
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_the_order_of_rooms_has_no_circle(package: str) -> None:
+    assert list(TopologicalSorter(ROOMS[package]).static_order())
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_folder_of_a_package_with_rooms_is_a_room(package: str) -> None:
+    folders = {path.parent.name for path in ROOT.joinpath(*package.split(".")).glob("*/__init__.py")}
+
+    assert folders == ROOMS[package].keys() - {""}
+
+
+def test_no_folder_of_the_packages_has_more_than_20_modules() -> None:
+    folders = {path.parent for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    counts = {str(d.relative_to(ROOT)): len([*d.glob("*.py")]) - 1 for d in folders}  # without __init__
+
+    assert {folder: n for folder, n in counts.items() if n > 20} == {}
+
+
+def is_mirrored(test: Path) -> bool:
+    """Whether a unit test stands where the module does that its name begins with."""
+    parts = test.relative_to(ROOT / "tests/unit").parent.parts
+    home = ROOT.joinpath(*parts) if parts[:1] in (("spark_connector",), ("examples",), ("tools",)) else None
+    home = home or ROOT.joinpath("rmqtools", *parts)
+    name = test.stem.removeprefix("test_")
+    modules = [path.stem for path in home.glob("*.py") if path.stem != "__init__"] + [home.name]
+    return any(name == module or name.startswith(f"{module}_") for module in modules)
+
+
+def test_unit_tests_mirror_the_packages() -> None:
+    strangers = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests/unit").rglob("test_*.py")
+        if not is_mirrored(path)
+    }
+
+    assert strangers == UNMIRRORED.keys()
 
 
 def test_no_import_cycle() -> None:

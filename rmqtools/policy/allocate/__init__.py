@@ -1,1 +1,1 @@
-"""Which queues each member of a group owns, pure: one file per strategy, ``share`` for whoever asks one."""
+"""Allocation strategies, pure: one file each. Callers use ``share``, which checks and sorts the lists."""

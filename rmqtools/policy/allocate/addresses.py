@@ -1,4 +1,4 @@
-"""The IP address in a client id, and whether it is one of some addresses and networks."""
+"""Finds the IP address in a client id, and compares it with addresses and networks."""
 
 import ipaddress
 import re
@@ -13,7 +13,7 @@ _PID_BEFORE_ADDRESS = re.compile(r"[0-9]+-")
 
 
 def client_address(client_id: str) -> IPAddress | None:
-    """The address a client id begins with: the text before its last ``@``; None where that is no address.
+    """Return the address in a client id: the text before its last ``@``; None if that is not an address.
 
     ``10.0.0.1@4711#815`` (Java and this package), ``4711-10.0.0.1@DEFAULT`` (C++: process id first),
     ``[fe80::1%eth0]@4711#815`` (Java writes IPv6 in brackets).
@@ -31,7 +31,7 @@ def client_address(client_id: str) -> IPAddress | None:
 
 
 def parse_networks(ips: Collection[str]) -> list[IPNetwork]:
-    """IPs and CIDRs as networks; an IP is a network of one.
+    """Parse IPs and CIDRs as networks; an IP is a network with one address.
 
     Raises:
         ConfigError: not an address or network, or a network with host bits (``10.0.0.1/24``).

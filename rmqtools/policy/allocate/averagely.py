@@ -1,4 +1,4 @@
-"""AVG: contiguous blocks of queues, as equal as can be."""
+"""AVG: contiguous blocks of queues, as equal as possible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

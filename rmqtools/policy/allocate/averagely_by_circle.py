@@ -1,4 +1,4 @@
-"""AVG_BY_CIRCLE: queues dealt like cards."""
+"""AVG_BY_CIRCLE: one queue to each member in turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""CONFIG: a list of queues written down for each member."""
+"""CONFIG: a configured list of queues for each member."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,9 @@ from rmqtools.model.queue import MessageQueue
 
 @dataclass(frozen=True, slots=True)
 class AllocateByConfig:
-    """Always the queues it was made with, whoever else is there.
+    """Always the configured queues, independently of other members.
 
-    Each member has a list of its own, for all its topics. That no queue is on two lists, and each on one,
-    is up to the user.
+    Each member has its own list, for all its topics. The user must put each queue on exactly one list.
     Source of the rule: AllocateMessageQueueByConfig (Java client).
     """
 

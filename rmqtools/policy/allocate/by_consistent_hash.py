@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH: a ring of hashes, on which few queues move when members come and go."""
+"""CONSISTENT_HASH: a ring of hashes, so that few queues move when members join or leave."""
 
 import hashlib
 from bisect import bisect_left
@@ -12,9 +12,9 @@ from rmqtools.model.queue import MessageQueue
 
 @dataclass(frozen=True, slots=True)
 class AllocateByConsistentHash:
-    """A queue belongs to the first virtual node at or after its hash, round the ring.
+    """A queue belongs to the first virtual node at or after its hash on the ring.
 
-    Each member is ``virtual_nodes`` times on the ring. Shares are not equal, and a member may have none.
+    Each member has ``virtual_nodes`` nodes on the ring. Shares are not equal, and a member may get no queue.
     Source of the rule: AllocateMessageQueueConsistentHash and ConsistentHashRouter (Java client).
     """
 
@@ -39,7 +39,7 @@ class AllocateByConsistentHash:
         ]
 
     def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
-        """Owner of each virtual node's hash. Of equal hashes the last put wins."""
+        """Return the owner of each virtual node's hash. For equal hashes the last node wins."""
         owners: dict[int, str] = {}
         seen: set[str] = set()
         for client_id in client_ids:

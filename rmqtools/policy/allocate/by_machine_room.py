@@ -1,4 +1,4 @@
-"""MACHINE_ROOM: the queues of brokers in some machine rooms, others are left alone."""
+"""MACHINE_ROOM: only the queues of brokers in some machine rooms."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from rmqtools.model.queue import MessageQueue
 class AllocateByMachineRoom:
     """Contiguous blocks of the queues whose broker name is ``room@name`` with a room of ``consumer_idcs``.
 
-    What does not divide evenly comes from the end of the list, one queue to each of the first members.
-    Queues of all other brokers belong to nobody in this group.
+    Queues left over by the division come from the end of the list, one for each of the first members.
+    Queues of all other brokers have no owner in this group.
     Source of the rule: AllocateMessageQueueByMachineRoom (Java client).
     """
 

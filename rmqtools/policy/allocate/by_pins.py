@@ -1,4 +1,4 @@
-"""PINS: as PINNED_BY_IP, with pins that change while the group runs."""
+"""PINS: like PINNED_BY_IP, but the pins can change while the group runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -13,14 +13,14 @@ from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
 @dataclass(frozen=True, slots=True)
 class AllocateByPins:
-    """The members on the pinned machines share all queues; without pins all members do.
+    """The members on the pinned machines share all queues; without pins all members share them.
 
-    Users make it without pins; whoever reads the pins asks ``strategy.with_pins(pins.at(now))``.
+    Users make it without pins. The engine reads the pins and calls ``strategy.with_pins(pins.at(now))``.
 
     Attributes:
-        inner: shares among the pinned members, or all.
-        when_absent: as in :class:`AllocatePinnedByIp`, for pins that do not say it themselves.
-        pins: those in force; None: not known yet, and the member takes nothing (it might own what is pinned).
+        inner: the strategy that shares among the pinned members, or among all.
+        when_absent: as in :class:`AllocatePinnedByIp`, for pins that have no value of their own.
+        pins: the valid pins; None: not known yet, so the member takes no queue, which could be another's.
 
     Source of the rule: our own.
     """

@@ -1,4 +1,4 @@
-"""MACHINE_ROOM_NEARBY: each machine room's queues to the members in it, by another strategy."""
+"""MACHINE_ROOM_NEARBY: each machine room's queues are shared by the members in it, by another strategy."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class MachineRoomResolver(Protocol):
-    """Say where brokers and members stand. Pure; None or "" is no room, which nobody's share survives."""
+    """Gives the machine room of brokers and members. Pure. None or "" makes every share fail."""
 
     def broker_deploy_in(self, queue: MessageQueue) -> str | None:
         """The machine room of a queue's broker."""
@@ -24,7 +24,7 @@ class MachineRoomResolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RoomByPrefix:
-    """The room is the text before the first ``separator`` of broker name and client id."""
+    """Takes the text before the first ``separator`` of a broker name or client id as the room."""
 
     separator: str = "-"
 
@@ -43,10 +43,10 @@ class RoomByPrefix:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
-    """Queues of a room are shared by the members in it; those of a room without members by all members.
+    """The members in a room share its queues; all members share the queues of rooms without members.
 
-    ``inner`` does the sharing, once for each room. A queue or member without a room is an error for
-    everybody: its neighbours would otherwise own queues twice, or not at all.
+    ``inner`` shares each room's queues. A queue or member without a room is an error for all members,
+    because queues would otherwise have two owners, or none.
     Source of the rule: AllocateMachineRoomNearby (Java client).
     """
 

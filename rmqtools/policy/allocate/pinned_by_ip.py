@@ -1,4 +1,4 @@
-"""PINNED_BY_IP: all queues to the members on some machines."""
+"""PINNED_BY_IP: all queues go to the members on some machines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,10 @@ class AllocatePinnedByIp:
 
     Attributes:
         ips: addresses and networks (``10.0.0.1``, ``10.1.0.0/16``), compared as numbers, not as text.
-        inner: shares among the pinned members.
-        when_absent: who owns the queues while no pinned member is there: ``nobody`` (messages wait) or
-            ``everybody`` (as if nothing were pinned). No default: either surprises somebody.
+        inner: the strategy that shares among the pinned members.
+        when_absent: the owners of the queues while no pinned member is connected: ``nobody`` (messages wait)
+            or ``everybody`` (as without pins). There is no default, because each choice is wrong for some
+            users.
 
     Source of the rule: our own; the address is :func:`rmqtools.allocate.client_address`.
     """
@@ -47,10 +48,10 @@ class AllocatePinnedByIp:
 
 
 def check_when_absent(value: object) -> None:
-    """Refuse what is not a :data:`WhenAbsent`.
+    """Refuse a value that is not a :data:`WhenAbsent`.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: it is another value.
     """
     if value not in get_args(WhenAbsent):
         raise ConfigError(f"when_absent={value!r}: want one of {', '.join(get_args(WhenAbsent))}")

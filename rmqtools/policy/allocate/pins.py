@@ -1,9 +1,9 @@
-"""Pins: to which machines a group is pinned for now, as text in the name servers' KV config.
+"""Pins: the machines that a group is pinned to, as text in the name servers' KV config.
 
     {"expires_at":"2026-08-01T12:30:00+00:00","ips":["192.168.0.6"],"set_by":"ops","version":7,"when_absent":"nobody"}
 
-Every name server has a copy of its own and none replicates it, so copies differ, and :func:`newest` decides.
-For the same reason a pin is never deleted: an old copy would revive it. ``Pins.cleared`` is written instead.
+Name servers do not replicate pins, so their copies may differ; :func:`newest` decides. For the same reason
+pins are never deleted, because an old copy would bring them back: ``Pins.cleared`` is written instead.
 """
 
 import json
@@ -25,11 +25,11 @@ class Pins:
     """One version of a group's pins.
 
     Attributes:
-        version: the higher is the newer; 0 is :data:`NO_PINS`, which nobody writes.
-        ips: addresses and networks; empty: pinned to nothing, all members share.
-        when_absent: as in :class:`AllocatePinnedByIp`; None: what each member's strategy says.
-        expires_at: from then on ``ips`` count as empty; with a time zone, kept as UTC; None: never.
-        set_by: who wrote it, for people.
+        version: a higher one is newer; 0 is :data:`NO_PINS`, which is never written.
+        ips: addresses and networks; empty: not pinned, all members share.
+        when_absent: as in :class:`AllocatePinnedByIp`; None: the value of each member's strategy.
+        expires_at: from this time on ``ips`` count as empty; with a time zone, kept as UTC; None: never.
+        set_by: the author, for people.
     """
 
     version: int
@@ -52,15 +52,15 @@ class Pins:
 
     @classmethod
     def cleared(cls, version: int, *, set_by: str = "") -> "Pins":
-        """The tombstone that ``pin clear`` writes; ``version`` must be higher than all seen."""
+        """The empty version that ``pin clear`` writes; ``version`` must be higher than all others."""
         return cls(version, set_by=set_by)
 
     @classmethod
     def parse(cls, text: str) -> "Pins":
-        """Read what :meth:`format` wrote; unknown keys are ignored, so that newer versions can be read.
+        """Parse the text of :meth:`format`. Ignores unknown keys, so that it can read newer versions.
 
         Raises:
-            ConfigError: garbled. The reader keeps the last pins it knows: garbled is not "no pin".
+            ConfigError: wrong form. The caller must keep the last pins it knows: this is not "no pins".
         """
         if len(text) > _MAX_TEXT_LENGTH:
             raise ConfigError(f"pins of {len(text)} characters: want at most {_MAX_TEXT_LENGTH}")
@@ -70,24 +70,24 @@ class Pins:
             raise ConfigError(f"pins {text[:200]!r} are garbled: {error!r}") from error
 
     def format(self) -> str:
-        """The text for the KV config: ASCII, keys sorted, equal for equal pins."""
+        """Return the text for the KV config: ASCII, keys sorted, equal for equal pins."""
         expires_at = self.expires_at and self.expires_at.isoformat()
         return json.dumps(asdict(self) | {"expires_at": expires_at}, sort_keys=True, separators=(",", ":"))
 
     def at(self, now: datetime) -> "Pins":
-        """What is in force at a time: these pins, or the same version pinned to nothing once expired."""
+        """Return the pins that are valid at a time: these, or if expired this version without machines."""
         expired = self.expires_at is not None and now >= self.expires_at
         return replace(self, ips=()) if expired else self
 
 
 NO_PINS = Pins(0)
-"""A name server answered that it has no pins for the group. (No answer at all is None, not this.)"""
+"""The name server has no pins for the group. (If no name server answers, the value is None instead.)"""
 
 
 def newest(first: Pins, *others: Pins) -> Pins:
-    """The pins that count among several copies: the highest version; of equal ones the greater text.
+    """Return the valid pins among several copies: the highest version; of equal versions the greater text.
 
-    Two different pins of one version (two operators at once) are for the caller to report.
+    Two different pins with one version (two operators at once) must be reported by the caller.
     """
     return max((first, *others), key=lambda pins: (pins.version, pins.format()))
 

@@ -1,4 +1,4 @@
-"""Ask a strategy: the checks and the order that all of them rely on, in one place."""
+"""Calls a strategy, after the checks and the sorting that all strategies rely on."""
 
 from collections.abc import Collection, Sequence
 
@@ -14,21 +14,21 @@ def share(
     queues: Collection[MessageQueue],
     client_ids: Collection[str],
 ) -> list[MessageQueue]:
-    """The queues that one member of a group owns.
+    """Return the queues that one member of a group owns.
 
     Args:
-        strategy: the same, with equal settings, at every member.
-        group: consumer group; strategies may use it, ours do not.
-        client_id: who asks. Not listed in ``client_ids`` (the broker has not seen it yet): owns nothing.
+        strategy: must be the same, with equal settings, at every member.
+        group: consumer group; our strategies do not use it.
+        client_id: the member. It owns nothing if ``client_ids`` lacks it (the broker does not know it yet).
         queues: all queues of one topic, in any order.
         client_ids: all members, in any order; a member listed twice counts twice, as in Java.
 
     Returns:
-        Its share in the strategy's order; what is not among ``queues`` is left out (CONFIG lists the
+        Its share in the strategy's order, without queues that are not among ``queues`` (CONFIG lists the
         queues of all topics).
 
     Raises:
-        ConfigError: no client id, no queues or no members; or the strategy cannot work with them.
+        ConfigError: no client id, no queues or no members, or the strategy refuses them.
 
     Source of the rule: RebalanceImpl.rebalanceByTopic sorts, AbstractAllocateMessageQueueStrategy.check
     checks, in this order (Java client). Java checks nothing for CONFIG; here all strategies are alike.
@@ -46,7 +46,7 @@ def share_ordered(
     queues: Sequence[MessageQueue],
     client_ids: Sequence[str],
 ) -> list[MessageQueue]:
-    """:func:`share` of lists that are in order already; the answer as the strategy gave it."""
+    """:func:`share` for sorted lists; returns the strategy's answer unchanged."""
     for what, given in (("client id", client_id), ("queue", queues), ("member", client_ids)):
         if not given:
             raise ConfigError(f"{strategy.name} for group {group!r}: no {what}: want at least one")

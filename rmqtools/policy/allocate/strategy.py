@@ -1,4 +1,4 @@
-"""What a strategy is: the shape that ours and users' strategies share."""
+"""The protocol of allocation strategies, for ours and users' own."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ from rmqtools.model.queue import MessageQueue
 
 
 class AllocateMessageQueueStrategy(Protocol):
-    """Decide which queues one member of a group owns. Pure: no I/O, no clock, no state.
+    """Decides which queues one member of a group owns. Pure: no I/O, no clock, no state.
 
     Guaranteed by :func:`rmqtools.allocate.share`: both lists are sorted as Java sorts and not empty;
     ``client_id`` is among ``client_ids`` (which may name a member twice, as brokers' lists do).
@@ -16,9 +16,9 @@ class AllocateMessageQueueStrategy(Protocol):
 
     @property
     def name(self) -> str:
-        """What users write in configuration; every member of a group must use the same."""
+        """The name in configurations; every member of a group must use the same."""
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The queues of ``client_id``, out of ``queues``."""
+        """Return the queues of ``client_id``, out of ``queues``."""

@@ -1,4 +1,4 @@
-"""A producer that takes parcels and answers what it was told to."""
+"""A producer with scripted answers to parcels."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from rmqtools import MessageQueue, Outcome, ProducerConfig, SendAttempt, SendStatus
 from rmqtools.errors import SendError
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
-from rmqtools.protocol.message_batch import BatchMessage, decode_batch
+from rmqtools.protocol.messages.batch import BatchMessage, decode_batch
 
 QUEUES = [MessageQueue("T", broker, number) for broker in ("a", "b") for number in range(2)]
 STORED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.STORED)
@@ -34,6 +34,7 @@ class FakeProducer:
         self.ids = 0
         self.queues = QUEUES
         self.line = object()
+        self._parcels = self
 
     def parcel_line(self) -> object:
         return self.line

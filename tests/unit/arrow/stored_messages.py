@@ -1,4 +1,4 @@
-"""Stored messages of every kind, written byte by byte, and blocks of them."""
+"""Stored messages of every kind, their topic and properties as raw bytes, and blocks of them."""
 
 import struct
 from collections.abc import Sequence
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from rmqtools import MessageBlock, MessageQueue
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.compression import CompressionType, compress
-from rmqtools.protocol.message_batch import encode_batch_message
+from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.stored import encode_message
+from rmqtools.testing import stored_message
 
 V1 = 0xDAA320A7
 V2 = 0xDAA320AB
@@ -16,6 +17,7 @@ BORN_V6 = int(MessageSysFlag.BORNHOST_V6_FLAG)
 STORE_V6 = int(MessageSysFlag.STOREHOSTADDRESS_V6_FLAG)
 INNER_BATCH = int(MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG)
 QUEUE = MessageQueue("Orders", "broker-a", 3)
+_SHORT = struct.Struct(">H")
 
 
 @dataclass(frozen=True)
@@ -37,34 +39,25 @@ class Stored:
     reconsume_times: int = 0
 
     def encode(self) -> bytes:
-        body = self.body
-        if self.sys_flag & COMPRESSED and body:
-            body = compress(CompressionType.of_sys_flag(self.sys_flag), body)
-        head = struct.pack(
-            ">IiiiqqiQ",
-            self.magic,
-            0,
-            3,
-            self.flag,
+        message = stored_message(
+            "",
             self.queue_offset,
-            self.commit_log_offset,
-            self.sys_flag,
-            self.born_timestamp_ms & (2**64 - 1),
+            body=self.body,
+            queue_id=3,
+            flag=self.flag,
+            sys_flag=self.sys_flag,
+            commit_log_offset=self.commit_log_offset,
+            born_timestamp_ms=self.born_timestamp_ms,
+            born_host=_host(self.sys_flag & BORN_V6, self.born_port),
+            store_timestamp_ms=self.store_timestamp_ms,
+            store_host=_host(self.sys_flag & STORE_V6, self.store_port),
+            reconsume_times=self.reconsume_times,
         )
-        parts = (
-            head,
-            _host(self.sys_flag & BORN_V6, self.born_port),
-            struct.pack(">q", self.store_timestamp_ms),
-            _host(self.sys_flag & STORE_V6, self.store_port),
-            struct.pack(">iqi", self.reconsume_times, 0, len(body)),
-            body,
-            struct.pack(">B" if self.magic == V1 else ">H", len(self.topic)),
-            self.topic,
-            struct.pack(">H", len(self.properties)),
-            self.properties,
-        )
-        rest = b"".join(parts)
-        return struct.pack(">i", len(rest) + 4) + rest
+        length = struct.Struct(">B" if self.magic == V1 else ">H")
+        head = encode_message(message)[8:-3]  # between the magic number and the length of the topic
+        texts = (length.pack(len(self.topic)), self.topic, _SHORT.pack(len(self.properties)), self.properties)
+        rest = b"".join((head, *texts))
+        return struct.pack(">iI", len(rest) + 8, self.magic) + rest
 
 
 def inner_batch(bodies: Sequence[bytes], *, queue_offset: int = 7, sys_flag: int = 0) -> Stored:
@@ -81,9 +74,8 @@ def inner_batch(bodies: Sequence[bytes], *, queue_offset: int = 7, sys_flag: int
     )
 
 
-def _host(ipv6: int, port: int) -> bytes:
-    address = bytes.fromhex("20010db8000000000000000000000001") if ipv6 else bytes([192, 168, 0, port % 200])
-    return address + struct.pack(">i", port)
+def _host(ipv6: int, port: int) -> str:
+    return f"[2001:db8::1]:{port}" if ipv6 else f"192.168.0.{port % 200}:{port}"
 
 
 def block_of(messages: Sequence[Stored], *, before: bytes = b"", queue: MessageQueue = QUEUE) -> MessageBlock:

@@ -12,8 +12,8 @@ from rmqtools import MessageBlock, MessageExt, MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA, decode_block
 from rmqtools.arrow.decode import JoinedBlocks, decode_parts
 from rmqtools.errors import ProtocolError
-from rmqtools.protocol.inner_batch import unwrap
-from rmqtools.protocol.messages import decode_message
+from rmqtools.protocol.messages.inner_batch import unwrap
+from rmqtools.protocol.messages.stored import decode_message
 from tests.unit.arrow.stored_messages import (
     BORN_V6,
     COMPRESSED,

@@ -1,4 +1,4 @@
-"""Iterators in turn: the order of items, what is begun ahead, what is closed."""
+"""Iterators in turn: the order of items, which iterators are started ahead, which are closed."""
 
 import asyncio
 import weakref
@@ -27,7 +27,7 @@ class Sources:
 
 
 async def settle() -> None:
-    """Let whatever can run without input run."""
+    """Let all tasks run that need no input."""
     for _ in range(5):
         await asyncio.sleep(0)
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.arrow.encode import rows_of
 from rmqtools.arrow.parcels import parcels_of
-from rmqtools.arrow.queue_choice import QueueChoice
+from rmqtools.arrow.queue_choice import RowQueues
+from rmqtools.arrow.rows import rows_of
 from rmqtools.errors import MessageRejectedError
 from rmqtools.select import (
     SelectMessageQueueByHash,
@@ -22,7 +22,7 @@ NUMBERS = [b"%d" % number for number in range(6)]
 
 def parcels(columns, *, selector=None, topic="T", first_row=0, **settings):
     rows = rows_of(pa.record_batch(columns), topic=topic, first_row=first_row)
-    return parcels_of(FakeProducer(**settings), rows, QueueChoice(selector))
+    return parcels_of(FakeProducer(**settings), rows, RowQueues(selector))
 
 
 def by_queue(found) -> dict[MessageQueue | None, list[bytes]]:
@@ -184,12 +184,12 @@ def test_requests_without_a_key_go_round_the_machine_room():
     room = [MessageQueue("T", "b-1", number) for number in range(2)]
     producer.queues = [MessageQueue("T", "a-1", 0), *room]
 
-    found = parcels_of(producer, rows, QueueChoice(SelectMessageQueueByMachineRoom("b")))
+    found = parcels_of(producer, rows, RowQueues(SelectMessageQueueByMachineRoom("b")))
 
     assert [parcel.queue for parcel in found] == [room[1], room[0]] * 2
     assert not any(parcel.may_move for parcel in found)
     with pytest.raises(MessageRejectedError, match="machine room 'z'"):
-        parcels_of(producer, rows, QueueChoice(SelectMessageQueueByMachineRoom("z")))
+        parcels_of(producer, rows, RowQueues(SelectMessageQueueByMachineRoom("z")))
 
 
 def test_random_chooses_for_each_request_and_lets_it_move():

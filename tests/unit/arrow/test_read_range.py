@@ -7,10 +7,11 @@ import pytest
 
 from rmqtools import MessageBlock, MessageQueue, QueueRange
 from rmqtools.arrow import MESSAGE_SCHEMA, message_schema, read_range, read_ranges, select_columns
-from rmqtools.engine.loop import Bridge
-from rmqtools.errors import ConfigError, ProtocolError
+from rmqtools.errors import ConfigError, CorruptBodyError, ProtocolError
+from rmqtools.sync.loop import Bridge
 from tests.unit.arrow.stored_messages import (
     COMPRESSED,
+    INNER_BATCH,
     QUEUE,
     Stored,
     block_of,
@@ -227,6 +228,22 @@ def test_tags_that_only_share_a_hash_code_are_left_out():
     assert [batch.column("queueOffset").to_pylist() for batch in batches] == [[0, 3]]
 
 
+@pytest.mark.parametrize(("choice", "body"), [("raw", b"no batch"), ("null", None)])
+@pytest.mark.parametrize("columns", [("body",), ("body", "properties")])
+def test_a_stored_batch_that_cannot_be_unwrapped_is_given_whatever_the_tags(choice, body, columns):
+    broken = Stored(body=b"no batch", properties=properties_of(INNER_NUM="3"), sys_flag=INNER_BATCH)
+    other = Stored(body=b"other", properties=properties_of(TAGS="b"), queue_offset=10)
+    schema = select_columns(*columns)
+
+    found = read_range(
+        Blocks([block_of([broken, other])]), RANGE, tags=["a"], corrupt_body=choice, schema=schema
+    )
+
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert [row["body"] for row in rows] == [body]
+    assert all(tuple(row) == columns for row in rows)
+
+
 @pytest.mark.parametrize("name", [*MESSAGE_SCHEMA.names, "offsetMsgId"])
 @pytest.mark.parametrize("tags", [(), ("TagA",)], ids=["all", "by-tag"])
 def test_any_column_can_be_read_alone(name, tags):
@@ -292,3 +309,34 @@ def test_of_a_stored_batch_only_what_is_in_the_range_is_given():
 
     assert batch.column("queueOffset").to_pylist() == [9, 10]
     assert batch.column("body").to_pylist() == [b"b", b"c"]
+
+
+def test_what_stands_in_front_of_an_answer_that_is_torn_is_handed_out_before_the_error():
+    async def torn():
+        yield block_of([Stored(queue_offset=0), Stored(queue_offset=1)])
+        raise ProtocolError("torn")
+
+    class Torn(Blocks):
+        def read_blocks(self, range_, **how):
+            return torn()
+
+    batches = read_range(Torn([]), RANGE)
+
+    assert next(batches)["queueOffset"].to_pylist() == [0, 1]
+    with pytest.raises(ProtocolError, match="torn"):
+        next(batches)
+
+
+def test_bodies_that_cannot_be_read_are_what_the_caller_says():
+    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=1)
+
+    def bodies(**how):
+        batches = read_range(Blocks([block_of([Stored(queue_offset=0), broken])]), RANGE, **how)
+        return [body for batch in batches for body in batch["body"].to_pylist()]
+
+    assert bodies(corrupt_body="raw") == [b"body", b"\x00\x00"]
+    assert bodies(corrupt_body="null") == [b"body", None]
+    with pytest.raises(CorruptBodyError, match="queue offset 1 of"):
+        bodies()
+    with pytest.raises(ConfigError, match="corrupt_body='none'"):
+        bodies(corrupt_body="none")

@@ -43,7 +43,7 @@ def test_all_rows_are_sent_in_order_in_bounded_portions():
 
 
 class Slow(FakeProducer):
-    """Answers parcels when their answer is waited for; ``events`` tells what came when."""
+    """Answers parcels when their answer is awaited; ``events`` records the order."""
 
     def __init__(self, *answers) -> None:
         super().__init__(*answers)
@@ -61,7 +61,7 @@ class Slow(FakeProducer):
 
 
 class Awaited(Future):
-    """The answer to parcels that are on the wire until somebody waits for it."""
+    """The answer to parcels that are on the wire until it is awaited."""
 
     def __init__(self, producer: Slow, answer: Future) -> None:
         super().__init__()

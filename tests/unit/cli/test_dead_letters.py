@@ -7,12 +7,11 @@ from rmqtools import Message, MessageExt, MessageQueue, QueueRange
 from rmqtools.cli.dead_letters import Progress, as_row, origin_topic, replayed
 from rmqtools.cli.dlq import still_to_send
 from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.testing import stored_message
 
-LETTER = MessageExt(
-    topic="%DLQ%g",
-    queue_id=0,
-    queue_offset=5,
-    commit_log_offset=0,
+LETTER = stored_message(
+    "%DLQ%g",
+    5,
     body=b"\x00\xff",
     properties={
         "RETRY_TOPIC": "orders",
@@ -25,11 +24,6 @@ LETTER = MessageExt(
         "REAL_TOPIC": "%RETRY%g",
     },
     flag=7,
-    sys_flag=0,
-    born_timestamp_ms=1,
-    born_host="10.0.0.1:1",
-    store_timestamp_ms=2,
-    store_host="10.0.0.2:2",
     reconsume_times=16,
     broker_name="a",
 )
@@ -79,10 +73,12 @@ def test_a_letter_without_origin_is_not_sent_anywhere_unless_told():
 def test_a_row_has_everything():
     row = as_row(LETTER)
 
-    assert base64.b64decode(row["body"]) == LETTER.body
-    assert row["properties"] == LETTER.properties
-    assert (row["topic"], row["brokerName"], row["queueId"], row["queueOffset"]) == ("%DLQ%g", "a", 0, 5)
-    assert (row["originTopic"], row["msgId"], row["reconsumeTimes"]) == ("orders", "0A", 16)
+    assert base64.b64decode(row["body_base64"]) == LETTER.body
+    assert row["properties"] == {"color": "красный"}
+    assert row["reserved_properties"]["RETRY_TOPIC"] == "orders"
+    assert (row["topic"], row["broker_name"], row["queue_id"], row["queue_offset"]) == ("%DLQ%g", "a", 0, 5)
+    assert (row["origin_topic"], row["msg_id"], row["reconsume_times"]) == ("orders", "0A", 16)
+    assert all(name == name.lower() for name in row)
 
 
 def test_progress_goes_on_where_it_was(tmp_path):

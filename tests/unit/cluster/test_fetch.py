@@ -1,4 +1,4 @@
-"""The two commands that fetch: what they are told."""
+"""The arguments of the two commands that fetch jars."""
 
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""Fetching: what is asked for, what is kept, what is refused. The programs that fetch are fakes."""
+"""Fetching jars: which are requested, kept and refused. The fetching programs are fakes."""
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
@@ -142,7 +142,9 @@ def test_without_both_the_error_names_both(root: Path, monkeypatch: pytest.Monke
     (root / "programs" / "mvn").unlink()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
-    with pytest.raises(ClusterError, match=r"neither Maven .* nor PySpark.*pip install 'rmqtools\[spark\]'"):
+    with pytest.raises(
+        ClusterError, match=r"neither Maven .* nor PySpark.*pip install pyspark, or '.\[spark\]' in"
+    ):
         ensure_jars(JARS)
 
 

@@ -1,4 +1,4 @@
-"""Which Java runs the servers, and what is said when there is none."""
+"""The Java that runs the servers, and the error if there is none."""
 
 from pathlib import Path
 

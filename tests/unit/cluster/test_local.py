@@ -1,4 +1,4 @@
-"""Starting with servers that are shell scripts: what goes wrong, and what is left then."""
+"""Failures at start, with shell scripts as servers, and the state they leave."""
 
 import os
 import subprocess
@@ -34,6 +34,7 @@ def cluster(root: Path, **options: float) -> LocalCluster:
     return LocalCluster(directory=root / "cluster", jars=[], start_timeout=options.get("timeout", 60))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("script", "text"),
     [
@@ -93,6 +94,7 @@ def running(directory: Path) -> "subprocess.Popen[bytes]":
     return process
 
 
+@pytest.mark.process
 def test_a_directory_whose_cluster_runs_is_refused_by_pid_and_left_alone(root: Path) -> None:
     java(root, STAY)
     process = running(root / "cluster")
@@ -145,6 +147,7 @@ def test_stopping_what_does_not_run_does_nothing() -> None:
     LocalCluster().stop()
 
 
+@pytest.mark.process
 def test_importing_the_package_starts_no_thread() -> None:
     program = "import rmqtools.cluster, threading, sys; sys.exit(threading.active_count() - 1)"
 

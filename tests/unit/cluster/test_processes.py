@@ -32,6 +32,7 @@ def spawn() -> Iterator[Spawn]:
         process.communicate()
 
 
+@pytest.mark.process
 def test_processes_are_found_by_their_directory_alone(tmp_path: Path, spawn: Spawn) -> None:
     ours = [spawn(tmp_path).pid, spawn(tmp_path).pid]
     spawn(tmp_path / "below")
@@ -40,6 +41,7 @@ def test_processes_are_found_by_their_directory_alone(tmp_path: Path, spawn: Spa
     assert find_processes(tmp_path) == sorted(ours)
 
 
+@pytest.mark.process
 def test_a_process_that_ended_is_not_found(tmp_path: Path, spawn: Spawn) -> None:
     process = spawn(tmp_path)
     process.kill()
@@ -47,6 +49,7 @@ def test_a_process_that_ended_is_not_found(tmp_path: Path, spawn: Spawn) -> None
     wait_until(lambda: find_processes(tmp_path) == [])  # it is not reaped: a zombie does not count
 
 
+@pytest.mark.process
 def test_stopping_asks_first(tmp_path: Path, spawn: Spawn) -> None:
     process = spawn(tmp_path)
 
@@ -54,6 +57,7 @@ def test_stopping_asks_first(tmp_path: Path, spawn: Spawn) -> None:
     assert process.wait() == -15
 
 
+@pytest.mark.process
 def test_stopping_kills_who_does_not_listen(tmp_path: Path, spawn: Spawn) -> None:
     process = spawn(tmp_path, DEAF)
     assert process.stdout is not None
@@ -67,6 +71,7 @@ def test_stopping_nothing_is_no_error(tmp_path: Path) -> None:
     assert stop_processes(tmp_path, grace=30) == []
 
 
+@pytest.mark.process
 def test_a_released_watchdog_ends_and_leaves_everybody_alone(tmp_path: Path, spawn: Spawn) -> None:
     process = spawn(tmp_path)
 
@@ -77,6 +82,7 @@ def test_a_released_watchdog_ends_and_leaves_everybody_alone(tmp_path: Path, spa
     assert process.poll() is None
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", ["terminate", "kill"])
 def test_a_watchdog_kills_when_its_owner_is_gone(tmp_path: Path, spawn: Spawn, how: str) -> None:
     owner_program = (

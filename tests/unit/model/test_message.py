@@ -1,4 +1,4 @@
-"""A stored message decodes what nobody asks for never, and looks the same in any case."""
+"""A stored message decodes only the fields that are used; the result is the same."""
 
 import copy
 import pickle
@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from rmqtools.model.message import SLOTS, MessageExt, undecoded_message
-from rmqtools.protocol.messages import decode_message, encode_message
+from rmqtools.protocol.messages.stored import decode_message, encode_message
 
 MADE = MessageExt(
     topic="T",

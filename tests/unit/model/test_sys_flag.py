@@ -6,9 +6,6 @@ from rmqtools.model.sys_flag import (
     build_pull_sys_flag,
     clear_commit_offset_flag,
     clear_compressed_flag,
-    clear_suspend_flag,
-    reset_transaction_type,
-    transaction_type,
 )
 
 EVERY_BIT = 0x7FFF_FFFF
@@ -32,12 +29,4 @@ def test_each_wish_of_a_pull_is_its_own_bit(given, flag):
 
 def test_clearing_a_bit_leaves_all_others():
     assert clear_commit_offset_flag(EVERY_BIT) == EVERY_BIT - PullSysFlag.FLAG_COMMIT_OFFSET
-    assert clear_suspend_flag(EVERY_BIT) == EVERY_BIT - PullSysFlag.FLAG_SUSPEND
     assert clear_compressed_flag(EVERY_BIT) == EVERY_BIT - MessageSysFlag.COMPRESSED_FLAG
-
-
-def test_transaction_bits_change_alone():
-    half = reset_transaction_type(EVERY_BIT, MessageSysFlag.TRANSACTION_PREPARED_TYPE)
-
-    assert transaction_type(half) == MessageSysFlag.TRANSACTION_PREPARED_TYPE
-    assert half | MessageSysFlag.TRANSACTION_ROLLBACK_TYPE == EVERY_BIT

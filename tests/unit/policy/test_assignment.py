@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from rmqtools.model.group import ConsumeFromWhere, MessageQueueAssignment
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.assignment import HeldQueues, is_client_rebalance, plan_assignment, pop_init_mode
+from rmqtools.policy.assignment import is_client_rebalance, plan_assignment, pop_init_mode
 
 Q = [MessageQueue("T", "a", queue_id) for queue_id in range(4)]
 OTHER = MessageQueue("other", "a", 0)
@@ -27,33 +27,24 @@ def pop(*queues):
 
 
 def plan(assignments, topic="T", **held):
-    return plan_assignment(topic, "g", assignments=assignments, held=HeldQueues(**held))
+    return plan_assignment(topic, "g", assignments=assignments, **held)
 
 
 def test_what_is_held_and_not_assigned_is_dropped_and_the_rest_added():
-    made = plan(pull(Q[1], Q[0]) + pop(Q[2], Q[3]), pull=[Q[1], Q[2]], pop=[Q[0], Q[3]])
+    made = plan(pull(Q[1]) + pop(Q[2], Q[3]), popped=[Q[0], Q[3]])
 
-    assert (made.drop_pull, made.add_pull) == ((Q[2],), (Q[0],))
+    assert made.pull == (Q[1],)
     assert (made.drop_pop, made.add_pop) == ((Q[0],), (Q[2],))
 
 
 def test_queues_of_other_topics_are_left_alone():
-    made = plan([], pull=[OTHER], pop=[OTHER])
-
-    assert (made.drop_pull, made.drop_pop) == ((), ())
+    assert plan([], popped=[OTHER]).drop_pop == ()
 
 
 def test_an_expired_queue_is_dropped_and_added_again():
-    made = plan(pull(Q[0]) + pop(Q[1]), pull=[Q[0]], pop=[Q[1]], expired_pull=[Q[0]], expired_pop=[Q[1]])
+    made = plan(pop(Q[1]), popped=[Q[1]], expired=[Q[1]])
 
-    assert (made.drop_pull, made.add_pull) == ((Q[0],), (Q[0],))
     assert (made.drop_pop, made.add_pop) == ((Q[1],), (Q[1],))
-
-
-def test_a_pulled_queue_that_expired_is_no_expired_popped_one():
-    made = plan(pull(Q[0]) + pop(Q[0]), pull=[Q[0]], pop=[Q[0]], expired_pull=[Q[0]])
-
-    assert (made.drop_pull, made.drop_pop) == ((Q[0],), ())
 
 
 def test_an_assignment_without_queue_says_nothing():
@@ -85,13 +76,11 @@ def test_a_mode_that_is_not_known_is_pulled():
     assert plan([MessageQueueAssignment(message_queue=Q[0], mode="NEW")]).pull == (Q[0],)
 
 
-@given(ASSIGNMENTS, QUEUES, QUEUES)
-def test_who_follows_the_plan_holds_what_is_assigned_and_what_is_of_other_topics(assignments, pulled, popped):
-    made = plan(assignments, pull=pulled, pop=popped)
+@given(ASSIGNMENTS, QUEUES)
+def test_who_follows_the_plan_holds_what_is_assigned_and_what_is_of_other_topics(assignments, popped):
+    made = plan(assignments, popped=popped)
 
-    assert set(pulled) - set(made.drop_pull) | set(made.add_pull) == {*made.pull, *({OTHER} & set(pulled))}
     assert set(popped) - set(made.drop_pop) | set(made.add_pop) == {*made.pop, *({OTHER} & set(popped))}
-    assert not set(made.add_pull) & (set(pulled) - set(made.drop_pull))
 
 
 @pytest.mark.parametrize(

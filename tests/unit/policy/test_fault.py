@@ -136,12 +136,6 @@ def test_a_broker_without_address_is_forgotten_and_a_late_answer_does_not_bring_
     assert known.items == {}
 
 
-def test_reachable_brokers_are_told_in_order():
-    known = tolerance(b=FaultItem(), c=FaultItem(is_reachable=False), a=FaultItem())
-
-    assert known.reachable_brokers() == ["a", "b"]
-
-
 def test_health_is_told_in_seconds():
     known = tolerance(b=FaultItem(1500, NOW + 2500, 0, False), a=FaultItem(7, NOW - 1))
 

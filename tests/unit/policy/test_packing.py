@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools.config import ProducerConfig
-from rmqtools.engine.encode_send import Encoder
+from rmqtools.engine.producer.encode_send import Encoder
 from rmqtools.model.message import Message
 from rmqtools.policy.packing import pack, wire_bytes
 

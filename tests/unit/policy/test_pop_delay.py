@@ -1,4 +1,4 @@
-"""When a failed popped message comes again; the Java client's table is the oracle."""
+"""The delay until a failed popped message is delivered again; Java's table is the oracle."""
 
 import pytest
 

@@ -12,26 +12,14 @@ from rmqtools.policy.reconsume import (
     suspend_seconds,
     tried_again,
 )
+from rmqtools.testing import stored_message
 
 SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
 def stored(topic: str = "T", *, times: int = 0, **properties: str) -> MessageExt:
-    return MessageExt(
-        topic=topic,
-        queue_id=0,
-        queue_offset=9,
-        commit_log_offset=0,
-        body=b"x",
-        properties=properties,
-        flag=3,
-        sys_flag=0,
-        born_timestamp_ms=0,
-        born_host="",
-        store_timestamp_ms=0,
-        store_host="",
-        reconsume_times=times,
-        offset_msg_id="OFFSET-ID",
+    return stored_message(
+        topic, 9, body=b"x", properties=properties, flag=3, reconsume_times=times, offset_msg_id="OFFSET-ID"
     )
 
 

@@ -1,5 +1,8 @@
 """What a fresh route changes in a client's tables."""
 
+import pytest
+
+from rmqtools.errors import ProtocolError
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BrokerData, QueueData, TopicRouteData
 from rmqtools.policy.route_update import RouteTables
@@ -19,3 +22,13 @@ def test_the_queues_to_read_are_sorted_as_java_sorts_them():
     assert tables.subscribe["T"] == [
         MessageQueue("T", name, queue_id) for name in by_utf16 for queue_id in range(12)
     ]
+
+
+def test_a_route_with_too_many_queues_to_read_changes_no_table():
+    tables = RouteTables()
+    route = TopicRouteData((QueueData("a", 2**31 - 1, 1, 6),), (BrokerData("a", {0: "127.0.0.1:1"}),))
+
+    with pytest.raises(ProtocolError, match="2147483647 queues"):
+        tables.update("T", route)
+
+    assert tables == RouteTables()

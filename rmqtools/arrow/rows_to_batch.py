@@ -1,0 +1,78 @@
+"""Makes a record batch of decoded messages, value by value: for messages that are not plain."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rmqtools.arrow.schema import MESSAGE_SCHEMA, TIMESTAMP
+from rmqtools.errors import BodyTooLargeError
+from rmqtools.model.message import MessageExt
+from rmqtools.model.names import without_namespace
+from rmqtools.model.queue import MessageQueue
+
+# Beyond these milliseconds, microseconds do not fit into 64 bits.
+_LAST_MS = (2**63 - 1) // 1000
+
+
+def rows_to_batch(
+    messages: Sequence[MessageExt], queue: MessageQueue, schema: pa.Schema = MESSAGE_SCHEMA
+) -> pa.RecordBatch:
+    """Return messages of a queue as one batch of ``schema``."""
+    rows = [_row(message, queue) for message in messages]
+    arrays = [_array([row[field.name] for row in rows], field.type) for field in schema]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    return timestamp_column(np.array(values, np.int64)) if kind == TIMESTAMP else pa.array(values, kind)
+
+
+def _row(message: MessageExt, queue: MessageQueue) -> dict[str, object]:
+    return {
+        "topic": topic_in(queue, message.topic),
+        "brokerName": queue.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "body": body_or_none(message),
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": list(message.properties.items()),
+        "msgId": message.msg_id,
+        "bornTimestamp": message.born_timestamp_ms,
+        "storeTimestamp": message.store_timestamp_ms,
+        "bornHost": message.born_host,
+        "reconsumeTimes": message.reconsume_times,
+        "sysFlag": message.sys_flag,
+        "flag": message.flag,
+        "offsetMsgId": message.offset_msg_id,
+    }
+
+
+def body_or_none(message: MessageExt) -> bytes | None:
+    """The body of a message; None where it cannot be read.
+
+    Raises:
+        BodyTooLargeError: the reader's setting refuses it.
+    """
+    error = message.body_error
+    if isinstance(error, BodyTooLargeError):
+        raise error
+    return message.body if error is None else None
+
+
+def topic_in(queue: MessageQueue, stored: str) -> str:
+    """Return a message's topic as its reader names it: without the stored namespace.
+
+    Source of the rule: DefaultMQPullConsumerImpl.resetTopic (Java client).
+    """
+    return queue.topic if without_namespace(stored) == queue.topic else stored
+
+
+def timestamp_column(milliseconds: npt.NDArray[np.int64]) -> pa.Array:
+    """Return times in microseconds; null for those that do not fit into 64 bits (producers set any value)."""
+    too_far = (milliseconds > _LAST_MS) | (milliseconds < -_LAST_MS)
+    microseconds = np.where(too_far, 0, milliseconds) * 1000
+    return pa.array(microseconds, mask=too_far).view(TIMESTAMP)

@@ -1,0 +1,204 @@
+"""``rmqtools broker`` and ``rmqtools health``: the state of brokers, their settings, one line for a probe."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import typer
+
+from rmqtools import Admin, ClientConfig
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
+from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, warn, warning
+from rmqtools.config.text import unknown_name
+from rmqtools.errors import ConfigError, RemotingError, RocketMQError
+
+UNHEALTHY, CANNOT_TELL = 1, 2  # exit codes of health
+_AT_ONCE = 16
+_DISK = "commitLogDiskRatio"  # brokers 5.x have one for each directory, with its path behind the name
+_FULL = 0.9  # of the disk: brokers refuse messages from diskMaxUsedSpaceRatio on
+
+app = typer.Typer(no_args_is_help=True, help="Brokers: their state and their settings.")
+
+Broker = Annotated[str, typer.Argument(help="The broker's name, or its address.", show_default=False)]
+
+
+@app.command()
+def status(name_server: NameServer = "", settings: Settings = None, as_json: Json = False) -> None:
+    """Show every broker: version, role, messages in and out a second, disk, waits, lengths of queues.
+
+    "put p99" and "page cache wait" (the commit log is locked so long) are milliseconds, "send queue" is the
+    number of requests that wait.
+    """
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        rows = broker_rows(admin)
+    if as_json:
+        print_json(rows)
+        return
+    columns = [
+        Column("broker"),
+        Column("role"),
+        Column("address", 2),
+        Column("version", 3),
+        Column("put/s"),
+        Column("get/s"),
+        Column("put p99", 4),
+        Column("disk %", 1, lambda value: "bold red" if (value or 0) >= _FULL * 100 else ""),
+        Column("page cache wait", 6, warning),
+        Column("send queue", 5, warning),
+        Column("note", style=finding),
+    ]
+    names = ("broker_name", "role", "addr", "version", "put_tps", "get_tps", "put_latency_p99_ms")
+    more = ("disk_percent", "page_cache_wait_ms", "send_queue", "note")
+    print_table(columns, [tuple(row.get(name) for name in (*names, *more)) for row in rows])
+
+
+@app.command()
+def config(
+    broker: Broker,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--change", "-c", metavar="NAME=VALUE", help="Change a setting; several times."),
+    ] = None,
+    name_server: NameServer = "",
+    match: Annotated[str, typer.Option(help="Only names that contain this.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the difference; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Show a broker's settings; or change some, after showing the difference.
+
+    Changes are stored in the broker's file; some take effect at its next start only.
+    """
+    wanted = pairs(changes)
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        addr = _addr(admin, broker)
+        known = admin.fetch_broker_config(addr)
+        if not wanted:
+            shown = {name: known[name] for name in sorted(known) if match.lower() in name.lower()}
+            _print_config(shown, as_json=as_json)
+            return
+        for name in wanted:
+            if name not in known:
+                raise ConfigError(unknown_name("setting of a broker", name, list(known)))
+        changed = {name: value for name, value in wanted.items() if known[name] != value}
+        rows = [{"setting": name, "before": known[name], "after": value} for name, value in changed.items()]
+        if as_json:
+            print_json(rows)
+        elif rows:
+            print_table(["setting", "before", "after"], [tuple(row.values()) for row in rows])
+        else:
+            say(f"{addr} has these settings already")
+        if dry_run or not changed:
+            return
+        confirm(f"Change {len(changed)} settings of {addr}?", yes=yes)
+        admin.update_broker_config(addr, changed)
+        now = admin.fetch_broker_config(addr)
+    for name, value in changed.items():
+        if now.get(name) != value:
+            raise RocketMQError(f"{addr} did not take {name}={value}: it says {now.get(name)}")
+    if not as_json:
+        say(f"{addr} is changed: {', '.join(f'{name}={value}' for name, value in changed.items())}")
+
+
+def health(
+    name_server: NameServer = "",
+    brokers: Annotated[
+        int | None, typer.Option(min=1, help="Minimum number of masters. Default: one.")
+    ] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Print one line, for probes: whether every broker that the name server knows answers and can store.
+
+    Exit code 0: healthy; 1: something is wrong, which the line says; 2: no name server answers.
+    """
+    config = client_config(name_server, settings, ClientConfig)
+    try:
+        with Admin(config) as admin:
+            rows = broker_rows(admin)
+    except RemotingError as error:
+        warn(f"error: {error}")
+        raise typer.Exit(CANNOT_TELL) from error
+    masters = sum(row["role"] == "master" and "put_tps" in row for row in rows)
+    wrong = [f"{row['broker_name']} ({row['role']}): {row['note']}" for row in rows if row["note"]]
+    if masters < (brokers or 1):
+        wrong.append(f"{masters} masters answer, want {brokers or 1}")
+    if as_json:
+        print_json({"healthy": not wrong, "brokers": len(rows), "masters": masters, "wrong": wrong})
+    else:
+        say(f"unhealthy: {'; '.join(wrong)}" if wrong else f"healthy: {len(rows)} brokers, {masters} masters")
+    if wrong:
+        raise typer.Exit(UNHEALTHY)
+
+
+def broker_rows(admin: Admin) -> list[dict[str, Any]]:
+    """Ask every broker for its statistics; one that does not answer has a note and no numbers."""
+    info = admin.fetch_cluster_info()
+    servers = [
+        (data.broker_name, data.cluster, broker_id, addr)
+        for data in sorted(info.broker_addr_table.values(), key=lambda data: data.broker_name)
+        for broker_id, addr in sorted(data.broker_addrs.items())
+    ]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda server: _row(admin, *server), servers))
+
+
+def _row(admin: Admin, broker_name: str, cluster: str, broker_id: int, addr: str) -> dict[str, Any]:
+    role = "master" if broker_id == 0 else f"slave {broker_id}"
+    place = {"broker_name": broker_name, "cluster": cluster, "role": role, "addr": addr}
+    try:
+        info = admin.fetch_broker_runtime_info(addr)
+    except RocketMQError as error:
+        return place | {"note": str(error)}
+    disks = [_number(info, name) for name in info if name.startswith(_DISK)]
+    disk = max((ratio for ratio in disks if ratio is not None), default=None)
+    row = {
+        "version": info.get("brokerVersionDesc"),
+        "put_tps": _number(info, "putTps"),
+        "get_tps": _number(info, "getTransferredTps"),
+        "put_latency_p99_ms": _number(info, "putLatency99"),
+        "disk_percent": None if disk is None else round(disk * 100, 1),
+        "page_cache_wait_ms": _number(info, "pageCacheLockTimeMills"),
+        "send_queue": _number(info, "sendThreadPoolQueueSize"),
+        "send_queue_wait_ms": _number(info, "sendThreadPoolQueueHeadWaitTimeMills"),
+        "boot_timestamp_ms": _number(info, "bootTimestamp"),
+    }
+    return place | row | {"note": _note(info, disk)}
+
+
+def _note(info: Mapping[str, str], disk: float | None) -> str:
+    notes = []
+    if info.get("brokerActive", "true") != "true":
+        notes.append("not active")
+    if disk is not None and disk >= _FULL:
+        notes.append(f"disk {disk:.0%} full")
+    return ", ".join(notes)
+
+
+def _number(info: Mapping[str, str], name: str) -> float | int | None:
+    """A statistic; of several (10 s, 1 min, 10 min) the first; None if the broker does not have it."""
+    words = info.get(name, "").split()
+    try:
+        return int(words[0]) if words and words[0].lstrip("-").isdigit() else float(words[0])
+    except (ValueError, IndexError):
+        return None
+
+
+def _addr(admin: Admin, broker: str) -> str:
+    """The address of a broker's master, by its name or its address."""
+    table = admin.fetch_cluster_info().broker_addr_table
+    if broker in table and 0 in table[broker].broker_addrs:
+        return table[broker].broker_addrs[0]
+    if broker in table:
+        raise RocketMQError(f"broker {broker!r} has no master now: give the address of a slave")
+    if any(broker in data.broker_addrs.values() for data in table.values()):
+        return broker
+    raise ConfigError(unknown_name("broker", broker, list(table)))
+
+
+def _print_config(settings: Mapping[str, str], *, as_json: bool) -> None:
+    if as_json:
+        print_json(settings)
+        return
+    print_table(["setting", "value"], list(settings.items()))

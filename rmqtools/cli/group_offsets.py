@@ -1,0 +1,150 @@
+"""``rmqtools group reset`` and ``skip``: move the offsets of a group, and show what changes."""
+
+from typing import Annotated
+
+import typer
+
+from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic
+from rmqtools.cli.group import Group, known_group
+from rmqtools.cli.moments import moment_ms
+from rmqtools.cli.printing import Column, confirm, print_json, print_table, say, warning
+from rmqtools.errors import ConfigError, RocketMQError
+
+Offsets = dict[MessageQueue, int]
+_LATER_MS = 24 * 3600 * 1000  # so much later than now, no message was stored: the end of a queue
+
+Topic = Annotated[
+    str, typer.Option("--topic", "-t", help="The topic.", show_default=False, autocompletion=complete_topic)
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show before, after and difference; change nothing.")]
+
+
+def reset(
+    group: Group,
+    topic: Topic,
+    name_server: NameServer = "",
+    to_time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="2026-01-31T12:00 (UTC unless it has an offset), or 30m ago: -30m."
+        ),
+    ] = None,
+    to_offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[BROKER:QUEUE=]OFFSET",
+            help="An offset of all queues or of one; several times. The group must have no members.",
+        ),
+    ] = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="The first message there is.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the last message.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Move a group's offsets of a topic. Shows each queue's offset before and after, and the difference.
+
+    By time, brokers 5.x move the offsets also for running members; older brokers ask the members to do it.
+    """
+    given = [to_time is not None, bool(to_offset), to_earliest, to_latest]
+    if sum(given) != 1:
+        raise ConfigError("give one of --to-time, --to-offset, --to-earliest, --to-latest")
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        known_group(admin, group)
+        before = admin.fetch_consumer_offsets(group, topic)
+        if to_offset:
+            after = _given_offsets(admin, list(before), to_offset)
+            _check_no_members(admin, group)
+        else:
+            at_ms = 0 if to_earliest else _end_ms() if to_latest else moment_ms("--to-time", to_time or "")
+            after = {queue: admin.search_offset(queue, at_ms) for queue in before}
+        _show(before, after, as_json=as_json)
+        if dry_run:
+            return
+        confirm(f"Move {group} to these offsets of {topic}?", yes=yes)
+        if to_offset:
+            for queue, offset in after.items():
+                admin.update_consumer_offset(group, queue, offset)
+        else:
+            admin.reset_offsets(group, topic, at_ms)
+    if not as_json:
+        say(f"group {group} is reset on {len(after)} queues of {topic}")
+
+
+def skip(
+    group: Group,
+    topic: Topic,
+    name_server: NameServer = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Skip the messages of a topic that a group has not consumed yet: the same as reset --to-latest."""
+    reset(
+        group,
+        topic,
+        name_server,
+        to_latest=True,
+        dry_run=dry_run,
+        yes=yes,
+        settings=settings,
+        as_json=as_json,
+    )
+
+
+def _show(before: dict[MessageQueue, int | None], after: Offsets, *, as_json: bool) -> None:
+    rows = [
+        {
+            "topic": queue.topic,
+            "broker_name": queue.broker_name,
+            "queue_id": queue.queue_id,
+            "before": before[queue],
+            "after": offset,
+            "difference": None if (old := before[queue]) is None else offset - old,
+        }
+        for queue, offset in after.items()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    columns = [Column("broker"), Column("queue"), Column("before"), Column("after")]
+    table = [tuple(row.values())[1:] for row in rows]
+    print_table([*columns, Column("difference", style=warning)], table)
+
+
+def _given_offsets(admin: Admin, queues: list[MessageQueue], texts: list[str]) -> Offsets:
+    """Return the offsets of --to-offset, each within its queue's range.
+
+    Raises:
+        ConfigError: another form, an unknown queue, or an offset that the queue does not have.
+    """
+    by_name = {f"{queue.broker_name}:{queue.queue_id}": queue for queue in queues}
+    after: Offsets = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        if not (number.isascii() and number.isdigit()) or (equals and name not in by_name):
+            known = ", ".join(by_name)
+            raise ConfigError(f"--to-offset {text!r}: want OFFSET or BROKER:QUEUE=OFFSET (queues: {known})")
+        after |= dict.fromkeys([by_name[name]] if equals else queues, int(number))
+    for queue, offset in after.items():
+        begin, end = admin.min_offset(queue), admin.max_offset(queue)
+        if not begin <= offset <= end:
+            place = f"{queue.broker_name}:{queue.queue_id}"
+            raise ConfigError(f"--to-offset {offset}: queue {place} has offsets {begin} to {end}")
+    return after
+
+
+def _check_no_members(admin: Admin, group: str) -> None:
+    if ids := admin.fetch_consumer_ids(group):
+        raise RocketMQError(
+            f"group {group!r} has {len(ids)} members, which overwrite offsets that are set one by one: stop "
+            f"them ({', '.join(ids)}), or reset by --to-time"
+        )
+
+
+def _end_ms() -> int:
+    return moment_ms("now", "-0s") + _LATER_MS

@@ -1,0 +1,114 @@
+"""Messages to send, from lines or JSON lines."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BufferedReader
+from typing import BinaryIO
+
+from rmqtools import Message
+from rmqtools.config.text import unknown_name
+from rmqtools.errors import ConfigError
+
+_READ_BYTES = 1024 * 1024
+_FIELDS = ("tags", "keys", "properties", "sharding_key", "flag", "delay_level", "delay", "deliver_at_ms")
+_STORED = (  # of messages that consume or dlq export has written: they say where the message was
+    *("topic", "broker_name", "queue_id", "queue_offset", "msg_id", "offset_msg_id", "born_timestamp_ms"),
+    *("born_host", "store_timestamp_ms", "store_host", "reconsume_times", "origin_topic", "sys_flag"),
+    "reserved_properties",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """What all messages have unless a JSON line says something else."""
+
+    topic: str
+    tags: str | None = None
+    keys: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    sharding_key: str | None = None
+    delay_level: int = 0
+    delay: float | None = None
+
+    def message(self, body: bytes) -> Message:
+        """Make a message with this body."""
+        return Message(
+            self.topic,
+            body,
+            tags=self.tags,
+            keys=self.keys,
+            properties=self.properties,
+            sharding_key=self.sharding_key,
+            delay_level=self.delay_level,
+            delay=self.delay,
+        )
+
+
+def read_chunks(file: BinaryIO) -> Iterator[list[bytes]]:
+    """Yield lines without their ends, as many at a time as have arrived."""
+    read = file.read1 if isinstance(file, BufferedReader) else file.read
+    rest = b""
+    while data := read(_READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]
+
+
+def messages_of(
+    chunks: Iterable[list[bytes]], template: Template, *, as_json: bool
+) -> Iterator[list[Message]]:
+    """Make the messages of lines, or of JSON lines; empty lines are skipped.
+
+    Raises:
+        ConfigError: a JSON line that is no message; names the line.
+    """
+    before = 0
+    for lines in chunks:
+        made = []
+        for number, line in enumerate(lines, before + 1):
+            if line:
+                made.append(_of_json(line, number, template) if as_json else template.message(line))
+        before += len(lines)
+        if made:
+            yield made
+
+
+def _of_json(line: bytes, number: int, template: Template) -> Message:
+    try:
+        given = json.loads(line)
+        if not isinstance(given, dict):
+            raise ConfigError(f"want an object with 'body', not {line[:60]!r}")
+        body = _body(given)
+        fields = _fields(given)
+        base = template.message(body)
+        known = {name: getattr(base, name) for name in _FIELDS if name not in fields}
+        return Message(template.topic, body, **known | fields)
+    except (ConfigError, ValueError, TypeError) as error:
+        raise ConfigError(f"line {number}: {error}") from error
+
+
+def _body(given: dict[str, object]) -> bytes:
+    if "body_base64" in given:
+        try:
+            return base64.b64decode(str(given["body_base64"]), validate=True)
+        except binascii.Error as error:
+            raise ConfigError(f"body_base64: {error}") from error
+    if "body" not in given:
+        raise ConfigError("no 'body' and no 'body_base64'")
+    body = given["body"]
+    return body.encode() if isinstance(body, str) else json.dumps(body, ensure_ascii=False).encode()
+
+
+def _fields(given: dict[str, object]) -> dict[str, object]:
+    fields = {}
+    for name, value in given.items():
+        if name in _FIELDS and value is not None:
+            fields[name] = value
+        elif name not in (*_FIELDS, *_STORED, "body", "body_base64"):
+            raise ConfigError(unknown_name("field", name, ["body", "body_base64", *_FIELDS]))
+    return fields

@@ -1,0 +1,123 @@
+"""Messages as text, JSON lines, hex dumps, or in a format of the user's own."""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rmqtools import MessageExt
+from rmqtools.errors import ConfigError
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, RESERVED_PROPERTIES
+
+Formatter = Callable[[MessageExt], bytes]
+
+_OWN = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY, "UNIQ_KEY", "CLUSTER"}
+_HEX_WIDTH = 16  # bytes of a line
+_TOKEN = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)", re.DOTALL)
+_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+_FIELDS: Mapping[str, Callable[[MessageExt], object]] = {
+    "t": lambda message: message.topic,
+    "b": lambda message: message.broker_name,
+    "q": lambda message: message.queue_id,
+    "o": lambda message: message.queue_offset,
+    "k": lambda message: message.keys or "",
+    "g": lambda message: message.tags or "",
+    "i": lambda message: message.msg_id,
+    "T": lambda message: message.store_timestamp_ms,
+    "S": lambda message: len(message.body),
+    "p": lambda message: json.dumps(user_properties(message), ensure_ascii=False),
+    "s": lambda message: message.body,
+}
+FORMAT_HELP = (
+    "%t topic, %b broker, %q queue, %o offset, %k keys, %g tags, %i message id, %T store time (ms), %S size, "
+    "%p properties (JSON), %s body, %%, \\n, \\t, \\xNN"
+)
+
+
+def formatter(name: str, own: str | None) -> Formatter:
+    """Return the function that makes a message's bytes: ``text``, ``json``, ``hex``, or the user's format.
+
+    Raises:
+        ConfigError: the user's format has an unknown field.
+    """
+    return {"text": _as_text, "json": _as_json, "hex": _as_hex}[name] if own is None else _as_format(own)
+
+
+def message_row(message: MessageExt, *, as_base64: bool = False) -> dict[str, Any]:
+    """Make an object for JSON. The body is ``body`` if it is UTF-8, else, or if wished, ``body_base64``."""
+    return {
+        "topic": message.topic,
+        "broker_name": message.broker_name,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "msg_id": message.msg_id,
+        "offset_msg_id": message.offset_msg_id,
+        **_body(message.body, as_base64=as_base64),
+        "tags": message.tags,
+        "keys": message.keys,
+        "sharding_key": message.properties.get(PROPERTY_SHARDING_KEY),
+        "properties": user_properties(message),
+        "flag": message.flag,
+        "born_timestamp_ms": message.born_timestamp_ms,
+        "born_host": message.born_host,
+        "store_timestamp_ms": message.store_timestamp_ms,
+        "store_host": message.store_host,
+        "reconsume_times": message.reconsume_times,
+    }
+
+
+def user_properties(message: MessageExt) -> dict[str, str]:
+    """Return a message's properties without those that RocketMQ sets."""
+    return {name: value for name, value in message.properties.items() if name not in _OWN}
+
+
+def _body(body: bytes, *, as_base64: bool) -> dict[str, str]:
+    if not as_base64:
+        try:
+            return {"body": body.decode()}
+        except UnicodeDecodeError:
+            pass
+    return {"body_base64": base64.b64encode(body).decode()}
+
+
+def _as_text(message: MessageExt) -> bytes:
+    return message.body + b"\n"
+
+
+def _as_json(message: MessageExt) -> bytes:
+    return json.dumps(message_row(message), ensure_ascii=False).encode() + b"\n"
+
+
+def _as_hex(message: MessageExt) -> bytes:
+    place = f"{message.topic} {message.broker_name}:{message.queue_id} offset {message.queue_offset}"
+    body = message.body
+    lines = [f"{place}, {len(body)} bytes"]
+    for start in range(0, len(body), _HEX_WIDTH):
+        part = body[start : start + _HEX_WIDTH]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        lines.append(f"{start:08x}  {part.hex(' '):<{3 * _HEX_WIDTH}} {shown}")
+    return "\n".join(lines).encode() + b"\n"
+
+
+def _as_format(text: str) -> Formatter:
+    parts: list[bytes | Callable[[MessageExt], object]] = []
+    for field, escape, plain in _TOKEN.findall(text + ("" if text[-1:] not in "%\\" else " ")):
+        if field == "%" or plain:
+            parts.append((field or plain).encode())
+        elif field in _FIELDS:
+            parts.append(_FIELDS[field])
+        elif escape[:1] == "x" and len(escape) == 3:
+            parts.append(bytes([int(escape[1:], 16)]))
+        elif escape in _ESCAPES:
+            parts.append(_ESCAPES[escape])
+        else:
+            wrong = f"%{field}" if field else f"\\{escape}"
+            raise ConfigError(f"-f {text!r}: {wrong!r} is unknown; known: {FORMAT_HELP}")
+    return lambda message: b"".join(
+        part if isinstance(part, bytes) else _bytes(part(message)) for part in parts
+    )
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()

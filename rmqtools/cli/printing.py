@@ -1,0 +1,243 @@
+"""Printing of all commands: lines, JSON, and tables that never cut a cell.
+
+A table is as wide as its cells. If the terminal is narrower, less important columns are left out, named
+on standard error. A file or a pipe gets every column, without colours.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from rmqtools.clock import SYSTEM_CLOCK, as_time
+
+GAP = "  "
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM as an exception, so that ``with`` blocks close their resources."""
+
+    @property
+    def exit_code(self) -> int:
+        """128 and the number of the signal, as shells count."""
+        return 128 + int(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, how soon it leaves a narrow terminal (0: never), the colour of a value."""
+
+    name: str
+    leaves: int = 0
+    style: Callable[[Any], str] = lambda _: ""
+
+
+def warning(value: Any) -> str:
+    """The colour of a value that should be zero or empty."""
+    return "yellow" if value not in (None, "", 0, "0", "-") else ""
+
+
+def finding(value: Any) -> str:
+    """The colour of a text about a problem."""
+    return "bold red" if value else ""
+
+
+def print_table(columns: Sequence[Column | str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table on standard output. Columns of numbers are right-aligned; None is shown as ``-``."""
+    shown = [Column(column) if isinstance(column, str) else column for column in columns]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines, left_out = table_lines(shown, rows, width)
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(line, crop=False, overflow="ignore", no_wrap=True)
+    if left_out:
+        warn(f"not shown at {width} columns: {', '.join(left_out)} (a pipe and --json have them)")
+
+
+def table_lines(
+    columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None
+) -> tuple[list[Text], list[str]]:
+    """Return the lines of a table, and the names of the columns that ``width`` has no room for."""
+    texts = [[cell_text(cell) for cell in row] for row in rows]
+    widths = [
+        max(cell_len(cell) for cell in (column.name, *(row[index] for row in texts)))
+        for index, column in enumerate(columns)
+    ]
+    kept = _fitting(columns, widths, width)
+    numeric = [_is_numeric([row[index] for row in rows]) for index in range(len(columns))]
+    lines = [_line([columns[i].name.upper() for i in kept], kept, widths, numeric, lambda _: "bold")]
+    for row, cells in zip(rows, texts, strict=True):
+        styles = {i: columns[i].style(row[i]) for i in kept}
+        lines.append(_line([cells[i] for i in kept], kept, widths, numeric, styles.__getitem__))
+    return lines, [column.name for index, column in enumerate(columns) if index not in kept]
+
+
+def cell_text(value: object) -> str:
+    """A value in a table: ``-`` for None, rates with one digit, control characters escaped."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "-"
+    text = str(value)
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
+
+
+def say(text: str) -> None:
+    """Print a line unchanged on standard output."""
+    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def warn(text: str) -> None:
+    """Print a line unchanged on standard error."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def print_json(value: Any) -> None:
+    """Print dataclasses, mappings and texts as JSON."""
+    sys.stdout.write(json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into one that ``json`` can write; keys of mappings become text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value))
+    if isinstance(value, Exception):
+        return {"error": str(value)}
+    if isinstance(value, Enum):
+        return value.value
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def now() -> datetime:
+    """Return the time of this machine in UTC."""
+    return as_time(SYSTEM_CLOCK.now_ms())
+
+
+def time_text(timestamp_ms: int | None) -> str | None:
+    """A time as all commands show it, in UTC; None for "never" (0 or less)."""
+    if timestamp_ms is None or timestamp_ms <= 0:
+        return None
+    return f"{as_time(timestamp_ms):%Y-%m-%d %H:%M:%S} UTC"
+
+
+@contextmanager
+def ends_quietly() -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and a closed pipe end a command that runs until then, without a word."""
+    try:
+        yield
+        sys.stdout.flush()
+    except Interrupted as signal:
+        raise typer.Exit(signal.exit_code) from signal
+    except BrokenPipeError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit fails no more
+        raise typer.Exit(0) from error
+
+
+@contextmanager
+def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar, the rate and the time left on standard error, if that is a terminal.
+
+    Yields:
+        To be called for each item that is done.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+class _Rate(ProgressColumn):
+    """Items a second."""
+
+    def render(self, task: Task) -> Text:
+        """See :meth:`ProgressColumn.render`."""
+        return Text(f"{task.speed or 0:.0f}/s")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is lost; ``--yes`` answers.
+
+    Raises:
+        typer.Exit: the answer is no, or there is no terminal to answer.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        warn(f"error: {question} Nobody can answer here: give --yes")
+        raise typer.Exit(1)
+    if not typer.confirm(question, err=True):
+        warn("nothing was changed")
+        raise typer.Exit(1)
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
+    kept = list(range(len(columns)))
+    while width is not None and sum(widths[i] for i in kept) + len(GAP) * (len(kept) - 1) > width:
+        leaving = max(kept, key=lambda i: (columns[i].leaves, i))
+        if not columns[leaving].leaves:
+            return kept
+        kept.remove(leaving)
+    return kept
+
+
+def _is_numeric(cells: Sequence[object]) -> bool:
+    given = [cell for cell in cells if cell is not None]
+    return bool(given) and all(isinstance(c, int | float) and not isinstance(c, bool) for c in given)
+
+
+def _line(
+    cells: Sequence[str],
+    kept: Sequence[int],
+    widths: Sequence[int],
+    numeric: Sequence[bool],
+    style: Callable[[int], str],
+) -> Text:
+    line = Text(end="")
+    for position, (cell, index) in enumerate(zip(cells, kept, strict=True)):
+        space = " " * (widths[index] - cell_len(cell))
+        last = position == len(kept) - 1
+        line.append(GAP if position else "")
+        line.append(space if numeric[index] else "")
+        line.append(cell, style(index))
+        line.append("" if numeric[index] or last else space)
+    line.rstrip()
+    return line

@@ -1,0 +1,233 @@
+"""``rmqtools produce``: sends lines, JSON lines, Parquet or CSV."""
+
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event
+from typing import Annotated, BinaryIO
+
+import typer
+
+from rmqtools import Message, Producer, ProducerConfig, SendResult
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
+from rmqtools.cli.input_messages import Template, messages_of, read_chunks
+from rmqtools.cli.moments import duration_seconds
+from rmqtools.cli.printing import print_json, say, warn
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import ConfigError, SendError, SendManyError, UnknownOutcomeError
+
+_FAILED = 1  # exit code if a message was not stored, or may not be
+
+
+class Format(StrEnum):
+    """How messages are given."""
+
+    lines = "lines"
+    json = "json"
+    parquet = "parquet"
+    csv = "csv"
+
+
+Topic = Annotated[
+    str,
+    typer.Argument(help="The topic to send to.", show_default=False, autocompletion=complete_topic),
+]
+
+
+@dataclass(slots=True)
+class Summary:
+    """What has become of the messages."""
+
+    stored: int = 0
+    unknown: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    latencies: "array[float]" = field(default_factory=lambda: array("d"))
+    first_error: str | None = None
+
+    def add(self, result: SendResult | SendError) -> None:
+        """Count one message."""
+        if isinstance(result, SendResult):
+            self.stored += 1
+            if result.attempts:
+                self.latencies.append(result.attempts[-1].seconds)
+            return
+        self.first_error = self.first_error or str(result)
+        if isinstance(result, UnknownOutcomeError):
+            self.unknown += 1
+        else:
+            self.failed += 1
+
+    def values(self) -> dict[str, object]:
+        """Return the numbers for JSON; latencies are milliseconds of a request, null if not measured."""
+        ordered = sorted(self.latencies)
+        shares = {"p50_ms": 0.5, "p99_ms": 0.99}
+        measured = {
+            name: round(ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1000, 2)
+            if ordered
+            else None
+            for name, share in shares.items()
+        }
+        counts = {
+            name: value for name, value in asdict(self).items() if name in ("stored", "unknown", "failed")
+        }
+        rate = round(self.stored / self.seconds, 1) if self.seconds else 0.0
+        return {**counts, "seconds": round(self.seconds, 3), "rate": rate, **measured}
+
+
+def produce(
+    topic: Topic,
+    name_server: NameServer = "",
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Read this file; default, and '-': standard input.")
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="A body a line; JSON objects; a Parquet or CSV file.")
+    ] = Format.lines,
+    tags: Annotated[str | None, typer.Option(help="The tag of every message.")] = None,
+    keys: Annotated[
+        list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="A key; several times.")
+    ] = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", "-p", metavar="NAME=VALUE", help="Several times.")
+    ] = None,
+    sharding_key: Annotated[
+        str | None, typer.Option(help="Send to the queue of this key, in order, one message at a time.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="30s", help="Deliver after so long (brokers 5.x, timer wheel).")
+    ] = None,
+    delay_level: Annotated[int, typer.Option(min=0, max=18, help="Deliver after that level's delay.")] = 0,
+    rate: Annotated[float | None, typer.Option(min=0.01, help="Maximum number of messages a second.")] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Send messages, and print how many are stored, how fast, and how many of unknown outcome.
+
+    A JSON line has body (text, or any JSON) or body_base64, and may have tags, keys, properties,
+    sharding_key, flag, delay_level, delay (seconds), deliver_at_ms. Lines of consume --format json are taken
+    too. Parquet and CSV have columns body, tags, keys, shardingKey, ... It stops at the first message that is
+    not stored, with exit code 1.
+
+        seq 1000 | rmqtools produce orders
+    """
+    template = Template(
+        topic=topic,
+        tags=tags,
+        keys=tuple(keys or ()),
+        properties=pairs(properties),
+        sharding_key=sharding_key,
+        delay_level=delay_level,
+        delay=None if delay is None else duration_seconds("--delay", delay),
+    )
+    summary = Summary()
+    start = SYSTEM_CLOCK.monotonic()
+    try:
+        with Producer(client_config(name_server, settings, ProducerConfig)) as producer:
+            if form in (Format.parquet, Format.csv):
+                _send_file(producer, topic, file, form, summary)
+            else:
+                _send_lines(producer, file, form, template, rate, summary)
+    finally:
+        summary.seconds = SYSTEM_CLOCK.monotonic() - start
+        _print_summary(topic, summary, as_json=as_json)
+    if summary.failed or summary.unknown:
+        raise typer.Exit(_FAILED)
+
+
+def _send_lines(
+    producer: Producer,
+    file: Path | None,
+    form: Format,
+    template: Template,
+    rate: float | None,
+    summary: Summary,
+) -> None:
+    with ExitStack() as stack:
+        lines = read_chunks(_opened(file, stack))
+        _send_all(producer, messages_of(lines, template, as_json=form is Format.json), rate, summary)
+
+
+def _send_all(
+    producer: Producer, chunks: Iterable[list[Message]], rate: float | None, summary: Summary
+) -> None:
+    start, sent = SYSTEM_CLOCK.monotonic(), 0
+    for chunk in chunks:
+        for messages in _portions(chunk, rate):
+            if rate and (wait := start + sent / rate - SYSTEM_CLOCK.monotonic()) > 0:
+                Event().wait(wait)
+            for result in _send(producer, messages):
+                summary.add(result)
+            sent += len(messages)
+            if summary.failed or summary.unknown:
+                return
+
+
+def _portions(messages: list[Message], rate: float | None) -> Iterator[list[Message]]:
+    """With a rate, a tenth of a second at a time."""
+    size = len(messages) if rate is None else max(1, int(rate / 10))
+    return (messages[start : start + size] for start in range(0, len(messages), size))
+
+
+def _send(producer: Producer, messages: list[Message]) -> Iterator[SendResult | SendError]:
+    """Send messages in batches; those with a sharding key one by one, in their order."""
+    try:
+        if not any(message.sharding_key for message in messages):
+            yield from producer.send_many(messages)
+            return
+        for message in messages:
+            yield producer.send_orderly(message) if message.sharding_key else producer.send(message)
+    except SendManyError as error:
+        yield from error.results
+    except SendError as error:
+        yield error
+
+
+def _send_file(producer: Producer, topic: str, file: Path | None, form: Format, summary: Summary) -> None:
+    """Send the rows of a Parquet or CSV file, through Arrow."""
+    if file is None or str(file) == "-":
+        raise ConfigError(f"--format {form.value} reads a file: give --file FILE.{form.value}")
+    if find_spec("pyarrow") is None:
+        raise ConfigError(
+            f"--format {form.value} needs pyarrow: pip install pyarrow numpy, or '.[arrow]' in a checkout"
+        )
+    from rmqtools.arrow import SendReport, read_file, send_batches  # optional dependency
+
+    report = SendReport()
+    try:
+        send_batches(producer, read_file(file, form.value), topic=topic, report=report)
+    except SendError as error:
+        summary.first_error = str(error)
+    summary.stored, summary.failed, summary.unknown = report.acked, report.failed, report.unknown
+
+
+def _opened(file: Path | None, stack: ExitStack) -> BinaryIO:
+    if file is None or str(file) == "-":
+        return sys.stdin.buffer
+    try:
+        return stack.enter_context(file.open("rb"))
+    except OSError as error:
+        raise ConfigError(f"--file {file}: {error.strerror}: give a file that can be read, or -") from error
+
+
+def _print_summary(topic: str, summary: Summary, *, as_json: bool) -> None:
+    values = summary.values()
+    if as_json:
+        print_json(values)
+    else:
+        shown = _texts(("p50", values["p50_ms"]), ("p99", values["p99_ms"]))
+        say(
+            f"{summary.stored} messages stored in {topic}, {values['seconds']} s, {values['rate']}/s{shown}, "
+            f"{summary.unknown} of unknown outcome, {summary.failed} not stored"
+        )
+    if summary.first_error:
+        warn(f"error: {summary.first_error}")
+
+
+def _texts(*latencies: Sequence[object]) -> str:
+    return "".join(f", {name} {value} ms" for name, value in latencies if value is not None)

@@ -1,0 +1,33 @@
+"""``rmqtools spark``: whether Spark on this machine finds and runs the data source."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from rmqtools.errors import ConfigError
+
+app = typer.Typer(no_args_is_help=True, help="The data source for Spark.")
+
+Server = Annotated[str | None, typer.Option("--name-server", "-n", help="Read a message from this cluster.")]
+Topic = Annotated[str | None, typer.Option("--topic", "-t", help="The topic to read a message of.")]
+
+
+@app.callback()
+def _root() -> None:
+    """Make typer expect a group even while there is only one command."""
+
+
+@app.command()
+def check(name_server: Server = None, topic: Topic = None) -> None:
+    """Print what Spark's discovery sees; exit code 1 if something is wrong. See spark_connector.doctor."""
+    if find_spec("pyspark") is None:
+        raise ConfigError(
+            "PySpark is not installed beside this Python: pip install pyspark, or '.[spark]' in a checkout"
+        )
+    given = {"--name-server": name_server, "--topic": topic}
+    arguments = [part for name, value in given.items() if value is not None for part in (name, value)]
+    done = subprocess.run([sys.executable, "-m", "spark_connector.doctor", *arguments], check=False)
+    raise typer.Exit(done.returncode)

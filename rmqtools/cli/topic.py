@@ -1,0 +1,333 @@
+"""``rmqtools topic``: lists, describes, creates, changes and deletes topics."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from rmqtools import Admin, ClientConfig, MessageQueue, Perm, QueueData, TopicRouteData
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
+from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, time_text, warn
+from rmqtools.config.text import unknown_name
+from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
+from rmqtools.model.group import TopicOffset
+from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
+
+_AT_ONCE = 16  # topics asked about at the same time
+_OWN_SUFFIX = "_REPLY_TOPIC"  # each cluster has one for replies to requests
+
+app = typer.Typer(no_args_is_help=True, help="Topics: list, describe, create, alter, delete.")
+
+
+class Access(StrEnum):
+    """What clients may do with a topic."""
+
+    rw = "rw"
+    r = "r"
+    w = "w"
+
+
+_PERMS = {Access.rw: Perm.READ | Perm.WRITE, Access.r: Perm.READ, Access.w: Perm.WRITE}
+
+Topic = Annotated[str, typer.Argument(help="The topic.", show_default=False, autocompletion=complete_topic)]
+Brokers = Annotated[
+    list[str] | None, typer.Option("--broker", metavar="NAME", help="Only on this broker; several times.")
+]
+Cluster = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="Only in this cluster.")]
+MessageType = Annotated[
+    str | None,
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="NORMAL, FIFO, DELAY, TRANSACTION or MIXED: proxies 5.x refuse messages of other types.",
+    ),
+]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", metavar="NAME=VALUE", help="E.g. cleanup.policy=COMPACTION; several times."),
+]
+
+
+@app.command("list")
+def list_(
+    name_server: NameServer = "",
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Ask the brokers too: messages, rate, last.")
+    ] = False,
+    system: Annotated[
+        bool, typer.Option("--system", help="RocketMQ's own topics, and those of retries, too.")
+    ] = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """List all topics: brokers, queues, permission; with --stats messages, rate and time of the last one."""
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        names = [name for name in admin.fetch_topic_list() if system or not is_internal(name)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            rows = [row for row in pool.map(lambda name: _summary(admin, name, stats=stats), names) if row]
+    if as_json:
+        print_json(rows)
+        return
+    columns = [Column("topic"), Column("brokers", 2), Column("read queues", 1), Column("write queues", 1)]
+    columns.append(Column("perm", 3))
+    if stats:
+        columns += [Column("messages"), Column("rate/s", 4), Column("last message", 5)]
+    print_table(columns, [tuple(row.values()) for row in rows])
+
+
+@app.command()
+def describe(
+    topic: Topic, name_server: NameServer = "", settings: Settings = None, as_json: Json = False
+) -> None:
+    """Show a topic's settings, and the offsets of each queue. Marks queues that cannot be used.
+
+    "messages" is the last offset less the first: brokers delete whole files, so it shrinks in steps.
+    """
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        described = _described(admin, topic)
+    if as_json:
+        print_json(described)
+        return
+    for name in ("topic", "message_type", "attributes", "retention", "put_tps", "groups"):
+        say(f"{name + ':':<14}{_line(described[name])}")
+    columns = [Column("broker"), Column("queue"), Column("perm", 3), Column("first", 2), Column("end", 1)]
+    columns += [Column("messages"), Column("last message", 4), Column("note", style=finding)]
+    print_table(columns, [tuple(row.values()) for row in described["queues"]])
+
+
+@app.command()
+def create(
+    topic: Topic,
+    name_server: NameServer = "",
+    queues: Annotated[int, typer.Option("--queues", "-q", min=1, help="Queues on each broker.")] = 8,
+    perm: Annotated[Access, typer.Option(help="What clients may do.")] = Access.rw,
+    type_: MessageType = None,
+    attributes: Attributes = None,
+    brokers: Brokers = None,
+    cluster: Cluster = None,
+    settings: Settings = None,
+) -> None:
+    """Create a topic on all masters, or on some. An existing one is an error: see alter."""
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        if topic in admin.fetch_topic_list():
+            raise RocketMQError(f"topic {topic!r} exists: change it with rmqtools topic alter {topic}")
+        admin.create_topic(
+            topic,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=_PERMS[perm],
+            cluster_name=cluster,
+            broker_names=brokers,
+            message_type=type_,
+            attributes=pairs(attributes),
+        )
+        names = [data.broker_name for data in admin.fetch_route(topic).queue_datas]
+    say(f"topic {topic} is created: {queues} queues on each of {', '.join(sorted(names))}")
+
+
+@app.command()
+def alter(
+    topic: Topic,
+    name_server: NameServer = "",
+    queues: Annotated[int | None, typer.Option("--queues", "-q", min=1, help="Both of these.")] = None,
+    read_queues: Annotated[int | None, typer.Option(min=1, help="Queues that clients read.")] = None,
+    write_queues: Annotated[int | None, typer.Option(min=1, help="Queues that clients send to.")] = None,
+    perm: Annotated[Access | None, typer.Option(help="What clients may do.")] = None,
+    type_: MessageType = None,
+    attributes: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", metavar="NAME=VALUE", help="NAME= removes it; several times."),
+    ] = None,
+    brokers: Brokers = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change; change nothing.")] = False,
+    settings: Settings = None,
+) -> None:
+    """Change a topic, broker by broker; settings not given stay as they are.
+
+    To take queues away, lower --write-queues first, and --read-queues when their messages are consumed.
+    """
+    wanted = (read_queues or queues, write_queues or queues, None if perm is None else _PERMS[perm])
+    changed = {name: value or None for name, value in pairs(attributes).items()}
+    if not any((*wanted, type_, changed)):
+        raise ConfigError("nothing to change: give --queues, --perm, --type or --attribute")
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        chosen = _chosen(known_route(admin, topic), brokers)
+        for data in chosen:
+            after = _altered(data, *wanted)
+            say(f"{data.broker_name}: {_settings_text(data)} -> {_settings_text(after)}")
+            if after.write_queue_nums > after.read_queue_nums:
+                raise ConfigError(
+                    f"{after.write_queue_nums} write queues and {after.read_queue_nums} read queues: nobody "
+                    "would read some of them; give --read-queues too"
+                )
+        if dry_run:
+            return
+        for data in chosen:
+            after = _altered(data, *wanted)
+            admin.create_topic(
+                topic,
+                read_queue_nums=after.read_queue_nums,
+                write_queue_nums=after.write_queue_nums,
+                perm=Perm(after.perm),
+                broker_names=[data.broker_name],
+                message_type=type_,
+                attributes=changed,
+            )
+    say(f"topic {topic} is changed")
+
+
+@app.command()
+def delete(
+    topic: Topic,
+    name_server: NameServer = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    cluster: Cluster = None,
+    settings: Settings = None,
+) -> None:
+    """Delete a topic with all its messages, and the offsets of its groups, on brokers and name servers."""
+    if is_system_topic(topic):
+        raise ConfigError(f"topic {topic!r} is RocketMQ's own: brokers need it")
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        known_route(admin, topic)
+        try:
+            table = list(admin.fetch_topic_stats(topic).offset_table.values())
+            groups = admin.fetch_topic_groups(topic)
+        except TopicNotFoundError:  # a route that brokers have forgotten
+            table, groups = [], []
+        count = sum(offsets.max_offset - offsets.min_offset for offsets in table)
+        readers = f", read by {', '.join(groups)}" if groups else ""
+        confirm(f"Delete topic {topic} with about {count} messages{readers}?", yes=yes)
+        admin.delete_topic(topic, cluster_name=cluster)
+    say(f"topic {topic} is deleted")
+
+
+def is_internal(topic: str) -> bool:
+    """Whether a topic is not a user's: RocketMQ's own, or one of retries and dead letters."""
+    prefixes = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
+    return is_system_topic(topic) or topic.startswith(prefixes) or topic.endswith(_OWN_SUFFIX)
+
+
+def known_route(admin: Admin, topic: str) -> TopicRouteData:
+    """Return a topic's route.
+
+    Raises:
+        TopicNotFoundError: it does not exist; the text names a topic with a similar name.
+    """
+    try:
+        return admin.fetch_route(topic)
+    except TopicNotFoundError as error:
+        known = [name for name in admin.fetch_topic_list() if not is_internal(name)]
+        raise TopicNotFoundError(unknown_name("topic", topic, known)) from error
+
+
+def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:
+    """One row of ``list``; None: the topic was deleted meanwhile, or its brokers are down."""
+    try:
+        route = admin.fetch_route(topic)
+        found = admin.fetch_topic_stats(topic) if stats else None
+    except TopicNotFoundError as error:
+        warn(f"warning: {error}")
+        return None
+    row: dict[str, Any] = {
+        "topic": topic,
+        "brokers": sorted(data.broker_name for data in route.queue_datas),
+        "read_queues": sum(data.read_queue_nums for data in route.queue_datas),
+        "write_queues": sum(data.write_queue_nums for data in route.queue_datas),
+        "perm": ", ".join(sorted({_perm_text(data.perm) for data in route.queue_datas})),
+    }
+    if found is not None:
+        offsets = found.offset_table.values()
+        row["messages"] = sum(each.max_offset - each.min_offset for each in offsets)
+        row["put_tps"] = found.topic_put_tps
+        row["last_message"] = time_text(max((each.last_update_timestamp for each in offsets), default=0))
+    return row
+
+
+def _described(admin: Admin, topic: str) -> dict[str, Any]:
+    route = known_route(admin, topic)
+    configs, stats = admin.fetch_topic_configs(topic), admin.fetch_topic_stats(topic)
+    masters = {data.broker_name: data.broker_addrs.get(0) for data in route.broker_datas}
+    hours = {
+        name: admin.fetch_broker_config(addr).get("fileReservedTime")
+        for name, addr in masters.items()
+        if addr
+    }
+    return {
+        "topic": topic,
+        "message_type": sorted({config.message_type for config in configs.values()}),
+        "attributes": sorted(
+            {f"{k}={v}" for config in configs.values() for k, v in (config.attributes or {}).items()}
+        ),
+        "retention": sorted({f"{value} hours" for value in hours.values() if value}),
+        "put_tps": stats.topic_put_tps,
+        "groups": admin.fetch_topic_groups(topic),
+        "queues": [
+            _queue_row(data, queue_id, masters, stats.offset_table.get(_queue(topic, data, queue_id)))
+            for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+            for queue_id in range(max(data.read_queue_nums, data.write_queue_nums))
+        ],
+    }
+
+
+def _queue(topic: str, data: QueueData, queue_id: int) -> MessageQueue:
+    return MessageQueue(topic, data.broker_name, queue_id)
+
+
+def _queue_row(
+    data: QueueData, queue_id: int, masters: dict[str, str | None], offsets: TopicOffset | None
+) -> dict[str, Any]:
+    return {
+        "broker_name": data.broker_name,
+        "queue_id": queue_id,
+        "perm": _perm_text(data.perm),
+        "min_offset": offsets.min_offset if offsets else None,
+        "max_offset": offsets.max_offset if offsets else None,
+        "messages": offsets.max_offset - offsets.min_offset if offsets else None,
+        "last_message": time_text(offsets.last_update_timestamp) if offsets else None,
+        "note": ", ".join(_notes(data, queue_id, has_master=bool(masters.get(data.broker_name)))),
+    }
+
+
+def _notes(data: QueueData, queue_id: int, *, has_master: bool) -> list[str]:
+    """Why a queue cannot be used as others are."""
+    notes = [] if has_master else ["no master"]
+    if not data.is_writable or queue_id >= data.write_queue_nums:
+        notes.append("not writable")
+    if not data.is_readable or queue_id >= data.read_queue_nums:
+        notes.append("not readable")
+    return notes
+
+
+def _chosen(route: TopicRouteData, brokers: Sequence[str] | None) -> list[QueueData]:
+    by_name = {
+        data.broker_name: data for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+    }
+    for name in brokers or ():
+        if name not in by_name:
+            raise ConfigError(unknown_name("broker of this topic", name, list(by_name)))
+    return [data for name, data in by_name.items() if not brokers or name in brokers]
+
+
+def _altered(data: QueueData, read: int | None, write: int | None, perm: Perm | None) -> QueueData:
+    return QueueData(
+        data.broker_name,
+        read or data.read_queue_nums,
+        write or data.write_queue_nums,
+        data.perm if perm is None else int(perm),
+    )
+
+
+def _settings_text(data: QueueData) -> str:
+    return f"{data.read_queue_nums} read, {data.write_queue_nums} write queues, {_perm_text(data.perm)}"
+
+
+def _perm_text(perm: int) -> str:
+    return ("r" if perm & Perm.READ else "") + ("w" if perm & Perm.WRITE else "") or "none"
+
+
+def _line(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "-"
+    return f"{value:.1f}/s" if isinstance(value, float) else str(value)

@@ -1,0 +1,52 @@
+"""A name server domain: an HTTP server whose answer is the list of name servers.
+
+Source of the rule: MixAll.getWSAddr, DefaultTopAddressing (Java client).
+"""
+
+import re
+import urllib.request
+
+from rmqtools.errors import ConfigError
+
+_JAVA_PORT = 8080
+_PATH = "/rocketmq/nsaddr"
+_SECONDS = 3.0
+_MAX_BYTES = 64 * 1024
+
+
+def domain_url(domain: str) -> str:
+    """The address to ask: ``http://host:8080/rocketmq/nsaddr``; parts of it that ``domain`` has are kept.
+
+    Raises:
+        ConfigError: it is no HTTP address.
+    """
+    scheme, mark, rest = domain.strip().rpartition("://")
+    host, slash, path = rest.partition("/")
+    if not re.fullmatch(r"[^\s:@]+(:\d+)?|\[[^\]\s]+\](:\d+)?", host) or scheme not in ("", "http", "https"):
+        raise ConfigError(
+            f"name server domain {domain!r}: want 'host', 'host:port' or 'http://host:port/path'"
+        )
+    if not mark and not re.search(r":\d+$", host):
+        host = f"{host}:{_JAVA_PORT}"
+    return f"{scheme or 'http'}://{host}{slash + path if path else _PATH}"
+
+
+def fetch_name_servers(domain: str) -> str:
+    """Ask a domain for its name servers: ``host:port;host:port``. Proxies of the environment are not used.
+
+    Raises:
+        ConfigError: the address is not valid, does not answer, or names no server.
+    """
+    url = domain_url(domain)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=_SECONDS) as answer:
+            text = str(answer.read(_MAX_BYTES), "ascii").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"name server domain {domain!r}: {url} gives no list of name servers ({error}): "
+            "check it, or call set_name_server_address"
+        ) from error
+    if not text:
+        raise ConfigError(f"name server domain {domain!r}: {url} names no server: its answer is empty")
+    return text

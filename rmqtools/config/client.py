@@ -1,0 +1,173 @@
+"""Settings of every client: how it reaches a cluster, and how it names itself."""
+
+import os
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from rmqtools.config.text import (
+    check_address_rules,
+    match_name,
+    parse_address,
+    parse_value,
+    require_positive,
+    unknown_name,
+)
+from rmqtools.errors import ConfigError
+from rmqtools.model.block import MAX_DECOMPRESSED_BYTES
+
+
+def _name_servers_of_environment() -> str:
+    """NAMESRV_ADDR, as the Java client reads it (MixAll.NAMESRV_ADDR_ENV)."""
+    return os.environ.get("NAMESRV_ADDR", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """How any client reaches a cluster, and how it names itself. Times are seconds, sizes are bytes."""
+
+    name_server: str = field(default_factory=_name_servers_of_environment)
+    """Name servers as ``host:port``, several separated by ``;``.
+
+    Default: the environment variable NAMESRV_ADDR, as in the Java client.
+    """
+    client_ip: str | None = None
+    """This client's address in its client id (``ip@instance``), shown to brokers and to strategies.
+
+    Default None: the address from which this machine reaches the name server; upstream clientIP. Set it where
+    a machine has several addresses and a group is pinned to one of them.
+    """
+    instance_name: str | None = None
+    """The second half of the client id; without ``@``.
+
+    Default None: ``pid#nanoseconds``, unique among containers too; upstream changeInstanceNameToPID.
+    Set it only where client ids must stay equal over restarts; two clients of a group must never share one.
+    """
+    namespace: str | None = None
+    """Prefix (``namespace%name``) of every topic and group of this client; upstream namespace.
+
+    Default None: no prefix. Set it where several tenants share one cluster.
+    """
+    broker_address_map: Mapping[str, str] | Callable[[str], str] = field(default_factory=dict)
+    """Addresses of the route, and the address to connect to instead. Default: empty; without a name upstream.
+
+    Set it where brokers register addresses that this machine cannot reach (Docker, Kubernetes, NAT):
+    ``{"10.0.0.5:10911": "127.0.0.1:20911"}``. Keys are ``host:port``, ``prefix*`` (``"10.0.*"``), ``*:port``
+    or ``*``; the most exact one wins. A target ``host:*`` keeps the port. Or give a function
+    from an address to another; it is called on the event loop.
+    """
+    connect_timeout: float = 3.0
+    """Seconds for one TCP connection, TLS included; upstream NettyClientConfig.connectTimeoutMillis.
+
+    Raise it for servers far away.
+    """
+    request_timeout: float = 3.0
+    """Seconds for one request that has no timeout of its own; upstream mqClientApiTimeout.
+
+    Routes, offsets and administration use it. Raise it where requests to slow brokers time out.
+    """
+    poll_name_server_interval: float = 30.0
+    """Seconds between two fetches of the routes of known topics; upstream pollNameServerInterval.
+
+    Lower it where new queues and brokers must be noticed sooner.
+    """
+    heartbeat_broker_interval: float = 30.0
+    """Seconds between two heartbeats to brokers; upstream heartbeatBrokerInterval.
+
+    Keep it well below the 120 seconds after which a broker drops a silent client.
+    """
+    max_frame_bytes: int = 16 * 1024 * 1024
+    """Bytes of the largest answer that is accepted; upstream com.rocketmq.remoting.frameMaxLength.
+
+    Raise it where brokers store messages that are larger than this.
+    """
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    """Bytes up to which a compressed body is decompressed: 16 MiB. Ours: upstream has no limit.
+
+    A larger one raises BodyTooLargeError: a few stored kilobytes can grow a thousandfold and more. Raise it
+    where producers compress larger bodies; the event loop decompresses one body at a time, about 5 ms a MiB.
+    """
+    access_key: str | None = field(default=None, repr=False)
+    """Name of the ACL user that requests are signed for; upstream SessionCredentials.accessKey.
+
+    Default None: requests are not signed. Where brokers check permissions, set it with ``secret_key``.
+    """
+    secret_key: str | None = field(default=None, repr=False)
+    """Secret of the ACL user; upstream SessionCredentials.secretKey. Never logged or printed.
+
+    Default None: requests are not signed. Where brokers check permissions, set it with ``access_key``.
+    """
+    security_token: str | None = field(default=None, repr=False)
+    """Token of temporary credentials; upstream SessionCredentials.securityToken.
+
+    Default None. Set it only where the service that issued the keys also issued a token.
+    """
+    tls_enable: bool = False
+    """Whether connections use TLS; upstream tls.enable. Set it where servers accept nothing else."""
+    tls_ca_file: str | None = None
+    """File of the authorities' certificates (PEM) to check servers with; upstream tls.client.trustCertPath.
+
+    Default None: the certificates of this machine. Set it for certificates of a private authority.
+    """
+    tls_cert_file: str | None = None
+    """File of this client's own certificate (PEM); upstream tls.client.certPath.
+
+    Default None: no certificate is sent. Set it where servers ask clients for one.
+    """
+    tls_key_file: str | None = None
+    """File of the private key (PEM) of ``tls_cert_file``; upstream tls.client.keyPath.
+
+    Default None: the key is in ``tls_cert_file``.
+    """
+    tls_check_hostname: bool = True
+    """Whether a server's certificate must name the address connected to. Ours: upstream never checks.
+
+    Set it to False only for certificates without addresses.
+    """
+
+    def __post_init__(self) -> None:
+        if not self.name_servers:
+            raise ConfigError(
+                "no name server: set name_server='host:port' or the environment variable NAMESRV_ADDR"
+            )
+        for address in self.name_servers:
+            parse_address(address)
+        if isinstance(self.broker_address_map, Mapping):
+            check_address_rules(self.broker_address_map)
+        elif not callable(self.broker_address_map):
+            raise ConfigError(f"broker_address_map={self.broker_address_map!r}: want a mapping or a function")
+        require_positive(
+            self, "connect_timeout", "request_timeout", "max_frame_bytes", "max_decompressed_bytes"
+        )
+        require_positive(self, "poll_name_server_interval", "heartbeat_broker_interval")
+        if self.instance_name is not None and "@" in self.instance_name:
+            raise ConfigError(
+                f"instance_name={self.instance_name!r}: '@' separates it from the address: leave it out"
+            )
+        if (self.access_key is None) != (self.secret_key is None):
+            raise ConfigError("access_key and secret_key go together: set both or neither")
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """The name servers' addresses in the order given."""
+        parts = self.name_server.replace(",", ";").split(";")
+        return tuple(part.strip().removeprefix("http://") for part in parts if part.strip())
+
+    @classmethod
+    def from_mapping(cls, settings: Mapping[str, str]) -> Self:
+        """Make a config from text: option files, environment, Spark options.
+
+        Names are matched without regard to case, ``_``, ``-`` and ``.``.
+
+        Raises:
+            ConfigError: an unknown name (with the nearest known one), or a value of the wrong type.
+        """
+        known = {match_name(f.name): f.name for f in fields(cls)}
+        types_by_name = typing.get_type_hints(cls)
+        values: dict[str, Any] = {}
+        for name, text in settings.items():
+            if (found := known.get(match_name(name))) is None:
+                raise ConfigError(unknown_name("setting", name, [f.name for f in fields(cls)]))
+            values[found] = parse_value(name, text, types_by_name[found])
+        return cls(**values)

@@ -1,0 +1,102 @@
+"""Settings of producers; defaults are the Java client's and name its settings.
+
+Source of the defaults: DefaultMQProducer (Java client 5.5.0).
+"""
+
+from dataclasses import dataclass
+
+from rmqtools.config.client import ClientConfig
+from rmqtools.config.text import require_positive
+from rmqtools.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    """How messages are sent. Times are seconds, sizes are bytes."""
+
+    group: str = "DEFAULT_PRODUCER"
+    """Name of the producer group; upstream MixAll.DEFAULT_PRODUCER_GROUP.
+
+    Set it for transactions: brokers ask any member of the group about open ones.
+    """
+    send_timeout: float = 3.0
+    """Seconds for one send, all attempts together; upstream sendMsgTimeout.
+
+    Raise it where brokers wait for slow disks or replicas.
+    """
+    retry_times_when_send_failed: int = 2
+    """Attempts after the first one; upstream retryTimesWhenSendFailed.
+
+    Set it to 0 where a message must not be stored twice, and handle the errors yourself.
+    """
+    retry_another_broker_when_not_store_ok: bool = False
+    """Whether an answer such as FLUSH_DISK_TIMEOUT is tried again at another broker.
+
+    Upstream retryAnotherBrokerWhenNotStoreOK. The first broker keeps the message, so a retry stores it twice.
+    """
+    send_latency_fault_enable: bool = False
+    """Whether brokers that answer slowly or not at all are avoided; upstream sendLatencyFaultEnable.
+
+    Set it where single brokers of a large cluster become slow.
+    """
+    start_detector_enable: bool = False
+    """Whether avoided brokers are probed and come back as soon as they answer; upstream startDetectorEnable.
+
+    Has an effect only with ``send_latency_fault_enable``.
+    """
+    max_message_bytes: int = 4 * 1024 * 1024
+    """Bytes of the largest body that is sent; upstream maxMessageSize.
+
+    Raise it together with maxMessageSize of the brokers.
+    """
+    compress_over_bytes: int = 4096
+    """Bodies of this many bytes or more are compressed; upstream compressMsgBodyOverHowmuch.
+
+    Lower it to save network and disk, raise it to save CPU.
+    """
+    compression: str = "zlib"
+    """How bodies are compressed: zlib, lz4, zstd or none; upstream compressType.
+
+    Use lz4 or zstd to save CPU where all consumers are of version 5 or newer, and none for compressed data.
+    """
+    max_batch_bytes: int = 256 * 1024
+    """Bytes of one batch on the wire that ``send_many`` makes. Ours: upstream leaves batches to the caller.
+
+    Larger batches cost brokers less CPU a message; a broker refuses batches above its maxMessageSize.
+    """
+    max_in_flight: int = 16
+    """Requests of one ``send_many``, or of one line of parcels, that may be without an answer. Ours.
+
+    Raise it only if there are more queues than this: each queue has one request at a time.
+    """
+    enable_trace: bool = False
+    """Whether a trace record is sent for every message stored; upstream enableTrace.
+
+    Set it where dashboards shall show the way of messages; brokers must have ``trace_topic``.
+    """
+    trace_topic: str = "RMQ_SYS_TRACE_TOPIC"
+    """Topic of the trace records; upstream traceTopic.
+
+    Set it where traces of one application are kept apart.
+    """
+    check_thread_pool_max_size: int = 1
+    """Transaction checks that run at the same time; upstream checkThreadPoolMaxSize.
+
+    Raise it where answering a check takes long, such as a query in a database.
+    """
+    check_request_hold_max: int = 2000
+    """Transaction checks that may run or wait; upstream checkRequestHoldMax.
+
+    Checks above it are dropped, and brokers ask again. Raise it where very many transactions stay open.
+    """
+
+    def __post_init__(self) -> None:
+        super(ProducerConfig, self).__post_init__()
+        require_positive(self, "send_timeout", "max_message_bytes", "max_batch_bytes", "max_in_flight")
+        require_positive(self, "check_thread_pool_max_size", "check_request_hold_max")
+        if self.retry_times_when_send_failed < 0:
+            raise ConfigError(
+                f"retry_times_when_send_failed={self.retry_times_when_send_failed}: want 0 or more"
+            )
+        if self.compression not in ("zlib", "lz4", "zstd", "none"):
+            raise ConfigError(f"compression={self.compression!r}: want zlib, lz4, zstd or none")

@@ -1,0 +1,116 @@
+"""Settings as text: reads and checks addresses, names and values."""
+
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any
+
+from rmqtools.errors import ConfigError
+
+_PORT = re.compile(r"[0-9]{1,9}")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Split ``host:port`` (IPv6 in brackets).
+
+    Raises:
+        ConfigError: the text has another form, or the port is not in 1..65535.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and _PORT.fullmatch(port) and 0 < int(port) < 65536):
+        raise ConfigError(f"address {address!r}: want host:port, e.g. 127.0.0.1:9876")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Check a parameter that has one of a few values.
+
+    Raises:
+        ConfigError: it has another one.
+    """
+    if value not in choices:
+        raise ConfigError(f"{name}={value!r}: want one of {', '.join(map(repr, choices))}")
+
+
+def check_address_rules(rules: Mapping[str, str]) -> None:
+    """Refuse rules of ``broker_address_map`` that can match nothing, or lead to no address.
+
+    Raises:
+        ConfigError: a key is not ``host:port``, ``prefix*`` or ``*:port``; a target is not ``host:port`` or
+            ``host:*``.
+    """
+    for rule, target in rules.items():
+        try:
+            if "*" in rule.removeprefix("*:").removesuffix("*"):
+                raise ConfigError("'*' stands at the end, or as host before ':port'")
+            if not rule.endswith("*"):
+                parse_address(rule)
+            parse_address(f"{target[:-1]}1" if target.endswith(":*") else target)
+        except ConfigError as error:
+            raise ConfigError(f"broker_address_map: {rule!r} to {target!r}: {error}") from error
+
+
+def unknown_name(kind: str, name: str, known: Sequence[str]) -> str:
+    """The text of an error about an unknown name, with the nearest known one."""
+    near = get_close_matches(name.lower(), [k.lower() for k in known], n=1)
+    original = next((k for k in known if near and k.lower() == near[0]), None)
+    hint = f"did you mean {original!r}?" if original else f"known: {', '.join(sorted(known))}"
+    return f"unknown {kind} {name!r} ({hint})"
+
+
+def match_name(name: str) -> str:
+    """A setting's name in lower case and without separators, for comparing."""
+    return name.lower().replace("_", "").replace("-", "").replace(".", "")
+
+
+def require_positive(config: object, *names: str) -> None:
+    """Refuse settings that are 0 or less."""
+    for name in names:
+        if getattr(config, name) <= 0:
+            raise ConfigError(f"{name}={getattr(config, name)}: want more than 0")
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError(text)
+
+
+def _parse_pairs(text: str) -> dict[str, str]:
+    """``a=b,c=d`` as a mapping."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if not all(key.strip() and value.strip() for key, _, value in pairs):
+        raise ValueError(text)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+_PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    str: (str, "text"),
+    int: (int, "a whole number"),
+    float: (float, "seconds, e.g. 2.5"),
+    bool: (_parse_bool, "true or false"),
+    Mapping[str, str]: (_parse_pairs, "from=to pairs separated by commas"),
+}
+
+
+def parse_value(name: str, text: str, kind: Any) -> Any:
+    """The value of type ``kind`` that a text means.
+
+    Raises:
+        ConfigError: the text is not of that type.
+    """
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        kind = next(k for k in typing.get_args(kind) if k is not type(None))
+    if isinstance(kind, type) and issubclass(kind, StrEnum):  # the config's own check names the members
+        kind = str
+    parser, wanted = _PARSERS[kind]
+    try:
+        return parser(text)
+    except ValueError as error:
+        raise ConfigError(f"setting {name!r}: {text!r} is not {wanted}") from error

@@ -1,0 +1,1 @@
+"""Connections to name servers and brokers, and the routes of topics."""

@@ -1,0 +1,201 @@
+"""Common part of all roles: connections, name servers, routes, heartbeats, a client id."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.config.client import ClientConfig
+from rmqtools.config.text import parse_address
+from rmqtools.engine.connection.background import Background, Closing
+from rmqtools.engine.connection.broker_versions import BrokerVersions
+from rmqtools.engine.connection.endpoint import Endpoint
+from rmqtools.engine.connection.malloc_trim import keep_freed_memory
+from rmqtools.engine.connection.name_server import NameServerClient
+from rmqtools.engine.connection.queue_types import QueueTypes
+from rmqtools.engine.connection.remoting import Remoting
+from rmqtools.engine.connection.routes import Routes
+from rmqtools.engine.connection.transport import Connection
+from rmqtools.errors import ClientStateError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.group import ConsumerData
+from rmqtools.model.names import with_namespace
+from rmqtools.protocol.headers import HeartbeatRequestHeader, UnregisterClientRequestHeader
+from rmqtools.protocol.wire.bodies import format_heartbeat
+from rmqtools.protocol.wire.command import request
+
+log = get_logger(__name__)
+
+_FIRST_HEARTBEAT_DELAY = 1.0  # seconds; upstream MQClientInstance.startScheduledTask
+
+
+@dataclass(slots=True)
+class Groups:
+    """The groups of this client, for its heartbeats."""
+
+    producers: set[str] = field(default_factory=set)
+    consumers: dict[str, ConsumerData] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.producers or self.consumers)
+
+
+class ClientCore:
+    """A client's connections and tables, on the event loop it was started on."""
+
+    def __init__(self, config: ClientConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.config = config
+        self.clock = clock
+        self.client_ip = config.client_ip or local_address(config.name_servers[0])
+        self.client_id = client_id(self.client_ip, config.instance_name, pid=os.getpid(), nanos=clock.nanos())
+        self.remoting = Remoting(config, clock=clock)
+        self.versions = BrokerVersions(self.remoting)
+        self.name_server = NameServerClient(
+            self.remoting, config.name_servers, first=clock.nanos(), timeout=config.request_timeout
+        )
+        self.routes = Routes(self.name_server, config.namespace)
+        self.queue_types = QueueTypes(self.remoting, self.routes, config.namespace, clock)
+        self.groups = Groups()
+        self.background = Background()
+        self._state = "new"
+        self._closing = Closing(
+            f"client {self.client_id}",
+            self.background.stop,
+            self.queue_types.close,
+            self.routes.close,
+            self.remoting.close,
+        )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """What is known of the servers behind ``name_server``."""
+        return self.remoting.endpoint
+
+    def wire_topic(self, topic: str) -> str:
+        """The wire name of a topic: with this client's namespace."""
+        return with_namespace(topic, self.config.namespace)
+
+    def start(self) -> None:
+        """Start the polling of routes and the heartbeats. Sends nothing itself."""
+        if self._state != "new":
+            raise ClientStateError(f"client {self.client_id} is {self._state}: make a new one")
+        self._state = "started"
+        keep_freed_memory()
+        interval = self.config.poll_name_server_interval
+        self.background.spawn_loop("route_poll", lambda: self.routes.poll_forever(interval))
+        self.background.spawn_loop("heartbeat", self._heartbeat_forever)
+
+    def check_started(self) -> None:
+        """Raise unless the client may be used.
+
+        Raises:
+            ClientStateError: not started, or closed.
+        """
+        if self._state != "started":
+            remedy = "call start() or use it in a with block" if self._state == "new" else "make a new one"
+            raise ClientStateError(f"client {self.client_id} is {self._state}: {remedy}")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client was started and not closed."""
+        return self._state == "started"
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work`` until the client closes; an error that ends it early is logged."""
+        self.background.spawn(name, work)
+
+    async def send_heartbeats(self) -> None:
+        """Send a heartbeat with this client's groups to all brokers."""
+        if self.groups:
+            await asyncio.gather(*(self.send_heartbeat(name, addr) for addr, name in self.brokers().items()))
+
+    def brokers(self) -> dict[str, str]:
+        """Address -> name of the brokers that need heartbeats: masters, and slaves if the client consumes."""
+        if not self.groups.consumers:
+            return {addr: name for name, addr in self.routes.masters().items()}
+        known = self.routes.tables.broker_addrs
+        return {addr: name for name, addrs in known.items() for addr in addrs.values()}
+
+    async def send_heartbeat(self, broker_name: str, addr: str) -> Connection | None:
+        """Send one heartbeat; return the connection that the broker now knows, None without an answer."""
+        command = request(
+            HeartbeatRequestHeader(),
+            format_heartbeat(self.client_id, sorted(self.groups.producers), self.groups.consumers.values()),
+        )
+        try:
+            connection = await self.remoting.connect(addr)
+            await self.remoting.invoke_ok(addr, command)
+        except RocketMQError as error:
+            log.warning("heartbeat_failed", broker=broker_name, addr=addr, reason=str(error))
+            return None
+        return connection
+
+    async def unregister_producer(self, group: str) -> None:
+        """Tell the brokers that this client has left a producer group."""
+        self.groups.producers.discard(group)
+        await self._unregister(
+            UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group), self.brokers()
+        )
+
+    async def unregister_consumer(self, group: str) -> None:
+        """Tell the brokers that this client has left a consumer group."""
+        brokers = self.brokers()
+        self.groups.consumers.pop(group, None)
+        await self._unregister(
+            UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=group), brokers
+        )
+
+    async def _unregister(self, header: UnregisterClientRequestHeader, brokers: Mapping[str, str]) -> None:
+        async def unregister(broker_name: str, addr: str) -> None:
+            try:
+                await self.remoting.invoke_ok(addr, request(header))
+            except RocketMQError as error:
+                log.warning("unregister_failed", broker=broker_name, addr=addr, reason=str(error))
+
+        await asyncio.gather(*(unregister(name, addr) for addr, name in brokers.items()))
+
+    def refuse_calls(self) -> None:
+        """Make :meth:`check_started` raise from now on. Running work continues until :meth:`close`."""
+        self._state = "closed"
+
+    async def close(self) -> None:
+        """Stop the tasks and close all connections. Every call waits until that is done."""
+        self.refuse_calls()
+        await self._closing.wait()
+
+    async def stop_tasks(self) -> None:
+        """Stop the tasks of :meth:`spawn`; requests remain possible."""
+        await self.background.stop()
+
+    async def _heartbeat_forever(self) -> None:
+        await asyncio.sleep(_FIRST_HEARTBEAT_DELAY)
+        while True:
+            await self.send_heartbeats()
+            await asyncio.sleep(self.config.heartbeat_broker_interval)
+
+
+def client_id(client_ip: str, instance_name: str | None, *, pid: int, nanos: int) -> str:
+    """``ip@instance``; without an instance name ``ip@pid#nanos``, which is unique even among containers.
+
+    Source of the rule: ClientConfig.buildMQClientId and changeInstanceNameToPID (Java client).
+    """
+    return f"{client_ip}@{instance_name or f'{pid}#{nanos}'}"
+
+
+def local_address(name_server: str) -> str:
+    """The local address of connections to the name server; sends nothing."""
+    host, port = parse_address(name_server)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, port))
+        except (
+            OSError,
+            TypeError,
+            ValueError,
+        ):  # no name that resolves: connecting to it will say so properly
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])

@@ -1,0 +1,210 @@
+"""Connections by address: opened on first use, shared, replaced when they break."""
+
+import asyncio
+import random
+import ssl
+from collections.abc import Awaitable, Mapping
+
+from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.config.client import ClientConfig
+from rmqtools.config.text import parse_address
+from rmqtools.engine.connection.endpoint import Endpoint
+from rmqtools.engine.connection.peer_requests import RequestHandler
+from rmqtools.engine.connection.single_flight import SharedWork
+from rmqtools.engine.connection.transport import Connection
+from rmqtools.errors import BrokerError, ClientStateError, ConfigError, RemotingConnectError
+from rmqtools.log import get_logger
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.policy.broker_address import describe_mapping, map_address
+from rmqtools.policy.retry import ConnectBackoff
+from rmqtools.protocol.wire.acl import AclSigner
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from rmqtools.protocol.wire.template import Request
+
+log = get_logger(__name__)
+
+# ValueError: IDNA refuses the name, it contains NUL, no host:port, a certificate for another name.
+# RuntimeError: the interpreter is exiting, and threads no longer resolve names.
+_NOT_CONNECTED = (OSError, ValueError, RuntimeError)
+
+
+class Remoting:
+    """Requests to any address. Belongs to one event loop."""
+
+    def __init__(self, config: ClientConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.endpoint = Endpoint()
+        self._config = config
+        self._clock = clock
+        self._tls = _tls_context(config)
+        self._signer = _signer(config)
+        self._connecting = SharedWork[Connection]()
+        self._backoff = ConnectBackoff()
+        self._open: dict[str, Connection] = {}
+        self._handlers: dict[int, RequestHandler] = {}
+        self._closed = False
+
+    def on_request(self, code: RequestCode, handler: RequestHandler) -> None:
+        """Answer the brokers' own requests with this code by ``handler(command, addr)``."""
+        self._handlers[code] = handler
+
+    def invoke(
+        self, addr: str, command: Request, *, timeout: float | None = None
+    ) -> Awaitable[RemotingCommand]:
+        """Send a request, and wait for its answer of any code.
+
+        With an open connection, the request is written at once and the result is a future, not a coroutine.
+
+        Args:
+            addr: ``host:port`` as the route names it; ``broker_address_map`` is applied here.
+            command: the request; its opaque is set here.
+            timeout: seconds for connecting and answering together; None: ``request_timeout``.
+
+        Raises:
+            RemotingConnectError: no connection, nothing was sent.
+            RemotingTimeoutError, ConnectionLostError: sent, but not answered.
+        """
+        budget = self._config.request_timeout if timeout is None else timeout
+        connection = self._open.get(addr)
+        if connection is not None and connection.is_ready:  # almost always: no coroutine is needed
+            return connection.start(self.signed(command), budget)
+        return self._connect_and_invoke(addr, command, budget)
+
+    async def invoke_ok(
+        self, addr: str, command: RemotingCommand, *, timeout: float | None = None
+    ) -> RemotingCommand:
+        """As :meth:`invoke`, for answers with code SUCCESS.
+
+        Raises:
+            UnsupportedError: the server does not serve such requests.
+            BrokerError: any other code.
+        """
+        answer = await self.invoke(addr, command, timeout=timeout)
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise self.endpoint.not_served(command.code, answer.remark, addr)
+        if answer.code != ResponseCode.SUCCESS:
+            raise BrokerError(answer.code, answer.remark, addr)
+        return answer
+
+    async def invoke_oneway(self, addr: str, command: Request, *, timeout: float | None = None) -> None:
+        """Send a command without an answer; return once it is written.
+
+        Waits while the peer accepts no bytes, and lets the loop run: otherwise a sender would never yield.
+        """
+        connection = await self.connect(addr, timeout=timeout)
+        await connection.wait_writable(self._config.request_timeout if timeout is None else timeout)
+        connection.send_oneway(self.signed(command))
+        await asyncio.sleep(0)
+
+    async def connect(self, addr: str, *, timeout: float | None = None) -> Connection:
+        """The open connection to an address; opens one if needed. Concurrent callers share the attempt.
+
+        Raises:
+            RemotingConnectError: refused, unreachable or not open in time; or so a moment ago, see
+                :class:`rmqtools.policy.retry.ConnectBackoff`.
+        """
+        if self._closed:
+            raise ClientStateError("the client is closed")
+        connection = self._open.get(addr)
+        if connection is not None and connection.is_usable:
+            return connection
+        if (reason := self._backoff.reason(addr, self._clock.monotonic())) is not None:
+            raise self._unreachable(addr, reason)
+        limit = (
+            self._config.connect_timeout if timeout is None else min(timeout, self._config.connect_timeout)
+        )
+        try:
+            async with asyncio.timeout(limit):
+                return await self._connecting.run(addr, lambda: self._make_connection(addr))
+        except TimeoutError as error:
+            raise self._unreachable(addr, f"no answer within {limit:.3f} s") from error
+
+    def signed(self, request: Request) -> Request:
+        """The request with credentials, if the client has them."""
+        return self._signer.sign(request.command()) if self._signer else request
+
+    async def close(self) -> None:
+        """Close all connections; pending answers fail."""
+        self._closed = True
+        await self._connecting.close()
+        connections, self._open = list(self._open.values()), {}
+        await asyncio.gather(*(connection.close() for connection in connections))
+
+    async def _connect_and_invoke(self, addr: str, command: Request, budget: float) -> RemotingCommand:
+        deadline = self._clock.monotonic() + budget
+        connection = await self.connect(addr, timeout=budget)
+        return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
+
+    async def _make_connection(self, addr: str) -> Connection:
+        """Open and register a connection. Converts every error of resolver, socket or TLS to ours."""
+        timeout = self._config.connect_timeout
+        try:
+            host, port = parse_address(self._mapped(addr))
+            async with asyncio.timeout(timeout):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(
+                        addr,
+                        on_request=self._dispatch,
+                        max_frame_bytes=self._config.max_frame_bytes,
+                        # A proxy 5.5.0 forwards requests with their opaques and matches answers by opaque
+                        # alone: connections that all count from 1 could get each other's answers.
+                        first_opaque=random.getrandbits(31),
+                    ),
+                    host,
+                    port,
+                    ssl=self._tls,
+                )
+        except TimeoutError as error:
+            raise self._unreachable(addr, f"no answer within {timeout} s") from error
+        except _NOT_CONNECTED as error:
+            self._backoff.failed(addr, str(error), self._clock.monotonic())
+            raise self._unreachable(addr, str(error)) from error
+        self._backoff.connected(addr)
+        if (silent := self._open.get(addr)) is not None:
+            silent.retire()
+        self._open[addr] = connection
+        return connection
+
+    def _mapped(self, addr: str) -> str:
+        """The address to connect to. For name servers, rules with ``*`` and functions do not apply."""
+        rules = self._config.broker_address_map
+        if addr in self._config.name_servers:
+            return rules.get(addr, addr) if isinstance(rules, Mapping) else addr
+        return map_address(addr, rules)
+
+    def _unreachable(self, addr: str, reason: str) -> RemotingConnectError:
+        if addr in self._config.name_servers:
+            return RemotingConnectError(f"cannot connect to {addr}: {reason}")
+        hint = describe_mapping(addr, self._mapped(addr))
+        return RemotingConnectError(f"cannot connect to {addr}: {reason} ({hint})")
+
+    async def _dispatch(self, request: RemotingCommand, addr: str) -> RemotingCommand | None:
+        """Answer a broker's request. If the handler raises, log the error and answer with it."""
+        handler = self._handlers.get(request.code)
+        if handler is None:
+            remark = f"request type {request.code} not supported"
+            return response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, request.opaque, remark)
+        try:
+            return await handler(request, addr)
+        except Exception as error:  # outermost frame of a handler: the connection must survive
+            log.exception("request_handler_failed", code=request.code, addr=addr)
+            return response(ResponseCode.SYSTEM_ERROR, request.opaque, repr(error))
+
+
+def _signer(config: ClientConfig) -> AclSigner | None:
+    if config.access_key is None or config.secret_key is None:
+        return None
+    return AclSigner(config.access_key, config.secret_key, config.security_token)
+
+
+def _tls_context(config: ClientConfig) -> ssl.SSLContext | None:
+    if not config.tls_enable:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=config.tls_ca_file)
+        context.check_hostname = config.tls_check_hostname
+        if config.tls_cert_file:
+            context.load_cert_chain(config.tls_cert_file, config.tls_key_file)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError; ValueError: a NUL in a path
+        files = [config.tls_ca_file, config.tls_cert_file, config.tls_key_file]
+        raise ConfigError(f"TLS files {[f for f in files if f]} cannot be used: {error}") from error
+    return context

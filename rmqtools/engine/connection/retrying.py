@@ -1,0 +1,41 @@
+"""Look-ups that wait and retry: for routes, offsets and other requests without side effects."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from rmqtools.errors import RocketMQError
+from rmqtools.policy.retry import may_retry
+
+T = TypeVar("T")
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0  # seconds; full jitter between
+
+
+async def look_up(call: Callable[[], Awaitable[T]], *, timeout: float) -> T:
+    """Await ``call()``; repeat it after retriable errors, for up to ``timeout`` seconds.
+
+    Raises:
+        RocketMQError: the last error, unchanged.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        return await call()  # almost always succeeds; tenacity takes 20 us for the same
+    except RocketMQError as error:
+        if not may_retry(error):
+            raise
+        first = error
+    retrying = AsyncRetrying(
+        retry=retry_if_exception(may_retry),
+        stop=stop_after_delay(timeout - (loop.time() - began)),
+        wait=wait_random_exponential(multiplier=_FIRST_WAIT, max=min(_LONGEST_WAIT, timeout)),
+        reraise=True,
+    )
+    async for attempt in retrying:
+        with attempt:
+            if attempt.retry_state.attempt_number == 1:
+                raise first  # the first call is already made
+            return await call()
+    raise AssertionError("tenacity ends with a result or the last error")

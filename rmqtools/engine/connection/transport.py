@@ -1,0 +1,314 @@
+"""One TCP connection: sends commands, matches answers by opaque, answers the peer's requests."""
+
+import asyncio
+import itertools
+from dataclasses import dataclass
+from typing import cast
+
+from rmqtools.engine.connection.peer_requests import PeerRequests, RequestHandler
+from rmqtools.errors import (
+    ConnectionLostError,
+    ProtocolError,
+    RemotingConnectError,
+    RemotingTimeoutError,
+    RocketMQError,
+)
+from rmqtools.log import get_logger
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command
+from rmqtools.protocol.wire.framing import FrameDecoder
+from rmqtools.protocol.wire.template import Request
+from rmqtools.protocol.wire.wrong_protocol import name_foreign_protocol
+
+log = get_logger(__name__)
+
+_CLOSE_GRACE = 1.0  # seconds
+_LARGE_BYTES = 64 * 1024  # frame size from which joining it with others costs more than a system call
+_SLOW_SECONDS, _LEAST_GROWTH = 3.0, 1024  # of a frame: seconds, bytes a second
+_SILENCE = 0.2  # seconds; a shorter wait proves nothing about the connection
+
+
+@dataclass(slots=True, eq=False)
+class _Awaited:
+    """A request on the wire."""
+
+    answer: asyncio.Future[RemotingCommand]
+    deadline: float
+    timeout: float
+    code: int
+    bytes_received_before: int
+
+
+@dataclass(slots=True, eq=False)
+class _Unfinished:
+    """A frame that has begun to come: the bytes received by a time, and whether its growth is checked."""
+
+    since: float
+    bytes_received: int
+    is_watched: bool = False
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A connection to one address. Used from its event loop only."""
+
+    def __init__(
+        self, addr: str, *, on_request: RequestHandler, max_frame_bytes: int, first_opaque: int = 1
+    ) -> None:
+        self.addr = addr
+        self._decoder = FrameDecoder(max_frame_bytes=max_frame_bytes)
+        self._opaques = itertools.count(first_opaque)
+        self._pending: dict[int, _Awaited] = {}
+        self._unsent: list[bytes] = []
+        self._alarm: asyncio.TimerHandle | None = None  # one timer for all requests: one each would be slow
+        self._requests = PeerRequests(
+            addr, handle=on_request, write=self._write, takes_bytes=self._takes_bytes
+        )
+        self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._writable = asyncio.Event()
+        self._bytes_received = 0
+        self._unfinished: _Unfinished | None = None
+        self.is_silent = False  # no bytes came while a request timed out: the peer may be unreachable
+        self._failure: ProtocolError | None = None
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether commands can be written."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is open and not silent."""
+        return self.is_open and not self.is_silent
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a request can be written at once: the connection is usable, and the peer accepts bytes."""
+        return self.is_usable and self._writable.is_set()
+
+    async def invoke(self, command: Request, timeout: float) -> RemotingCommand:
+        """Send a request and wait at most ``timeout`` seconds for its answer.
+
+        Raises:
+            RemotingTimeoutError: no answer in time.
+            RemotingConnectError: the connection was already closed: nothing was sent.
+            ConnectionLostError: the connection broke before the answer.
+            ProtocolError: the request cannot be written, or the peer does not speak the remoting protocol.
+        """
+        began = self._loop.time()
+        await self.wait_writable(timeout)
+        return await self.start(command, max(0.0, timeout - (self._loop.time() - began)))
+
+    def start(self, command: Request, timeout: float) -> asyncio.Future[RemotingCommand]:
+        """Write a request at once; return a future with the answer, or an error as of :meth:`invoke`."""
+        opaque = next(self._opaques) & 0x7FFF_FFFF
+        future: asyncio.Future[RemotingCommand] = self._loop.create_future()
+        if timeout <= 0:
+            future.set_exception(RemotingConnectError(f"no time left to ask {self.addr}: nothing was sent"))
+            return future
+        if not self.is_open:
+            future.set_exception(self._unusable())
+            return future
+        try:
+            data = command.encode(opaque)
+        except ProtocolError as error:  # before it counts as pending: no answer will come
+            future.set_exception(error)
+            return future
+        deadline = self._loop.time() + timeout
+        self._pending[opaque] = _Awaited(future, deadline, timeout, command.code, self._bytes_received)
+        self._set_alarm(deadline)
+        self._write(data)
+        return future
+
+    def send_oneway(self, command: Request) -> None:
+        """Write a command without an answer.
+
+        Raises:
+            RemotingConnectError: the connection is closed.
+        """
+        if not self.is_open:
+            raise self._unusable()
+        self._write(command.encode(next(self._opaques) & 0x7FFF_FFFF))
+
+    async def close(self) -> None:
+        """Close, and wait until the socket is closed. Pending answers fail.
+
+        Bytes that are written, but not yet accepted by the peer, have one second to be sent.
+        """
+        if self._transport is not None:
+            self._flush()
+            self._transport.close()
+            await asyncio.wait({self._closed}, timeout=_CLOSE_GRACE)
+            self._transport.abort()
+            await self._closed
+        await self._requests.stop()
+
+    async def wait_writable(self, timeout: float) -> None:
+        """Wait while the peer accepts no bytes.
+
+        Raises:
+            RemotingConnectError: it accepted none for ``timeout`` seconds, so nothing of the request was
+                sent.
+        """
+        if self._writable.is_set():
+            return
+        try:
+            await asyncio.wait_for(self._writable.wait(), timeout)
+        except TimeoutError as error:
+            raise RemotingConnectError(
+                f"{self.addr} took no bytes for {timeout:.3f} s: nothing was sent"
+            ) from error
+
+    def retire(self) -> None:
+        """Close the connection once it has no pending answer; new requests use another one."""
+        waiting = [awaited.answer for awaited in self._pending.values() if not awaited.answer.done()]
+        if not waiting:
+            self.abort()
+            return
+        waiting[-1].add_done_callback(lambda _: self.retire())
+
+    def abort(self) -> None:
+        """Close the connection without waiting."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.BufferedProtocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._writable.set()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self._room = self._decoder.room()
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
+        try:
+            if self._bytes_received == 0:
+                self._refuse_foreign(bytes(self._room[:nbytes]))
+            self._bytes_received += nbytes
+            self.is_silent = False
+            frames = self._decoder.advance(nbytes)
+            if not self._decoder.is_inside_frame:
+                self._unfinished = None
+            elif frames or self._unfinished is None:
+                self._unfinished = _Unfinished(self._loop.time(), self._bytes_received)
+            for frame in frames:
+                self._take(decode_command(frame))
+            if self._decoder.error is not None:
+                raise self._decoder.error
+        except ProtocolError as error:
+            self._failure = ProtocolError(f"{self.addr}: {error}")
+            log.info("connection_dropped", addr=self.addr, reason=str(error))
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self._writable.set()  # wakes writers, which then see that the connection is closed
+        for awaited in self._pending.values():
+            if not awaited.answer.done():
+                awaited.answer.set_exception(self._lost(exc))
+        self._pending.clear()
+        self._unsent.clear()
+        self._requests.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def pause_writing(self) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self._writable.set()
+
+    # internals
+
+    def _write(self, data: bytes) -> None:
+        """Write a frame. Small frames written in one loop iteration share one system call."""
+        is_alone = len(self._pending) <= 1 and not self._unsent
+        if not self._unsent and not is_alone:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(data)
+        if is_alone or len(data) > _LARGE_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if self._transport is not None and unsent:
+            # not writelines: it never pauses in Python 3.12.0-3.12.8 and 3.13.0-3.13.1 (CVE-2024-12254)
+            self._transport.write(b"".join(unsent))
+
+    def _refuse_foreign(self, data: bytes) -> None:
+        if (protocol := name_foreign_protocol(data)) is not None:
+            raise ProtocolError(
+                f"this port speaks {protocol}; give the name server's or broker's remoting port"
+            )
+
+    def _take(self, command: RemotingCommand) -> None:
+        if not command.is_response:
+            self._requests.take(command)
+            return
+        awaited = self._pending.pop(command.opaque, None)
+        if awaited is not None and not awaited.answer.done():
+            awaited.answer.set_result(command)  # otherwise it came after its timeout
+
+    def _takes_bytes(self) -> bool:
+        return self.is_open and self._writable.is_set()
+
+    def _set_alarm(self, deadline: float) -> None:
+        """Check the requests when the earliest deadline is reached."""
+        if self._alarm is not None:
+            if self._alarm.when() <= deadline:
+                return
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        """Fail requests after their deadline; remove those whose callers were cancelled."""
+        self._alarm, now = None, self._loop.time()
+        for opaque, awaited in list(self._pending.items()):
+            if awaited.answer.done() or awaited.deadline <= now:
+                del self._pending[opaque]
+                self._give_up(awaited)
+        if self._pending:
+            self._set_alarm(min(awaited.deadline for awaited in self._pending.values()))
+
+    def _give_up(self, awaited: _Awaited) -> None:
+        if awaited.answer.done():
+            return
+        text = f"{self.addr} did not answer request {awaited.code} within {awaited.timeout:.3f} s"
+        awaited.answer.set_exception(RemotingTimeoutError(text))
+        if self._bytes_received == awaited.bytes_received_before and awaited.timeout >= _SILENCE:
+            self.is_silent = True
+        elif (unfinished := self._unfinished) is not None and not unfinished.is_watched:
+            unfinished.is_watched = True
+            self._loop.call_at(unfinished.since + _SLOW_SECONDS, self._check_growth, unfinished)
+
+    def _check_growth(self, unfinished: _Unfinished) -> None:
+        """Drop the connection if the frame that an answer waits for hardly grows: bytes alone are no life."""
+        if self._unfinished is not unfinished or not self.is_open:
+            return
+        now = self._loop.time()
+        grown, seconds = self._bytes_received - unfinished.bytes_received, now - unfinished.since
+        if grown < _LEAST_GROWTH * seconds:
+            log.info("connection_dropped", addr=self.addr, reason=f"{grown} bytes in {seconds:.1f} s")
+            self.abort()
+            return
+        unfinished.since, unfinished.bytes_received = now, self._bytes_received
+        self._loop.call_later(_SLOW_SECONDS, self._check_growth, unfinished)
+
+    def _unusable(self) -> RocketMQError:
+        return self._failure or RemotingConnectError(f"connection to {self.addr} is closed: nothing was sent")
+
+    def _lost(self, cause: Exception | None) -> RocketMQError:
+        if self._failure is not None:
+            return self._failure
+        error = ConnectionLostError(f"connection to {self.addr} lost: {cause or 'closed by the peer'}")
+        error.__cause__ = cause
+        return error

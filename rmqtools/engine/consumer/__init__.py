@@ -1,0 +1,1 @@
+"""Push and pull consumers: fetching, listeners, acknowledging, sending back."""

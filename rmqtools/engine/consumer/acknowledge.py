@@ -1,0 +1,134 @@
+"""Settles popped messages (5.x): acknowledges consumed ones, hides failed ones until their next delivery.
+
+A batch that the broker stores as one message is popped and acknowledged as one, once all its messages are
+settled. Brokers 5.5.0 never deliver such a batch again: they refuse to write one to the retry topic of popped
+messages (HookUtils.checkInnerBatch), unless an operator has created that topic with queue type BatchCQ. So
+``consume_pop`` sends each failed message of a batch to the group's retry topic.
+Source of the rules: DefaultMQPushConsumerImpl.ackAsync, changePopInvisibleTimeAsync (Java client, which does
+not unwrap popped batches).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.errors import RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.message import MessageExt
+from rmqtools.model.message_const import PROPERTY_POP_CK
+from rmqtools.model.names import pop_retry_topic
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.route import BATCH_CQ
+from rmqtools.protocol.headers import AckMessageRequestHeader, ChangeInvisibleTimeRequestHeader
+from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info, parse_extra_info
+from rmqtools.protocol.messages.inner_batch import is_inner_batch
+from rmqtools.protocol.wire.command import RemotingCommand, request
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """A popped batch: its unsettled messages, and its next invisible time."""
+
+    left: int
+    hidden_for: float | None = None
+
+
+class Acknowledger:
+    """Acknowledges and hides the popped messages of one group. Messages have plain topics."""
+
+    def __init__(self, client: ClientCore, group: str) -> None:
+        self._client = client
+        self._group = group
+        self._batches: dict[str, _Batch] = {}  # by POP_CK
+        self._warned: set[str] = set()
+
+    def expect(self, messages: Iterable[MessageExt]) -> None:
+        """Note the popped batches among these messages; each of their messages must be settled later."""
+        of_batches = [message for message in messages if is_inner_batch(message.sys_flag)]
+        if not of_batches:
+            return
+        self._warn(of_batches[0].topic)
+        for text, count in Counter(message.properties[PROPERTY_POP_CK] for message in of_batches).items():
+            self._batches[text] = _Batch(count)
+
+    async def acknowledge(self, message: MessageExt) -> bool:
+        """Acknowledge a consumed message; result as :meth:`hide`. On failure it is delivered again."""
+        return await self._settle(message, None)
+
+    async def hide(self, message: MessageExt, seconds: float) -> bool:
+        """Hide a message for ``seconds`` until its next delivery.
+
+        Returns True if the broker accepted it, or the message waits for the rest of its batch. False: the
+        message is delivered when its current invisible time ends.
+        """
+        return await self._settle(message, seconds)
+
+    async def _settle(self, message: MessageExt, hidden_for: float | None) -> bool:
+        batch = self._batches.get(message.properties[PROPERTY_POP_CK]) if self._batches else None
+        if batch is not None:
+            batch.left -= 1
+            if hidden_for is not None:
+                batch.hidden_for = max(hidden_for, batch.hidden_for or 0.0)
+            if batch.left:
+                return True
+            del self._batches[message.properties[PROPERTY_POP_CK]]
+            hidden_for = batch.hidden_for
+        return await self._tell(_Popped.of(message), hidden_for)
+
+    def _warn(self, topic: str) -> None:
+        """Warn once per topic: popped batches of a member that is killed are not delivered again."""
+        if topic not in self._warned:
+            self._warned.add(topic)
+            create = pop_retry_topic(self._client.wire_topic(topic), self._group)
+            log.warning("stored_batches_popped", topic=topic, create=create, queue_type=BATCH_CQ)
+
+    async def acknowledge_broken(self, topic: str, info: PopExtraInfo) -> bool:
+        """Acknowledge a message that cannot be decoded; otherwise it would be delivered again for ever."""
+        assert info.queue_offset is not None
+        return await self._tell(_Popped(topic, info, format_extra_info(info), info.queue_offset), None)
+
+    async def _tell(self, popped: "_Popped", hidden_for: float | None) -> bool:
+        routes, info = self._client.routes, popped.info
+        queue = MessageQueue(self._client.wire_topic(popped.topic), info.broker_name, info.queue_id)
+        try:
+            addr = routes.master_addr(routes.broker_name(queue))
+            await self._client.remoting.invoke_ok(addr, self._request(popped, queue.topic, hidden_for))
+        except RocketMQError as error:
+            reason = str(error)
+            log.warning("popped_message_not_settled", queue=str(queue), offset=popped.offset, reason=reason)
+            return False
+        return True
+
+    def _request(self, popped: "_Popped", wire_topic: str, hidden_for: float | None) -> RemotingCommand:
+        info = popped.info
+        place: dict[str, Any] = {
+            "consumer_group": self._group,
+            "topic": info.real_topic(wire_topic, self._group),
+            "queue_id": info.queue_id,
+            "extra_info": popped.extra_info,
+            "offset": popped.offset,
+            "bname": info.broker_name,
+        }
+        if hidden_for is None:
+            return request(AckMessageRequestHeader(**place))
+        return request(ChangeInvisibleTimeRequestHeader(**place, invisible_time=round(hidden_for * 1000)))
+
+
+class _Popped(NamedTuple):
+    """What brokers must be told to find a popped message; ``topic`` is the plain name."""
+
+    topic: str
+    info: PopExtraInfo
+    extra_info: str
+    offset: int
+
+    @classmethod
+    def of(cls, message: MessageExt) -> Self:
+        text = message.properties[PROPERTY_POP_CK]
+        info = parse_extra_info(text)
+        offset = message.queue_offset if info.queue_offset is None else info.queue_offset
+        return cls(message.topic, info, text, offset)

@@ -1,0 +1,157 @@
+"""When a queue may be fetched, and how the answer is handled: for push and for pull consumers.
+
+Source of the rules: DefaultMQPushConsumerImpl.pullMessage, DefaultLitePullConsumerImpl.PullTaskImpl (Java
+client).
+"""
+
+from typing import Protocol
+
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.consumer.poll_buffer import HandOut
+from rmqtools.engine.group.member import Member
+from rmqtools.engine.group.pop_process_queue import PopProcessQueue
+from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult
+from rmqtools.policy.flow import MessageRate, PullThresholds, exceeded_threshold
+
+
+class FetchRate:
+    """Keeps the fetches of a consumer within ``max_messages_per_second``, all its queues together."""
+
+    def __init__(self, member: Member) -> None:
+        limit = member.config.max_messages_per_second
+        self._rate = None if limit is None else MessageRate(limit)
+        self._held = member.held
+        self._clock = member.client.clock
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit. Then no fetch begins before the answer of the one before is counted."""
+        return self._rate is not None
+
+    def delay(self) -> float:
+        """Seconds until the next fetch may begin; 0: at once."""
+        return 0.0 if self._rate is None else self._rate.delay(self._clock.monotonic())
+
+    def batch_size(self, configured: int) -> int:
+        """Messages to ask for: at most ``configured``, and a second's worth for all held queues together."""
+        if self._rate is None:
+            return configured
+        return self._rate.batch_size(configured, len(self._held.pulled) + len(self._held.popped))
+
+    def fetched(self, count: int) -> None:
+        """Count the messages of an answer against the limit."""
+        if self._rate is not None:
+            self._rate.fetched(count, self._clock.monotonic())
+
+
+class FetchPolicy(Protocol):
+    """The parts of fetching in which push and pull consumers differ."""
+
+    @property
+    def rate(self) -> FetchRate:
+        """The limit of messages a second."""
+
+    def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
+        """Whether the queue may be fetched now, and has room for more after ``coming``."""
+
+    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+        """Handle messages that were just fetched and are already in the queue."""
+
+    def offset_for_pull(self, queue: MessageQueue) -> int | None:
+        """The consumer offset that a pull carries for the broker to store; None: none."""
+
+    def passed_over(self, held: ProcessQueue) -> None:
+        """Handle an answer after which the queue holds no message: all before ``next_offset`` is consumed."""
+
+
+class Consumption(Protocol):
+    """Passes fetched messages to listeners, in any order or in order."""
+
+    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+        """Consume messages that were just fetched."""
+
+    def work_on(self, held: ProcessQueue) -> None:
+        """Start to consume a newly held queue."""
+
+    async def close(self, timeout: float) -> None:
+        """Start no further listener calls; running ones have ``timeout`` seconds to end."""
+
+    async def watch_timeouts_forever(self) -> None:
+        """Check for listeners that take too long."""
+
+
+class PushFetch:
+    """Fetches while listeners keep up; pulls carry the noted offset."""
+
+    def __init__(self, member: Member, config: PushConsumerConfig, consumption: Consumption) -> None:
+        self.is_suspended = False
+        self.rate = FetchRate(member)
+        self.take = consumption.take
+        self.offset_for_pull = member.offsets.offset_for_pull
+        self._member = member
+        self._config = config
+        self._limits = PullThresholds(
+            max_count=config.pull_threshold_for_queue,
+            max_size_bytes=config.pull_threshold_bytes_for_queue,
+            max_span=None if config.orderly else config.consume_concurrently_max_span,
+        )
+
+    def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
+        """See :class:`FetchPolicy`. An unsubscribed topic is refused: it has no tags, so all would match."""
+        if self.is_suspended or held.queue.topic not in self._member.subscriptions:
+            return False
+        if self._member.is_orderly and not held.is_locked:
+            return False
+        return exceeded_threshold(held.cached(coming), self._thresholds()) is None
+
+    def may_pop(self, held: PopProcessQueue) -> bool:
+        """Whether a queue may be popped now."""
+        if self.is_suspended or held.queue.topic not in self._member.subscriptions:
+            return False
+        return held.wait_ack_count <= self._config.pop_threshold_for_queue
+
+    def passed_over(self, held: ProcessQueue) -> None:
+        """See :class:`FetchPolicy`."""
+        self._member.offsets.update(held.queue, held.next_offset, increase_only=True)
+
+    def _thresholds(self) -> PullThresholds:
+        config = self._config
+        if config.pull_threshold_for_topic is None and config.pull_threshold_bytes_for_topic is None:
+            return self._limits
+        return self._limits.shared(
+            len(self._member.held.pulled),
+            topic_count=config.pull_threshold_for_topic,
+            topic_size_bytes=config.pull_threshold_bytes_for_topic,
+        )
+
+
+class PollFetch:
+    """Fetches ahead of polls, up to the limits; offsets are stored only by commits."""
+
+    def __init__(self, member: Member, hand_out: HandOut) -> None:
+        config = member.config
+        self.rate = FetchRate(member)
+        self._hand_out = hand_out
+        self._limits = PullThresholds(
+            max_count=config.pull_threshold_for_queue,
+            max_size_bytes=config.pull_threshold_bytes_for_queue,
+            max_span=None,
+        )
+
+    def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
+        """See :class:`FetchPolicy`."""
+        return not held.is_paused and exceeded_threshold(held.cached(coming), self._limits) is None
+
+    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+        """See :class:`FetchPolicy`."""
+        self._hand_out.arrived(held)
+
+    def offset_for_pull(self, queue: MessageQueue) -> int | None:
+        """See :class:`FetchPolicy`."""
+        return None
+
+    def passed_over(self, held: ProcessQueue) -> None:
+        """Do nothing: :meth:`rmqtools.aio.PullConsumer.position` reads the queue itself."""

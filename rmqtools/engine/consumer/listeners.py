@@ -1,0 +1,175 @@
+"""Calls the user's listeners, and counts their results."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rmqtools.clock import Clock
+from rmqtools.engine.connection.background import Background
+from rmqtools.log import get_logger
+from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.consume_rates import ConsumeRates
+
+log = get_logger(__name__)
+
+_WANTED = "want a function listener(messages, context); tags= and sql= are given by name"
+
+ConsumeStatus = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
+Listener = Callable[[list[MessageExt], ConsumeContext], Awaitable[object]]
+MessageQueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
+
+
+class Listeners:
+    """The listeners of one consumer, by plain topic."""
+
+    def __init__(self, clock: Clock, rates: ConsumeRates, *, group: str, orderly: bool) -> None:
+        self._clock = clock
+        self._group = group
+        self._rates = rates
+        self._by_topic: dict[str, Listener] = {}
+        self._success, self._failure = _STATUSES[orderly]
+        self._closers: set[asyncio.Task[Any] | None] = set()
+        self._closer_came = asyncio.Event()
+
+    def register(self, topic: str, listener: Listener) -> None:
+        """Register ``listener`` for messages of a topic.
+
+        Raises:
+            TypeError: its signature does not fit.
+        """
+        check_listener(topic, listener)
+        self._by_topic[topic] = listener
+
+    async def call(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+        """Call the listener of the messages' topic; an exception is logged and counts as failure.
+
+        None is success: a Python function that returns without an error has done its work. (Java treats
+        null as failure.)
+        """
+        first, count = messages[0], len(messages)  # the listener may change the list
+        topic = first.topic
+        began = self._clock.monotonic()
+        try:
+            status = await self.ask(messages, context)
+        except (Exception, asyncio.CancelledError) as error:  # a user's callback: the messages are retried
+            if _is_being_cancelled():
+                raise
+            log.error(
+                "listener_failed",
+                topic=topic,
+                first_msg_id=first.msg_id,
+                count=count,
+                reason=repr(error),
+                exc_info=error,
+            )
+            status = self._failure
+        now = self._clock.monotonic()
+        failed = count if status is self._failure else 0
+        self._rates.consumed(topic, now, succeeded=count - failed, failed=failed, seconds=now - began)
+        return status
+
+    def has(self, topic: str) -> bool:
+        """Whether a topic has a listener."""
+        return topic in self._by_topic
+
+    async def ask(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+        """Call the listener of the messages' topic; exceptions pass through, nothing is counted.
+
+        Raises:
+            LookupError: the topic has no listener.
+            TypeError: the return value is not a valid result.
+        """
+        if (listener := self._by_topic.get(messages[0].topic)) is None:
+            raise LookupError(
+                f"no listener for topic {messages[0].topic!r}: its message failed at another member of the "
+                "group; all members must subscribe to the same topics"
+            )
+        return self._checked(await listener(messages, context))
+
+    def closes(self, task: asyncio.Task[Any] | None) -> None:
+        """Note that ``task`` closes the consumer. If a listener runs in it, closing does not wait for it."""
+        self._closers.add(task)
+        self._closer_came.set()
+
+    async def end(self, background: Background, timeout: float) -> None:
+        """Wait ``timeout`` seconds for listeners to end; log and cancel those that do not."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while (waited := background.tasks - self._closers) and (left := deadline - loop.time()) > 0:
+            self._closer_came.clear()
+            came = asyncio.ensure_future(self._closer_came.wait())
+            await asyncio.wait({*waited, came}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            came.cancel()
+        for task in waited:
+            task.cancel()
+        await asyncio.gather(*waited, return_exceptions=True)
+        if waited:
+            log.warning("listeners_still_running", group=self._group, count=len(waited))
+
+    def _checked(self, answer: object) -> ConsumeStatus:
+        if answer is None:
+            return self._success
+        if not isinstance(answer, type(self._success)):
+            raise TypeError(
+                f"the listener returned {answer!r}: want None or a {type(self._success).__name__}"
+            )
+        return answer
+
+
+def check_listener(topic: str, listener: object) -> None:
+    """Check that a listener can be called with messages and context.
+
+    Raises:
+        TypeError: it is not callable with two arguments.
+    """
+    try:
+        if callable(listener):
+            inspect.signature(listener).bind([], None)
+            return
+    except ValueError:  # some builtins have no signature
+        return
+    except TypeError as error:
+        raise TypeError(f"listener of topic {topic!r} is {listener!r}: {_WANTED} ({error})") from error
+    raise TypeError(f"listener of topic {topic!r} is {listener!r}: {_WANTED}")
+
+
+def off_the_loop(
+    listener: MessageQueueListener | None, threads: ThreadPoolExecutor
+) -> MessageQueueListener | None:
+    """Wrap a listener to run on a thread, since it may block; its errors are logged there."""
+    if listener is None:
+        return None
+
+    def notice(topic: str, all_queues: Collection[MessageQueue], mine: Collection[MessageQueue]) -> None:
+        threads.submit(tell_queues, listener, topic, all_queues, mine)
+
+    return notice
+
+
+def tell_queues(
+    listener: MessageQueueListener,
+    topic: str,
+    all_queues: Collection[MessageQueue],
+    mine: Collection[MessageQueue],
+) -> None:
+    """Call a user's queue listener; log an error."""
+    try:
+        listener(topic, all_queues, mine)
+    except Exception as error:  # a user's callback: the consumer continues
+        log.error("message_queue_listener_failed", topic=topic, reason=repr(error), exc_info=error)
+
+
+def _is_being_cancelled() -> bool:
+    """Whether this task is being cancelled; if not, the listener raised the CancelledError itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+_STATUSES: dict[bool, tuple[ConsumeStatus, ConsumeStatus]] = {
+    False: (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER),
+    True: (ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT),
+}

@@ -1,0 +1,176 @@
+"""Popping (5.x): the broker hands out messages and hides them until they are acknowledged.
+
+Each popped queue has a task that sends one pop after the other, including long polls. A message that is not
+acknowledged within the invisible time is delivered again, from its topic's retry topic, which brokers pop
+together with the topic itself.
+Source of the rules: DefaultMQPushConsumerImpl.popMessage, processPopResult, PullAPIWrapper.popAsync (Java
+client). Ours: a broker that has forgotten this member gets a heartbeat at once; nothing of an unsubscribed
+topic is requested or handed out.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.connection.background import Background
+from rmqtools.engine.consumer.acknowledge import Acknowledger
+from rmqtools.engine.consumer.answers import AnswerDecoder
+from rmqtools.engine.consumer.consume_pop import PopConsumption
+from rmqtools.engine.consumer.fetch_policy import PushFetch
+from rmqtools.engine.consumer.puller import BUSY, FLOW_CONTROL_DELAY, FORGOTTEN, FORGOTTEN_DELAY, LOOK_AGAIN
+from rmqtools.engine.group.member import Member
+from rmqtools.engine.group.pop_process_queue import PopProcessQueue
+from rmqtools.engine.reading.range_filter import is_wanted
+from rmqtools.errors import BrokerError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.group import SubscriptionData
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.assignment import pop_init_mode
+from rmqtools.policy.pop_delay import invisible_time
+from rmqtools.policy.reconsume import max_reconsume_times
+from rmqtools.protocol.headers import (
+    PopMessageRequestHeader,
+)
+from rmqtools.protocol.messages.popped import Portion
+from rmqtools.protocol.wire.command import request
+
+log = get_logger(__name__)
+
+_NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND)
+_ANSWER_PATIENCE = 10.0  # seconds beyond the long poll; upstream PullAPIWrapper.popAsync
+
+
+class Popper:
+    """Pops queues, each in a task of its own."""
+
+    def __init__(
+        self,
+        member: Member,
+        config: PushConsumerConfig,
+        *,
+        policy: PushFetch,
+        acknowledger: Acknowledger,
+        consumption: PopConsumption,
+    ) -> None:
+        self._member = member
+        self._config = config
+        self._client = member.client
+        self._policy = policy
+        self._acknowledger = acknowledger
+        self._consumption = consumption
+        self._invisible_time = invisible_time(config.pop_invisible_time)
+        self._max_times = max_reconsume_times(config.max_reconsume_times)
+        self._tasks = Background()
+        self._decoder = AnswerDecoder(
+            member.note_passed_over,
+            max_messages=config.pop_batch_nums,
+            max_body_bytes=config.max_decompressed_bytes,
+        )
+
+    def start(self, held: PopProcessQueue) -> None:
+        """Begin to pop a queue."""
+        self._tasks.spawn_loop(f"pop {held.queue}", lambda: self._pop_forever(held))
+
+    async def close(self) -> None:
+        """Stop popping."""
+        await self._tasks.stop()
+
+    async def pop(self, held: PopProcessQueue) -> Iterator[Portion] | None:
+        """Send one pop; the broker holds the answer until it has messages or the long poll ends.
+
+        They come in portions, nearly always one. None: too many clients already wait at the broker.
+        """
+        addr = self._client.routes.master_addr(self._client.routes.broker_name(held.queue))
+        timeout = self._config.long_poll_timeout + _ANSWER_PATIENCE
+        wanted = self._member.subscriptions.of(held.queue.topic)
+        asked = await self._client.queue_types.filter_at_broker(held.queue, wanted)
+        header = self._header(held.queue, asked)
+        answer = await self._client.remoting.invoke(addr, request(header), timeout=timeout)
+        if answer.code == ResponseCode.SUCCESS:
+            topic = self._member.names.plain_topic(held.queue.topic)
+            popped = self._decoder.popped(held.queue, answer, topic=topic)
+            tell = self._acknowledger.acknowledge_broken
+            await asyncio.gather(*(tell(topic, info) for info in popped.broken))
+            return popped.portions
+        if answer.code == ResponseCode.POLLING_FULL:
+            return None
+        if answer.code in _NOTHING:
+            return iter(())
+        raise BrokerError(answer.code, answer.remark, addr)
+
+    def _header(self, queue: MessageQueue, asked: SubscriptionData) -> PopMessageRequestHeader:
+        return PopMessageRequestHeader(
+            consumer_group=self._member.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            max_msg_nums=self._policy.rate.batch_size(self._config.pop_batch_nums),
+            invisible_time=round(self._invisible_time * 1000),
+            poll_time=round(self._config.long_poll_timeout * 1000),
+            born_time=self._client.clock.now_ms(),
+            init_mode=pop_init_mode(self._config.consume_from),
+            exp_type=asked.expression_type,
+            exp=asked.sub_string,
+            bname=queue.broker_name,
+        )
+
+    async def _pop_forever(self, held: PopProcessQueue) -> None:
+        while not held.is_dropped:
+            held.popped()  # waiting counts as activity; otherwise the queue would expire
+            rest = min(LOOK_AGAIN, self._policy.rate.delay()) if self._policy.may_pop(held) else LOOK_AGAIN
+            if rest > 0:
+                await held.changed(rest)
+                continue
+            began = self._client.clock.monotonic()
+            try:
+                portions = await self.pop(held)
+            except RocketMQError as error:
+                await self._after_error(held, error)
+                continue
+            except Exception as error:  # outermost frame of a queue's task: the queue continues
+                log.error("pop_failed", queue=str(held.queue), reason=repr(error), exc_info=error)
+                await held.changed(self._config.delay_after_error)
+                continue
+            if portions is None:
+                await held.changed(self._config.delay_after_error)
+                continue
+            await self._handle_each(held, portions, self._client.clock.monotonic() - began)
+
+    async def _handle_each(self, held: PopProcessQueue, portions: Iterator[Portion], seconds: float) -> None:
+        """Hand out portion by portion; of bodies that grow, the next when the one before is consumed."""
+        for messages, has_more in portions:
+            await self._handle(held, messages, seconds)
+            del messages
+            while has_more and held.wait_ack_count and not held.is_dropped:
+                held.popped()  # waiting counts as activity; otherwise the queue would expire
+                await held.changed(LOOK_AGAIN)
+
+    async def _handle(self, held: PopProcessQueue, messages: Sequence[MessageExt], seconds: float) -> None:
+        """Hand out wanted messages and acknowledge the others. Of an unsubscribed topic, do neither."""
+        if held.queue.topic not in self._member.subscriptions:
+            return
+        self._acknowledger.expect(messages)
+        subscription = self._member.subscriptions.of(held.queue.topic)
+        wanted = [
+            message
+            for message in messages
+            if is_wanted(message, subscription) and message.reconsume_times <= self._max_times
+        ]
+        self._member.note_pulled(held.queue.topic, count=len(wanted), seconds=seconds)
+        self._policy.rate.fetched(len(wanted))
+        if wanted:
+            held.found(len(wanted))
+            self._consumption.take(held, wanted)
+        kept = {id(message) for message in wanted}
+        others = [message for message in messages if id(message) not in kept]
+        await asyncio.gather(*map(self._acknowledger.acknowledge, others))
+
+    async def _after_error(self, held: PopProcessQueue, error: RocketMQError) -> None:
+        log.warning("pop_failed", group=self._member.group, queue=str(held.queue), reason=str(error))
+        code = error.code if isinstance(error, BrokerError) else None
+        if code in FORGOTTEN:
+            await self._client.send_heartbeats()
+            await held.changed(FORGOTTEN_DELAY)
+        else:
+            await held.changed(FLOW_CONTROL_DELAY if code in BUSY else self._config.delay_after_error)

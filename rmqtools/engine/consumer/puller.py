@@ -1,0 +1,356 @@
+"""Fetches a held queue: one pull after the other, including long polls, until the queue is dropped.
+
+Source of the rules: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper (Java client). Ours: an offset that
+is no longer stored or was reset (OFFSET_ILLEGAL) is corrected at once (Java gives the queue up and takes it
+again after 10 s); a slave is asked if the master does not answer; a broker that has forgotten this member
+gets a heartbeat at once.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from rmqtools.engine.connection.background import Background
+from rmqtools.engine.consumer.answers import AnswerDecoder
+from rmqtools.engine.consumer.fetch_policy import FetchPolicy
+from rmqtools.engine.group.member import Member
+from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.reading.pull_command import parse_pull
+from rmqtools.errors import BrokerError, RemotingError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.group import SubscriptionData
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult, PullStatus
+from rmqtools.model.route import MASTER_ID
+from rmqtools.model.sys_flag import build_pull_sys_flag, clear_commit_offset_flag
+from rmqtools.policy.publish import is_static
+from rmqtools.policy.subscription import TAG
+from rmqtools.protocol.headers import PullMessageRequestHeader
+from rmqtools.protocol.wire.command import RemotingCommand, request
+from rmqtools.protocol.wire.template import Request, RequestTemplate
+
+log = get_logger(__name__)
+
+FLOW_CONTROL_DELAY = 0.020  # seconds; upstream PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL
+FORGOTTEN_DELAY = 0.5  # seconds until a broker that had forgotten this member is asked again
+LOOK_AGAIN = 0.5  # seconds after which a queue that may not be fetched is checked again in any case
+_DECOMPRESSED_AHEAD_BYTES = 16 * 1024 * 1024  # of an answer's bodies, until more of it is decompressed
+_TRUST_AGAIN = 30.0  # seconds before a suggestion to ask a broker that did not answer is followed again
+BUSY = (ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY)
+FORGOTTEN = (
+    ResponseCode.SUBSCRIPTION_NOT_EXIST,
+    ResponseCode.SUBSCRIPTION_NOT_LATEST,
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+)
+
+
+class _Asked(NamedTuple):
+    """A pull on the wire: its offset, subscription, broker and start time."""
+
+    offset: int
+    subscription: SubscriptionData
+    broker_addr: str
+    began: float
+    answer: asyncio.Future[RemotingCommand]
+
+    def forget(self) -> None:
+        """Stop waiting for the answer, and mark its error, if any, as retrieved."""
+        if not self.answer.cancel() and not self.answer.cancelled():
+            self.answer.exception()
+
+
+class _Form(NamedTuple):
+    """How pulls of a queue are sent while its subscription and batch size stay the same."""
+
+    subscription: SubscriptionData
+    batch_size: int
+    template: RequestTemplate
+
+
+class Puller:
+    """Fetches all held queues of one consumer, each in a task of its own."""
+
+    def __init__(self, member: Member, policy: FetchPolicy) -> None:
+        self._member = member
+        self._policy = policy
+        self._client = member.client
+        self._config = member.config
+        self._subscriptions = member.subscriptions
+        self._broker_ids: dict[MessageQueue, int] = {}
+        self._unanswered: dict[str, float] = {}  # address -> time of the last pull that failed there
+        self._told: dict[str, float] = {}  # address -> when a forgetful broker got a heartbeat
+        self._tasks = Background()
+        self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
+        self._forms: dict[ProcessQueue, _Form] = {}
+        self._decoder = AnswerDecoder(
+            member.note_passed_over,
+            max_messages=member.config.pull_batch_size,
+            max_body_bytes=member.config.max_decompressed_bytes,
+        )
+
+    def start(self, held: ProcessQueue) -> None:
+        """Begin to fetch a queue."""
+        task = self._tasks.spawn_loop(f"pull {held.queue}", lambda: self._pull_forever(held))
+        self._task_of[held] = task
+        task.add_done_callback(lambda _: self._ended(held))
+
+    def stop(self, held: ProcessQueue) -> None:
+        """Stop waiting for the answer about a dropped queue."""
+        if (task := self._task_of.get(held)) is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop fetching."""
+        await self._tasks.stop()
+
+    def _ask(self, held: ProcessQueue, offset: int) -> _Asked:
+        """Send a pull from ``offset``; the broker holds the answer until it has messages."""
+        held.pulled()
+        queue, subscription = held.queue, self._forms[held].subscription
+        found = self._client.routes.reading_addr(queue, self._broker_ids.get(queue, MASTER_ID))
+        command = self._request(held, offset, is_slave=found.is_slave)
+        began, timeout = self._client.clock.monotonic(), self._config.pull_timeout
+        answer = self._client.remoting.invoke(found.broker_addr, command, timeout=timeout)
+        return _Asked(offset, subscription, found.broker_addr, began, asyncio.ensure_future(answer))
+
+    async def _answer(self, queue: MessageQueue, asked: _Asked) -> PullResult:
+        try:
+            answer = await asked.answer
+        except RemotingError:
+            self._unanswered[asked.broker_addr] = self._client.clock.monotonic()
+            self._turn_to_next(queue)
+            self._member.offsets.doubt(self._client.routes.broker_name(queue))
+            raise
+        result = parse_pull(answer, asked.broker_addr)
+        if self._answers(queue, result.suggest_which_broker_id):
+            self._broker_ids[queue] = result.suggest_which_broker_id
+        return result
+
+    def _answers(self, queue: MessageQueue, broker_id: int) -> bool:
+        """Whether a broker suggested by another one has not left a recent pull unanswered."""
+        addr = self._client.routes.reading_addr(queue, broker_id).broker_addr
+        return self._client.clock.monotonic() - self._unanswered.get(addr, -_TRUST_AGAIN) >= _TRUST_AGAIN
+
+    async def _make_form(self, held: ProcessQueue) -> None:
+        """Prepare the pulls of a queue.
+
+        Raises:
+            ConfigError: brokers cannot filter this topic by the subscription's expression.
+        """
+        wanted = self._subscriptions.of(held.queue.topic)
+        asked = await self._client.queue_types.filter_at_broker(held.queue, wanted)
+        batch_size = self._batch_size()
+        self._forms[held] = _Form(wanted, batch_size, self._template(held.queue, asked, batch_size))
+
+    def _has_form(self, held: ProcessQueue) -> bool:
+        form, wanted = self._forms.get(held), self._subscriptions.of(held.queue.topic)
+        return form is not None and (form.subscription, form.batch_size) == (wanted, self._batch_size())
+
+    def _batch_size(self) -> int:
+        return self._policy.rate.batch_size(self._config.pull_batch_size)
+
+    def _request(self, held: ProcessQueue, offset: int, *, is_slave: bool) -> Request:
+        noted = self._policy.offset_for_pull(held.queue)
+        form = self._forms[held]
+        by_tags = _is_by_tags(form.subscription)
+        sys_flag = build_pull_sys_flag(commit_offset=bool(noted), suspend=True, subscription=by_tags)
+        if is_slave:
+            sys_flag = clear_commit_offset_flag(sys_flag)
+        return form.template.fill(offset, sys_flag, noted or 0)
+
+    def _template(
+        self, queue: MessageQueue, subscription: SubscriptionData, batch_size: int
+    ) -> RequestTemplate:
+        header = PullMessageRequestHeader(
+            consumer_group=self._member.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=0,
+            max_msg_nums=batch_size,
+            sys_flag=0,
+            commit_offset=0,
+            suspend_timeout_millis=round(self._config.long_poll_timeout * 1000),
+            subscription=subscription.sub_string if _is_by_tags(subscription) else None,
+            sub_version=subscription.sub_version,
+            expression_type=subscription.expression_type,
+            bname=queue.broker_name,
+        )
+        return RequestTemplate(request(header), ("queueOffset", "sysFlag", "commitOffset"))
+
+    async def _pull_forever(self, held: ProcessQueue) -> None:
+        while not held.is_dropped:
+            try:
+                await self._pull_in_turn(held)
+            except RocketMQError as error:
+                await self._after_error(held, error)
+            except Exception as error:  # outermost frame of a queue's task: the queue continues
+                log.error("pull_failed", queue=str(held.queue), reason=repr(error), exc_info=error)
+                await self._pause(held, self._config.delay_after_error)
+
+    async def _pull_in_turn(self, held: ProcessQueue) -> None:
+        """Pull until the queue is dropped or something fails.
+
+        If the broker has more messages, the next pull is sent before an answer is decoded and handed out, so
+        that the broker does not idle meanwhile. If it has none, messages are handed out before the next pull.
+        The queue's ``next_offset`` advances with the messages handed out.
+        """
+        following: _Asked | None = None
+        goes_well = False  # before that, a pull left behind could take the only report of a reset
+        try:
+            while not held.is_dropped:
+                if (rest := self._rest(held)) > 0:
+                    held.pulled()  # waiting counts as activity; otherwise the queue would expire
+                    await held.changed(rest)
+                    continue
+                if following is None and not self._has_form(held):
+                    await self._make_form(held)
+                    continue
+                asked, following = following or self._ask(held, held.next_offset), None
+                result = await self._answer(held.queue, asked)
+                seconds = self._client.clock.monotonic() - asked.began
+                if not self._is_wanted(held, asked):
+                    continue
+                has_more = result.status is PullStatus.FOUND and result.next_begin_offset < result.max_offset
+                if goes_well and has_more and self._may_pull_ahead(held, result):
+                    following = self._ask(held, result.next_begin_offset)
+                    await asyncio.sleep(0)  # the request is sent before decoding begins
+                    if not self._is_wanted(held, asked):
+                        return
+                await self._handle_each(held, asked, result, seconds)
+                goes_well = True
+        finally:
+            if following is not None:
+                following.forget()
+
+    def _rest(self, held: ProcessQueue) -> float:
+        """Seconds after which a queue is looked at again; 0: it is pulled now."""
+        return min(LOOK_AGAIN, self._policy.rate.delay()) if self._policy.may_pull(held) else LOOK_AGAIN
+
+    def _may_pull_ahead(self, held: ProcessQueue, coming: PullResult) -> bool:
+        return not self._policy.rate.is_limited and self._policy.may_pull(held, coming=coming)
+
+    def _is_wanted(self, held: ProcessQueue, asked: _Asked) -> bool:
+        """Whether a pull still asks for the right offset: the broker may have held it for a long time."""
+        wanted = held.next_offset, self._subscriptions.of(held.queue.topic)
+        return not held.is_dropped and wanted == (asked.offset, asked.subscription)
+
+    async def _handle_each(
+        self, held: ProcessQueue, asked: _Asked, result: PullResult, seconds: float
+    ) -> None:
+        """Hand out an answer portion by portion; of bodies that grow, the next only when few are held."""
+        rest = await self._handle(held, result, seconds)
+        while rest is not None:
+            asked = asked._replace(offset=held.next_offset)
+            await asyncio.sleep(0)  # decoding has taken its time: others first
+            while not held.is_dropped and not self._may_decompress(held):
+                held.pulled()  # waiting counts as activity; otherwise the queue would expire
+                await held.changed(LOOK_AGAIN)
+            if not self._is_wanted(held, asked):
+                return
+            rest = await self._handle(held, result, 0.0, skip=rest)
+
+    def _may_decompress(self, held: ProcessQueue) -> bool:
+        return held.cached_bytes < _DECOMPRESSED_AHEAD_BYTES and self._policy.may_pull(held)
+
+    async def _handle(
+        self, held: ProcessQueue, result: PullResult, seconds: float, *, skip: int = 0
+    ) -> int | None:
+        """Take an answer, or a portion of it: how many of its messages, if more follow; None: none does."""
+        if result.status is PullStatus.FOUND:
+            wanted = self._subscriptions.of(held.queue.topic)
+            found = self._decoder.pulled(
+                held.queue, result, begin=held.next_offset, subscription=wanted, skip=skip
+            )
+            held.next_offset = found.next_offset
+            self._member.note_pulled(held.queue.topic, count=len(found.messages), seconds=seconds)
+            self._policy.rate.fetched(len(found.messages))
+            if found.messages:
+                held.put(found.messages)
+                self._policy.take(held, found.messages)
+            if found.error is not None:
+                raise found.error
+            if found.rest is not None:
+                return found.rest
+        elif result.status is PullStatus.OFFSET_ILLEGAL:
+            self._forms.pop(held, None)  # a topic that was created again may have another queue type
+            log.warning(
+                "pull_offset_moved",
+                queue=str(held.queue),
+                asked=held.next_offset,
+                next=result.next_begin_offset,
+                stored=(result.min_offset, result.max_offset),
+            )
+            if result.min_offset <= held.next_offset <= result.max_offset:  # an administrator has reset it
+                self._member.held.move(held, result.next_begin_offset, note=True)
+            else:
+                await self._restart(held, _moved_to(held, result))
+            return None
+        else:
+            held.next_offset = result.next_begin_offset
+            if is_static(held.queue):  # see _moved_to
+                return None
+        if held.count == 0:  # no message is being consumed: skipped offsets count as consumed
+            self._policy.passed_over(held)
+        return None
+
+    async def _restart(self, held: ProcessQueue, offset: int) -> None:
+        """Continue at another offset once all fetched messages are consumed: they cannot be fetched again."""
+        asked = held.next_offset
+        while held.count and not held.is_dropped:
+            held.pulled()  # waiting counts as activity; otherwise the queue would expire
+            await held.changed(LOOK_AGAIN)
+        if not held.is_dropped and held.next_offset == asked:
+            self._member.held.move(held, offset, note=True)
+
+    async def _after_error(self, held: ProcessQueue, error: RocketMQError) -> None:
+        log.warning("pull_failed", group=self._member.group, queue=str(held.queue), reason=str(error))
+        code = error.code if isinstance(error, BrokerError) else None
+        if code in BUSY:
+            await self._pause(held, FLOW_CONTROL_DELAY)
+        elif code in FORGOTTEN:
+            assert isinstance(error, BrokerError)
+            await self._tell(held.queue, error.addr)
+            await self._pause(held, FORGOTTEN_DELAY)
+        else:
+            await self._pause(held, self._config.delay_after_error)
+
+    async def _tell(self, queue: MessageQueue, addr: str) -> None:
+        """Send a heartbeat to a broker that has forgotten this member; once for all its queues."""
+        now = self._client.clock.monotonic()
+        if now - self._told.get(addr, -FORGOTTEN_DELAY) >= FORGOTTEN_DELAY:
+            self._told[addr] = now
+            await self._client.send_heartbeat(queue.broker_name, addr)
+
+    async def _pause(self, held: ProcessQueue, seconds: float) -> None:
+        deadline = self._client.clock.monotonic() + seconds
+        while not held.is_dropped and (left := deadline - self._client.clock.monotonic()) > 0:
+            held.pulled()
+            await held.changed(left)
+
+    def _turn_to_next(self, queue: MessageQueue) -> None:
+        """Use another broker of the set for the next pull, if there is one."""
+        ids = sorted(self._client.routes.tables.broker_addrs.get(queue.broker_name, ()))
+        now = self._broker_ids.get(queue, MASTER_ID)
+        if ids:
+            self._broker_ids[queue] = next((id_ for id_ in ids if id_ > now), ids[0])
+
+    def _ended(self, held: ProcessQueue) -> None:
+        self._task_of.pop(held, None)
+        self._forms.pop(held, None)
+
+
+def _is_by_tags(subscription: SubscriptionData) -> bool:
+    """Whether pulls carry the expression. SQL92 conditions are not sent: heartbeats carry them."""
+    return subscription.expression_type == TAG
+
+
+def _moved_to(held: ProcessQueue, result: PullResult) -> int:
+    """The offset to continue at after one that is not stored.
+
+    While a static topic's queue moves, two brokers may both convert the offset of one answer (seen with
+    5.5.0, rewriteResponseForStaticTopic: 10000 twice). Then an answer without messages leads behind the end
+    of the queue. Such offsets are not committed, and the queue continues behind the last message it brought.
+    """
+    if is_static(held.queue) and result.min_offset <= held.end <= result.max_offset:
+        return held.end
+    return result.next_begin_offset

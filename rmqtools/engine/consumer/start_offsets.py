@@ -1,0 +1,41 @@
+"""Finds the start offset of a queue that a member newly holds.
+
+Source of the rules: computePullFromWhereWithException of RebalancePushImpl and RebalanceLitePullImpl (Java
+client).
+"""
+
+from rmqtools.engine.admin.admin import AdminCore
+from rmqtools.engine.group.member import Member
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.start_offset import StartAt, checked_offset, start_offset
+
+_HALF_AN_HOUR_MS = 30 * 60 * 1000
+
+
+class StartOffsets:
+    """Reads a group's committed offset; without one, uses ``consume_from``."""
+
+    def __init__(self, member: Member, admin: AdminCore) -> None:
+        self._member = member
+        self._admin = admin
+
+    async def find(self, queue: MessageQueue) -> int:
+        """The start offset of a queue.
+
+        Raises:
+            RocketMQError: it is currently unknown.
+        """
+        offsets, config = self._member.offsets, self._member.config
+        noted = offsets.read_memory(queue)  # kept for assigned queues; removed for all others
+        committed = await offsets.read_store(queue) if noted is None else noted
+        start = start_offset(committed, config.consume_from, queue.topic)
+        if start is StartAt.MAX_OFFSET:
+            return checked_offset(await self._admin.max_offset(queue))
+        if start is StartAt.SEARCH_TIMESTAMP:
+            return checked_offset(await self._admin.search_offset(queue, self._consume_timestamp_ms()))
+        assert isinstance(start, int)
+        return start
+
+    def _consume_timestamp_ms(self) -> int:
+        given = self._member.config.consume_timestamp_ms
+        return self._member.started_ms - _HALF_AN_HOUR_MS if given is None else given

@@ -1,0 +1,211 @@
+"""Stores a group's consumer offsets: on the brokers (clustering) or in a file (broadcasting).
+
+A consumer offset is the next queue offset to consume. It is noted in memory after every message, and stored
+every few seconds and when a queue is given up. Source of the rules: RemoteBrokerOffsetStore (Java client).
+Ours: commits are acknowledged requests, repeated when they fail. A stored offset is not sent again, unless a
+request to its broker went unanswered (a killed broker loses offsets not yet flushed). Each broker gets
+one offset at a time: a broker that receives the first two of a group and topic together loses one
+(ConsumerOffsetManager.commitOffset).
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.errors import BrokerError, RemotingError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.queue import MessageQueue
+from rmqtools.protocol.headers import (
+    OffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+    decode_header,
+)
+from rmqtools.protocol.wire.command import request
+
+log = get_logger(__name__)
+
+
+class OffsetStore(Protocol):
+    """The offsets of one group, as one of its members keeps them."""
+
+    def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
+        """Note an offset in memory; ``increase_only``: keep a higher one that is noted already."""
+
+    def read_memory(self, queue: MessageQueue) -> int | None:
+        """The offset noted in memory; None: there is none."""
+
+    def offset_for_pull(self, queue: MessageQueue) -> int | None:
+        """The offset that a pull carries for its broker to store; None: none."""
+
+    async def read_store(self, queue: MessageQueue) -> int | None:
+        """The stored offset; None: there is none.
+
+        Raises:
+            RocketMQError: the store could not be read.
+        """
+
+    async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:
+        """Store the noted offsets of these queues. A failure is logged, and the next call stores the offset.
+
+        ``again``: also store offsets that are known to be stored.
+        """
+
+    async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Note and store these offsets.
+
+        Raises:
+            RocketMQError: some offsets are not stored; the reason is that of the first.
+        """
+
+    def doubt(self, broker_name: str) -> None:
+        """Treat this broker's stored offsets as unknown and send them again."""
+
+    def remove(self, queue: MessageQueue) -> None:
+        """Forget the offset noted in memory."""
+
+    def noted(self) -> dict[MessageQueue, int]:
+        """All offsets noted in memory."""
+
+
+class NotedOffsets:
+    """The offsets noted in memory: the common part of both stores."""
+
+    def __init__(self, offsets: Mapping[MessageQueue, int] = MappingProxyType({})) -> None:
+        self._offsets = dict(offsets)
+
+    def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
+        """See :class:`OffsetStore`."""
+        if not increase_only or offset > self._offsets.get(queue, -1):
+            self._offsets[queue] = offset
+
+    def read_memory(self, queue: MessageQueue) -> int | None:
+        """See :class:`OffsetStore`."""
+        return self._offsets.get(queue)
+
+    def noted(self) -> dict[MessageQueue, int]:
+        """See :class:`OffsetStore`."""
+        return dict(self._offsets)
+
+
+class RemoteBrokerOffsetStore(NotedOffsets):
+    """Offsets on the brokers. Queues have wire names.
+
+    Each broker has its own lock, so a broker that does not answer delays only its own offsets.
+    """
+
+    def __init__(self, client: ClientCore, group: str) -> None:
+        super().__init__()
+        self._client = client
+        self._group = group
+        self._stored: dict[str, dict[MessageQueue, int]] = defaultdict(dict)  # by broker name
+        self._told: dict[str, set[str]] = defaultdict(set)  # broker name -> topics it has an offset of
+        self._storing: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # keeps requests in order
+        self._unanswered: Counter[str] = Counter()  # broker name -> offsets it did not answer for
+
+    def offset_for_pull(self, queue: MessageQueue) -> int | None:
+        """See :class:`OffsetStore`.
+
+        Pulls are not serialized with commits, so they carry no offset until the broker has one of the topic.
+        """
+        is_known = queue.topic in self._told[self._broker_name(queue)]
+        return self._offsets.get(queue) if is_known else None
+
+    async def read_store(self, queue: MessageQueue) -> int | None:
+        """See :class:`OffsetStore`. Also notes the offset it reads."""
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+        )
+        broker_name = self._broker_name(queue)
+        addr = self._client.routes.admin_addr(broker_name)
+        try:
+            answer = await self._client.remoting.invoke_ok(addr, request(header))
+        except BrokerError as error:
+            if error.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        offset = decode_header(OffsetResponseHeader, answer.ext_fields).offset
+        self._offsets[queue] = self._stored[broker_name][queue] = offset
+        return offset
+
+    async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:
+        """See :class:`OffsetStore`."""
+        grouped = self._by_broker(queues)
+        await asyncio.gather(*(self._persist_on(name, each, again=again) for name, each in grouped.items()))
+
+    async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """See :class:`OffsetStore`."""
+        self._offsets.update(offsets)
+        stored = (
+            self._commit_on(name, {queue: offsets[queue] for queue in queues})
+            for name, queues in self._by_broker(offsets).items()
+        )
+        for answer in await asyncio.gather(*stored, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+
+    def doubt(self, broker_name: str) -> None:
+        """See :class:`OffsetStore`."""
+        self._stored.pop(broker_name, None)
+        self._told.pop(broker_name, None)
+
+    def remove(self, queue: MessageQueue) -> None:
+        """See :class:`OffsetStore`."""
+        self._offsets.pop(queue, None)
+        self._stored[self._broker_name(queue)].pop(queue, None)
+
+    async def _persist_on(self, broker_name: str, queues: Iterable[MessageQueue], *, again: bool) -> None:
+        """Store offsets one after the other; stop once the broker leaves any request unanswered."""
+        unanswered = self._unanswered[broker_name]
+        async with self._storing[broker_name]:
+            for queue in queues:
+                if self._unanswered[broker_name] > unanswered:
+                    return
+                offset = self._offsets.get(queue)
+                if offset is not None and (again or self._stored[broker_name].get(queue) != offset):
+                    await self._try_to_store(queue, offset)
+
+    async def _try_to_store(self, queue: MessageQueue, offset: int) -> None:
+        try:
+            await self._store(queue, offset)
+        except RocketMQError as error:
+            log.warning("consumer_offset_not_stored", queue=str(queue), offset=offset, reason=str(error))
+
+    async def _commit_on(self, broker_name: str, offsets: Mapping[MessageQueue, int]) -> None:
+        async with self._storing[broker_name]:
+            for queue, offset in offsets.items():
+                await self._store(queue, offset)
+
+    async def _store(self, queue: MessageQueue, offset: int) -> None:
+        header = UpdateConsumerOffsetRequestHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+            bname=queue.broker_name,
+        )
+        broker_name = self._broker_name(queue)
+        addr = self._client.routes.admin_addr(broker_name)
+        try:
+            answer = await self._client.remoting.invoke_ok(addr, request(header))
+        except RemotingError:
+            self._unanswered[broker_name] += 1
+            self.doubt(broker_name)
+            raise
+        if answer.remark:  # the broker answers SUCCESS but stores nothing (useServerSideResetOffset)
+            raise RocketMQError(f"offset {offset} of {queue} was not stored: {answer.remark}")
+        self._stored[broker_name][queue] = offset
+        self._told[broker_name].add(queue.topic)
+
+    def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+        grouped: dict[str, list[MessageQueue]] = defaultdict(list)
+        for queue in queues:
+            grouped[self._broker_name(queue)].append(queue)
+        return grouped
+
+    def _broker_name(self, queue: MessageQueue) -> str:
+        return self._client.routes.broker_name(queue)

@@ -1,0 +1,127 @@
+"""Keeps a member in its group and its queues held: heartbeats, rounds, locks, stored offsets.
+
+Source of the rules: DefaultMQPushConsumerImpl.start, MQClientInstance.startScheduledTask (Java client).
+"""
+
+from collections.abc import Awaitable, Callable, Collection
+
+from rmqtools.engine.group.member import Member
+from rmqtools.engine.group.queue_lock import LOCK_INTERVAL
+from rmqtools.engine.group.rebalance import TRY_AGAIN_DELAY, Rebalance
+from rmqtools.engine.group.rounds import Rounds
+from rmqtools.errors import RemotingConnectError
+from rmqtools.log import get_logger
+from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.endpoint.features import PINS, Feature
+
+log = get_logger(__name__)
+
+QueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
+
+
+class Ownership:
+    """The group membership of one consumer, from joining to leaving."""
+
+    def __init__(
+        self,
+        member: Member,
+        *,
+        start_offset: Callable[[MessageQueue], Awaitable[int]],
+        tell_queues: QueueListener | None = None,
+        kind: type[Rebalance] = Rebalance,
+        needs: Collection[Feature] = (),
+    ) -> None:
+        """Create it; nothing is sent before :meth:`join`.
+
+        Args:
+            member: the member that joins.
+            start_offset: see :class:`Rebalance`.
+            tell_queues: called with plain names when the queues held of a topic have changed.
+            kind: class that computes the share.
+            needs: what every broker of the topics must support; :meth:`join` checks them.
+        """
+        self._member = member
+        self._tell_queues = tell_queues
+        self._needs = [*needs, PINS] if member.strategy.wants_pins else list(needs)
+        rebalance = kind(
+            member,
+            start_offset=start_offset,
+            queues_changed=self._queues_changed,
+            later=lambda delay: self.rounds.request_later(delay),
+        )
+        self.rounds = Rounds(rebalance, member.strategy, member.config)
+        member.held.on_kept(lambda: self.rounds.request_later(TRY_AGAIN_DELAY))
+        member.subscriptions.on_change(self._tell_subscriptions)
+
+    async def join(self) -> None:
+        """Announce the member to brokers and start the rounds.
+
+        Raises:
+            UnsupportedError: a proxy, or a broker that is too old, lacks a feature that the member needs.
+        """
+        member = self._member
+        await member.subscriptions.find_routes()
+        await self._check_servers()
+        await member.membership.join(member.data, self.rounds.request)
+        member.client.routes.on_change(self._route_changed)
+        self._spawn_loops()
+
+    async def _check_servers(self) -> None:
+        client = self._member.client
+        for feature in self._needs:
+            client.endpoint.require(feature)
+            if feature.since:
+                for broker_name, addr in client.routes.masters().items():
+                    await self._check_version(feature, broker_name, addr)
+
+    async def _check_version(self, feature: Feature, broker_name: str, addr: str) -> None:
+        try:
+            await self._member.client.versions.check(feature, broker_name=broker_name, addr=addr)
+        except RemotingConnectError as error:  # its queues wait until it is back, as those of any member
+            log.warning("broker_version_unknown", broker=broker_name, reason=str(error))
+
+    def _spawn_loops(self) -> None:
+        member, background = self._member, self._member.client.background
+        background.spawn_loop("rebalance", self.rounds.run_forever)
+        background.spawn_loop("look_for_routes", member.subscriptions.look_for_routes_forever)
+        interval = member.config.persist_consumer_offset_interval
+        background.spawn_repeated("persist_offsets", interval, self._persist)
+        if member.strategy.wants_pins:
+            background.spawn_repeated("watch_pins", member.config.pin_poll_interval, self.rounds.watch_pins)
+        if member.is_orderly:
+            background.spawn_repeated("renew_locks", LOCK_INTERVAL, member.held.renew_locks)
+
+    async def stop(self) -> None:
+        """Stop the rounds. Queues stay as they are until they are given up."""
+        self.rounds.close()
+        await self._member.client.stop_tasks()
+
+    def _tell_subscriptions(self) -> None:
+        """If the consumer runs, send a changed subscription to the brokers at once."""
+        if self._member.client.is_open:
+            self._member.membership.update(self._member.data)
+            self._member.client.spawn("subscription_heartbeat", self._send_subscriptions())
+
+    async def _send_subscriptions(self) -> None:
+        await self._member.subscriptions.find_routes()
+        await self._member.client.send_heartbeats()
+        self.rounds.request()
+
+    def _route_changed(self, topic: str) -> None:
+        if topic in self._member.subscriptions:
+            self.rounds.request()
+
+    def _queues_changed(
+        self, topic: str, all_queues: Collection[MessageQueue], mine: Collection[MessageQueue]
+    ) -> None:
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return
+        log.info("queues_changed", group=self._member.group, topic=topic, held=len(mine), all=len(all_queues))
+        if self._tell_queues is not None:
+            names = self._member.names
+            plain = [[names.plain_queue(queue) for queue in sorted(given)] for given in (all_queues, mine)]
+            self._tell_queues(names.plain_topic(topic), plain[0], plain[1])
+
+    async def _persist(self) -> None:
+        await self._member.offsets.persist(list(self._member.held.pulled))

@@ -1,0 +1,70 @@
+"""Queue locks on brokers: only the member that has a queue's lock consumes it in order.
+
+A broker drops a lock after 60 s. A member renews its locks every 20 s and trusts a lock for 30 s. A static
+topic's queues are locked by the broker that serves them now.
+Source of the rules: RebalanceImpl.lock, lockAll, unlock, unlockAll, buildProcessQueueTableByBrokerName (Java
+client).
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.connection.large_bodies import parse_aside
+from rmqtools.errors import RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.queue import MessageQueue
+from rmqtools.protocol.headers import LockBatchMqRequestHeader, UnlockBatchMqRequestHeader
+from rmqtools.protocol.wire.bodies import format_lock, format_unlock, parse_locked_queues
+from rmqtools.protocol.wire.command import request
+
+log = get_logger(__name__)
+
+LOCK_INTERVAL = 20.0  # seconds; upstream rocketmq.client.rebalance.lockInterval
+
+
+class QueueLocks:
+    """The locks of one member of a group. ``group`` is the wire name."""
+
+    def __init__(self, client: ClientCore, group: str) -> None:
+        self._client = client
+        self._group = group
+
+    async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, bool]:
+        """Request locks; return whether each is granted. A missing or unreadable answer grants none."""
+        answers = await asyncio.gather(
+            *(self._lock_on(broker, asked) for broker, asked in self._by_broker(queues).items())
+        )
+        return {queue: granted for answer in answers for queue, granted in answer.items()}
+
+    async def unlock(self, queues: Iterable[MessageQueue]) -> None:
+        """Release locks. If that fails, they expire."""
+        await asyncio.gather(
+            *(self._unlock_on(broker, given) for broker, given in self._by_broker(queues).items())
+        )
+
+    async def _lock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> dict[MessageQueue, bool]:
+        body = format_lock(self._group, self._client.client_id, list(queues))
+        try:
+            addr = self._client.routes.master_addr(broker_name)
+            answer = await self._client.remoting.invoke_ok(addr, request(LockBatchMqRequestHeader(), body))
+            granted = set(await parse_aside(parse_locked_queues, answer.body))
+        except RocketMQError as error:
+            log.warning("lock_failed", group=self._group, broker=broker_name, reason=str(error))
+            return {}
+        return {queue: queue in granted for queue in queues}
+
+    async def _unlock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> None:
+        body = format_unlock(self._group, self._client.client_id, list(queues))
+        try:
+            addr = self._client.routes.master_addr(broker_name)
+            await self._client.remoting.invoke_ok(addr, request(UnlockBatchMqRequestHeader(), body))
+        except RocketMQError as error:
+            log.warning("unlock_failed", group=self._group, broker=broker_name, reason=str(error))
+
+    def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+        grouped: dict[str, list[MessageQueue]] = defaultdict(list)
+        for queue in queues:
+            grouped[self._client.routes.broker_name(queue)].append(queue)
+        return grouped

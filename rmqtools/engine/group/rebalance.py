@@ -1,0 +1,166 @@
+"""Rebalancing: compares the queues a member should hold with those it holds, and takes or gives up the rest.
+
+Every member computes its own share; with the same queues, members and strategy all get the same result.
+Source of the rules: RebalanceImpl.doRebalance, rebalanceByTopic, updateProcessQueueTableInRebalance (Java
+client 5.5.0). Ours: locks of all queues of a broker are requested together, start offsets are looked up
+together, and every round tries again to release a queue, even if the queue is assigned to this member again
+(Java leaves it dropped until its pulls have expired, and no member consumes it).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+from rmqtools.engine.group.member import Member
+from rmqtools.errors import RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.group import ConsumeType
+from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.allocate.share import share
+from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+
+log = get_logger(__name__)
+
+TRY_AGAIN_DELAY = 0.5  # seconds until refused locks are requested again, and kept queues are released
+
+
+class Rebalance:
+    """The rebalancing of one member."""
+
+    def __init__(
+        self,
+        member: Member,
+        *,
+        start_offset: Callable[[MessageQueue], Awaitable[int]],
+        queues_changed: Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None],
+        later: Callable[[float], None],
+    ) -> None:
+        """Create it; nothing is sent before :meth:`run`.
+
+        Args:
+            member: the member to rebalance.
+            start_offset: returns a queue's start offset; negative, or an error of ours: currently unknown.
+            queues_changed: called as ``(topic, all_queues, mine)`` when the queues held of a topic have
+                changed, or the topic is gone (both empty).
+            later: requests another round after this many seconds.
+        """
+        self._member = member
+        self._held = member.held
+        self._group = member.group
+        self._start_offset = start_offset
+        self._queues_changed = queues_changed
+        self._later = later
+
+    async def run(self, strategy: AllocateMessageQueueStrategy) -> bool:
+        """Make one round over all topics; return whether this member now holds exactly its share."""
+        balanced = True
+        for topic in self._member.subscriptions.topics():
+            try:
+                balanced &= await self._rebalance_topic(topic, strategy)
+            except RocketMQError as error:
+                if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                    log.warning("rebalance_failed", group=self._group, topic=topic, reason=str(error))
+                    balanced = False
+        return await self._drop_other_topics() and balanced
+
+    async def _rebalance_topic(self, topic: str, strategy: AllocateMessageQueueStrategy) -> bool:
+        queues = await self._member.subscriptions.find_queues(topic)
+        if queues is not None and self._takes_all:
+            return await self._take(topic, queues, queues)
+        if not queues:  # none, or unknown: held queues stay
+            if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                self._queues_changed(topic, (), ())
+            return True
+        members = await self._member.membership.find_members(topic)
+        if not members:
+            log.info("members_unknown", group=self._group, topic=topic)
+            return True
+        mine = self._ask(strategy, topic, queues, members)
+        return mine is not None and await self._take(topic, queues, mine)
+
+    @property
+    def _takes_all(self) -> bool:
+        """Whether nothing is shared: every member reads all queues, or they are assigned to this one."""
+        return self._member.is_broadcasting or self._member.subscriptions.assigned is not None
+
+    def _ask(
+        self,
+        strategy: AllocateMessageQueueStrategy,
+        topic: str,
+        queues: Collection[MessageQueue],
+        members: Collection[str],
+    ) -> Collection[MessageQueue] | None:
+        """This member's share; None: the strategy failed, and all queues stay as they are."""
+        try:
+            return share(strategy, self._group, self._member.client_id, queues, members)
+        except Exception as error:  # a user's strategy may raise anything; the consumer continues
+            log.error(
+                "allocation_failed",
+                group=self._group,
+                topic=topic,
+                strategy=getattr(strategy, "name", type(strategy).__name__),
+                reason=repr(error),
+                exc_info=error,
+            )
+            return None
+
+    async def _take(
+        self, topic: str, queues: Collection[MessageQueue], mine: Collection[MessageQueue]
+    ) -> bool:
+        """Hold exactly ``mine`` of a topic."""
+        changed = await self._drop_others(topic, mine)
+        changed |= await self._add(mine)
+        if changed:
+            self._queues_changed(topic, queues, mine)
+        working = {held.queue for held in self._held.working() if held.queue.topic == topic}
+        return working == set(mine)
+
+    async def _drop_others(self, topic: str, mine: Collection[MessageQueue]) -> bool:
+        """Give up held queues of a topic that are not in ``mine``; return whether any was given up."""
+        wanted, passive = set(mine), self._member.consume_type is ConsumeType.CONSUME_PASSIVELY
+        doomed = [
+            held
+            for queue, held in self._held.pulled.items()
+            if queue.topic == topic
+            and (queue not in wanted or self._held.is_leaving(held) or (passive and held.is_pull_expired))
+        ]
+        await self._held.give_up(doomed)
+        return not all(map(self._held.holds, doomed))
+
+    async def _add(self, mine: Collection[MessageQueue]) -> bool:
+        fresh = [queue for queue in mine if queue not in self._held.pulled]
+        if not fresh:
+            return False
+        granted = await self._held.lock(fresh)
+        if len(granted) < len(fresh):
+            self._later(TRY_AGAIN_DELAY)
+        for queue in granted:
+            self._held.forget(queue)
+        offsets = await asyncio.gather(*map(self._find_start, granted))
+        added = [
+            self._held.hold(queue, offset)
+            for queue, offset in zip(granted, offsets, strict=True)
+            if offset >= 0 and self._may_hold(queue)
+        ]
+        return bool(added)
+
+    def _may_hold(self, queue: MessageQueue) -> bool:
+        """Whether a queue is still wanted. One that was just locked is held; the next round gives it up."""
+        return self._member.is_orderly or self._member.subscriptions.wants(queue)
+
+    async def _find_start(self, queue: MessageQueue) -> int:
+        try:
+            offset = await self._start_offset(queue)
+        except RocketMQError as error:
+            log.warning("start_offset_unknown", group=self._group, queue=str(queue), reason=str(error))
+            return -1
+        if offset < 0:
+            log.warning("start_offset_unknown", group=self._group, queue=str(queue), offset=offset)
+        return offset
+
+    async def _drop_other_topics(self) -> bool:
+        """Give up queues of unsubscribed topics; return whether all are given up."""
+        others = {queue.topic for queue in self._held.pulled} - set(self._member.subscriptions.topics())
+        for topic in others:
+            await self._drop_others(topic, ())
+        return not others & {queue.topic for queue in self._held.pulled}

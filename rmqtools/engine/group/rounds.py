@@ -1,0 +1,78 @@
+"""Schedules a member's rebalancing: at start, at fixed intervals, and at once after a change.
+
+Source of the rules: RebalanceService, MQClientInstance.rebalanceImmediately, rebalanceLater (Java client).
+Ours: all changes during a round cause one further round together; changed pins cause a round.
+"""
+
+import asyncio
+
+from rmqtools.config.consumer import ConsumerConfig
+from rmqtools.engine.group.live_strategy import LiveStrategy
+from rmqtools.engine.group.rebalance import Rebalance
+from rmqtools.errors import RocketMQError
+from rmqtools.log import get_logger
+
+log = get_logger(__name__)
+
+
+class Rounds:
+    """The rounds of one member, made one at a time."""
+
+    def __init__(self, rebalance: Rebalance, strategy: LiveStrategy, config: ConsumerConfig) -> None:
+        self._rebalance = rebalance
+        self._strategy = strategy
+        self._config = config
+        self._wanted = asyncio.Event()
+        self._first = asyncio.Event()
+        self._timers: list[asyncio.TimerHandle] = []
+        self.count = 0  # rounds made
+
+    def request(self) -> None:
+        """Request a round: now, or as soon as the running one has ended."""
+        self._wanted.set()
+
+    def request_later(self, delay: float) -> None:
+        """Make a round in ``delay`` seconds."""
+        loop = asyncio.get_running_loop()
+        self._timers = [timer for timer in self._timers if timer.when() > loop.time()]
+        self._timers.append(loop.call_later(delay, self.request))
+
+    async def first(self) -> None:
+        """Wait until one round has been made."""
+        await self._first.wait()
+
+    async def run_forever(self) -> None:
+        """Make rounds until cancelled."""
+        while True:
+            self._wanted.clear()
+            balanced = await self._run_once()
+            interval = self._config.rebalance_interval if balanced else self._config.rebalance_min_interval
+            try:
+                async with asyncio.timeout(interval):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+
+    def close(self) -> None:
+        """Cancel rounds that were requested for later."""
+        for timer in self._timers:
+            timer.cancel()
+
+    async def watch_pins(self) -> None:
+        """Fetch pins once, and request a round if they have changed."""
+        if await self._strategy.refresh():
+            self.request()
+
+    async def _run_once(self) -> bool:
+        try:
+            await self._strategy.refresh()
+            return await self._rebalance.run(self._strategy.now())
+        except RocketMQError as error:
+            log.warning("rebalance_failed", reason=str(error))
+            return False
+        except Exception as error:  # a user's strategy may also fail outside its allocate
+            log.error("rebalance_failed", strategy=repr(self._strategy), reason=repr(error), exc_info=error)
+            return False
+        finally:
+            self.count += 1
+            self._first.set()

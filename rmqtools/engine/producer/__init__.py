@@ -1,0 +1,1 @@
+"""Sending messages: encoding, choosing a queue, trying again, transactions, trace."""

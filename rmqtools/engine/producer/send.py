@@ -1,0 +1,258 @@
+"""The send loop: select a queue, try, avoid the broker that failed, try again within one deadline.
+
+Source of the rules: DefaultMQProducerImpl.sendDefaultImpl, sendSelectImpl (Java client). Ours: the deadline
+is shared between attempts (``policy.retry.attempt_timeout``), the route is refreshed at once when a broker
+refuses the connection, and an attempt without an answer is never called failed.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.producer.encode_send import DEFAULT_TOPIC_QUEUE_NUMS, Outgoing
+from rmqtools.engine.producer.send_answer import STATUS_BY_CODE, Placed, read_answer, refusal, send_error
+from rmqtools.errors import (
+    MessageRejectedError,
+    RemotingConnectError,
+    RocketMQError,
+    SendError,
+    UnsupportedError,
+)
+from rmqtools.model.frozen import maker_of
+from rmqtools.model.message import Message
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import Outcome, SendAttempt, SendResult
+from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
+from rmqtools.policy.publish import TopicPublishInfo
+from rmqtools.policy.retry import attempt_timeout, outcome_of
+from rmqtools.policy.select import QueueIndex
+from rmqtools.policy.selectors import MessageQueueSelector
+from rmqtools.policy.send_loop import SendLoop
+
+_send_attempt = maker_of(SendAttempt)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChoice:
+    """How the caller wants the queue chosen. By default: round robin, with another queue after a failure."""
+
+    queue: MessageQueue | None = None
+    selector: MessageQueueSelector | None = None
+    arg: Any = None
+
+    def __post_init__(self) -> None:
+        if self.queue is not None and self.selector is not None:
+            raise MessageRejectedError("queue and selector exclude one another: give one")
+
+    @property
+    def is_free(self) -> bool:
+        """Whether any queue is allowed."""
+        return self.queue is None and self.selector is None
+
+    def of(self, queues: Sequence[MessageQueue], message: Message | None) -> MessageQueue:
+        """The caller's queue, if it accepts messages."""
+        if self.selector is None or message is None:
+            chosen = self.queue
+        else:
+            chosen = self.selector(queues, message, self.arg)
+        if chosen is None or chosen not in queues:
+            raise MessageRejectedError(f"{chosen} is not among the {len(queues)} queues to send to")
+        return chosen
+
+
+ANY_QUEUE = QueueChoice()
+
+
+def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | None, arg: Any) -> QueueChoice:
+    """The caller's choice; almost always the shared default.
+
+    Raises:
+        MessageRejectedError: both a queue and a selector.
+    """
+    return ANY_QUEUE if queue is None and selector is None else QueueChoice(queue, selector, arg)
+
+
+class Sender:
+    """Sends encoded messages for one producer. Used from the client's event loop."""
+
+    def __init__(self, client: ClientCore, config: ProducerConfig) -> None:
+        self._client = client
+        self._config = config
+        self._index_by_topic: dict[str, QueueIndex] = {}
+        self.tolerance = LatencyFaultTolerance(enabled=config.send_latency_fault_enable)
+
+    async def publish_info(self, topic: str) -> TopicPublishInfo:
+        """The queues of a topic, at least one; see ``Routes.publish_info`` for the errors."""
+        return await self._client.routes.publish_info(
+            topic, default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS
+        )
+
+    @property
+    def is_through_proxy(self) -> bool:
+        """Whether the messages go through a 5.x proxy."""
+        return self._client.endpoint.is_proxy
+
+    async def next_queue(self, topic: str) -> MessageQueue:
+        """The next queue of a topic in round robin."""
+        return self._select(topic, await self.publish_info(topic), ANY_QUEUE, None, None)
+
+    async def place(
+        self,
+        outgoing: Outgoing,
+        *,
+        choice: QueueChoice = ANY_QUEUE,
+        message: Message | None = None,
+        first: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> list[SendResult]:
+        """Try until stored; one result per message of ``outgoing``.
+
+        ``message`` is for the selector; ``first`` is the queue of the first attempt, if already chosen.
+        """
+        placed, attempts = await self.place_whole(
+            outgoing, choice=choice, message=message, first=first, timeout=timeout
+        )
+        return placed.results(attempts)
+
+    async def place_whole(
+        self,
+        outgoing: Outgoing,
+        *,
+        choice: QueueChoice = ANY_QUEUE,
+        message: Message | None = None,
+        first: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Placed, list[SendAttempt]]:
+        """As :meth:`place`, with one result for all messages, and the attempts made."""
+        now, routes = self._client.clock.monotonic, self._client.routes
+        deadline = now() + (self._config.send_timeout if timeout is None else timeout)
+        loop = self._loop_for(choice)
+        attempts: list[SendAttempt] = []
+        kept: Placed | None = None
+        failure: RocketMQError | None = None
+        while loop.attempts_left and (not attempts or now() < deadline):
+            target, first = first, None
+            if target is None:
+                topic = outgoing.topic
+                info = routes.known(topic) or await self._find(topic, deadline, attempts)
+                if info is None:
+                    break
+                target = self._select(topic, info, choice, message, loop.last_broker_name)
+            share = attempt_timeout(deadline - now(), loop.attempts_left)
+            broker_name, addr, began = routes.broker_name(target), "?", now()
+            try:
+                addr = routes.master_addr(broker_name)
+                if outgoing.needs is not None:
+                    await self._check_feature(outgoing, broker_name, addr, share)
+                answer = await self._client.remoting.invoke(
+                    addr, outgoing.request_to(target, broker_name), timeout=share
+                )
+                if answer.code not in STATUS_BY_CODE:
+                    raise refusal(outgoing, answer, addr)
+            except RocketMQError as error:
+                if isinstance(error, UnsupportedError) and not attempts:
+                    raise
+                failure, seconds = error, now() - began
+                attempts.append(SendAttempt(target, addr, seconds, outcome_of(error), str(error)))
+                self._mark(broker_name, seconds, error)
+                loop.failed(target, error)
+                if isinstance(error, RemotingConnectError):
+                    await self._refresh_route(outgoing.topic, deadline)
+                continue
+            attempts.append(_send_attempt(target, addr, now() - began, Outcome.STORED, None))
+            self._mark(broker_name, now() - began, None)
+            loop.stored(target, (kept := read_answer(outgoing, target, answer)).status)
+        if kept is not None:
+            return kept, attempts
+        raise send_error(outgoing, attempts) from failure
+
+    async def place_oneway(self, outgoing: Outgoing, *, choice: QueueChoice, message: Message) -> None:
+        """Send it to one broker without an answer."""
+        if choice.is_free:
+            queue = await self.next_queue(outgoing.topic)
+        else:
+            queue = choice.of((await self.publish_info(outgoing.topic)).queues, message)
+        broker_name = self._client.routes.broker_name(queue)
+        addr = self._client.routes.master_addr(broker_name)
+        if outgoing.needs is not None:
+            await self._check_feature(outgoing, broker_name, addr, self._config.send_timeout)
+        command = outgoing.request_to(queue, broker_name, oneway=True)
+        await self._client.remoting.invoke_oneway(addr, command, timeout=self._config.send_timeout)
+
+    async def _check_feature(self, outgoing: Outgoing, broker_name: str, addr: str, timeout: float) -> None:
+        """Refuse a message that this broker, or a proxy, would store as an ordinary one."""
+        assert outgoing.needs is not None
+        await self._client.versions.check(
+            outgoing.needs,
+            broker_name=broker_name,
+            addr=addr,
+            wire_topic=outgoing.wire_topic,
+            timeout=timeout,
+        )
+
+    def _loop_for(self, choice: QueueChoice) -> SendLoop:
+        """A queue chosen by the caller gets one attempt, as in Java: another queue would break its order."""
+        retries = self._config.retry_times_when_send_failed if choice.is_free else 0
+        return SendLoop(1 + retries, self._config.retry_another_broker_when_not_store_ok)
+
+    def _select(
+        self,
+        topic: str,
+        info: TopicPublishInfo,
+        choice: QueueChoice,
+        message: Message | None,
+        last_broker_name: str | None,
+    ) -> MessageQueue:
+        """The queue to try next."""
+        if not choice.is_free:
+            return choice.of(info.queues, message)
+        index = self._index_by_topic.get(topic)
+        if index is None:
+            index = self._index_by_topic[topic] = QueueIndex(random.getrandbits(31))
+        now_ms = round(self._client.clock.monotonic() * 1000) if self.tolerance.enabled else 0
+        return select_tolerant(info.queues, index, last_broker_name, self.tolerance, now_ms)
+
+    async def _find(
+        self, topic: str, deadline: float, attempts: Sequence[SendAttempt]
+    ) -> TopicPublishInfo | None:
+        """A topic's queues within the send's deadline; None: they have disappeared after earlier attempts."""
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._client.clock.monotonic())):
+                return await self.publish_info(topic)
+        except TimeoutError as error:
+            if attempts:
+                return None
+            failure = self._client.name_server.last_failure
+            raise SendError(
+                f"no route of topic {topic!r} came before the send's deadline: nothing was sent"
+                + (f" ({failure}; check name_server={self._config.name_server!r})" if failure else "")
+            ) from error
+        except RocketMQError:
+            if attempts:
+                return None
+            raise  # nothing was sent, so the outcome is certain
+
+    def _mark(self, broker_name: str, seconds: float, error: RocketMQError | None) -> None:
+        """Report an attempt's result to fault avoidance, if it is on."""
+        if not self.tolerance.enabled:
+            return
+        isolation, reachable = fault_of(error, detector_runs=self._config.start_detector_enable)
+        self.tolerance.update(
+            broker_name,
+            round(seconds * 1000),
+            isolation=isolation,
+            reachable=reachable,
+            now_ms=round(self._client.clock.monotonic() * 1000),
+        )
+
+    async def _refresh_route(self, topic: str, deadline: float) -> None:
+        """Refresh the route, to learn of a dead broker before the next poll. Errors are ignored."""
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._client.clock.monotonic()) / 2):
+                await self._client.routes.refresh(topic)
+        except (RocketMQError, TimeoutError):
+            return

@@ -1,0 +1,109 @@
+"""Parses a broker's answer to a send, and makes the error of a failed send."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rmqtools.engine.producer.encode_send import Outgoing
+from rmqtools.errors import BrokerError, ProtocolError, SendError, UnknownOutcomeError
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.frozen import maker_of
+from rmqtools.model.parcel import ParcelResult
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools.policy.endpoint.topic_types import refused_type_hint
+from rmqtools.protocol.headers import SendMessageResponseHeader, decode_header
+from rmqtools.protocol.wire.command import RemotingCommand
+
+STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
+    ResponseCode.SUCCESS: SendStatus.SEND_OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+_send_result = maker_of(SendResult)
+
+
+@dataclass(slots=True)  # frozen would be right, but three times as slow
+class Placed:
+    """A request that a broker has stored: one message, or all messages of a batch side by side."""
+
+    status: SendStatus
+    queue: MessageQueue
+    header: SendMessageResponseHeader
+    msg_ids: Sequence[str]
+    region_id: str | None
+    is_trace_on: bool
+
+    def results(self, attempts: Sequence[SendAttempt]) -> list[SendResult]:
+        """One result per message; a broker answers a batch with the first offset and all offset ids."""
+        tries = tuple(attempts)
+        header = self.header
+        offset_msg_ids = header.msg_id.split(",")
+        return [
+            _send_result(
+                self.status,
+                self.queue,
+                header.queue_offset + number,
+                msg_id,
+                offset_msg_id,
+                header.transaction_id,
+                self.region_id,
+                header.recall_handle,
+                self.is_trace_on,
+                tries,
+            )
+            for number, (msg_id, offset_msg_id) in enumerate(zip(self.msg_ids, offset_msg_ids, strict=True))
+        ]
+
+    def parcel_result(self, attempts: Sequence[SendAttempt]) -> ParcelResult:
+        """One result for all messages."""
+        return ParcelResult(
+            status=self.status,
+            queue=self.queue,
+            queue_offset=self.header.queue_offset,
+            count=len(self.msg_ids),
+            attempts=tuple(attempts),
+        )
+
+
+def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> Placed:
+    """Parse the answer of a broker that has stored a request.
+
+    Raises:
+        UnknownOutcomeError: stored, but the answer's place is unreadable.
+    """
+    try:
+        header = decode_header(SendMessageResponseHeader, answer.ext_fields)
+        stored = header.msg_id.count(",") + 1
+        if stored != len(outgoing.msg_ids):
+            raise ProtocolError(f"{stored} ids for {len(outgoing.msg_ids)} messages")
+    except ProtocolError as error:
+        raise UnknownOutcomeError(
+            f"a broker of {queue} answered a send with what cannot be: {error}"
+        ) from error
+    if header.queue_id != queue.queue_id:
+        queue = replace(queue, queue_id=header.queue_id)
+    return Placed(
+        status=STATUS_BY_CODE[answer.code],
+        queue=queue,
+        header=header,
+        msg_ids=outgoing.msg_ids,
+        region_id=answer.ext_fields.get("MSG_REGION"),
+        is_trace_on=answer.ext_fields.get("TRACE_ON") != "false",
+    )
+
+
+def refusal(outgoing: Outgoing, answer: RemotingCommand, addr: str) -> BrokerError:
+    """The error of an answer that says that the message is not stored; explains a refused message type."""
+    hint = refused_type_hint(answer.code, answer.remark, outgoing.topic)
+    return BrokerError(answer.code, answer.remark, addr, hint)
+
+
+def send_error(outgoing: Outgoing, attempts: Sequence[SendAttempt]) -> SendError:
+    """The error of a send without success."""
+    what = f"{len(outgoing.msg_ids)} message(s) for topic {outgoing.topic!r}"
+    if any(attempt.outcome is Outcome.UNKNOWN for attempt in attempts):
+        return UnknownOutcomeError(f"{what} may or may not be stored", attempts)
+    return SendError(f"{what} could not be stored", attempts)

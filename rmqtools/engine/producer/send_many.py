@@ -1,0 +1,221 @@
+"""Many messages: packed into batches, several batches on the wire at once, one result per message."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.producer.encode_send import Encoder, Outgoing
+from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender
+from rmqtools.engine.producer.send_answer import Placed
+from rmqtools.engine.producer.send_order import QueueLines
+from rmqtools.errors import RocketMQError, SendError, SendManyError
+from rmqtools.model.message import Message
+from rmqtools.model.parcel import Parcel, ParcelResult
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import SendAttempt, SendResult
+from rmqtools.policy.packing import pack
+
+_NOT_TRIED = "not tried: a request before it failed"
+
+Fate = tuple[Placed, list[SendAttempt]] | SendError
+"""The outcome of a request: its place and attempts, or its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request to send; encoded only when it is started, to limit memory."""
+
+    topic: str
+    encode: Callable[[], Outgoing]
+    queue: MessageQueue | None = None
+    may_move: bool = True
+
+
+# Stands for every queue behind a proxy: of several requests on the wire a proxy 5.5.0 leaves some
+# unanswered, and those are sent again.
+_PROXY = MessageQueue("", "", 0)
+
+
+@dataclass(slots=True, eq=False)
+class ParcelLine:
+    """Connects several calls that send parcels. May be created anywhere; used on one loop.
+
+    Parcels of a call are started after those of all earlier calls, so parcels of one queue stay in order.
+    After a failed parcel or a cancelled call, no further one is started.
+
+    Attributes:
+        free: number of further requests allowed on the wire.
+        ends_at_failure: whether a failed parcel ends the line.
+        turn: lock of the call that is starting its requests.
+        by_queue: locks of queues with a request on the wire.
+        has_ended: whether no further parcel is started.
+    """
+
+    free: asyncio.Semaphore
+    ends_at_failure: bool = True
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    by_queue: QueueLines = field(default_factory=QueueLines)
+    has_ended: bool = False
+
+    def check(self) -> None:
+        """Raise if the line has ended."""
+        if self.has_ended:
+            raise SendError(_NOT_TRIED)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The requests of one call, sent in the given order, one per queue at a time.
+
+    A worker sends one request after another, because a task for each costs as much as encoding its header.
+    There is one worker more than queues with requests: it waits for the queue of the next request.
+    """
+
+    sender: Sender
+    line: ParcelLine
+    timeout: float | None
+    requests: Iterator[tuple[int, _Request]]
+    group: asyncio.TaskGroup
+    workers: int = 0
+    all_begun: asyncio.Event = field(default_factory=asyncio.Event)
+    fates: dict[int, Fate] = field(default_factory=dict)
+
+    async def begin(self) -> None:
+        """Start all requests that the line allows; the task group has the workers that complete them."""
+        self._start_worker()
+        await self.all_begun.wait()
+
+    def _start_worker(self) -> None:
+        self.workers += 1
+        self.group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            async with self.line.free:
+                numbered = next(self.requests, None)
+                if numbered is None:
+                    self.all_begun.set()
+                    return
+                await self._place(*numbered)
+
+    async def _place(self, number: int, request: _Request) -> None:
+        """Send a request after earlier ones for its queue; record the outcome."""
+        line = self.line
+        try:
+            line.check()
+            queue = request.queue or await self.sender.next_queue(request.topic)
+            idle = line.by_queue.of(_PROXY if self.sender.is_through_proxy else queue)
+            if self.workers <= len(line.by_queue):
+                self._start_worker()
+            async with idle:
+                line.check()
+                choice = ANY_QUEUE if request.queue is None or request.may_move else QueueChoice(queue)
+                self.fates[number] = await self.sender.place_whole(
+                    request.encode(), choice=choice, first=queue, timeout=self.timeout
+                )
+        except SendError as error:
+            self._fail(number, error)
+        except RocketMQError as error:  # the client was closed, or the route has disappeared
+            self._fail(number, SendError(str(error)))
+        except BaseException:  # cancelled, or a defect; set before the next request of the queue starts
+            line.has_ended = True
+            raise
+
+    def _fail(self, number: int, error: SendError) -> None:
+        self.fates[number] = error
+        self.line.has_ended = self.line.has_ended or self.line.ends_at_failure
+
+
+class ManySender:
+    """Sends many messages. At most ``max_in_flight`` requests, of one batch each, are on the wire."""
+
+    def __init__(self, sender: Sender, encoder: Encoder, config: ProducerConfig) -> None:
+        self._sender = sender
+        self._encoder = encoder
+        self._config = config
+
+    async def send_many(self, messages: Sequence[Message], timeout: float | None) -> list[SendResult]:
+        """Send messages of any topics; each topic's batches rotate over its queues."""
+        groups: list[list[int]] = []
+
+        def requests() -> Iterator[_Request]:
+            for numbers in pack(messages, self._config.max_batch_bytes):
+                groups.append(numbers)
+                portion = [messages[number] for number in numbers]
+                yield _Request(portion[0].topic, partial(self._encode, portion))
+
+        line = self.parcel_line(ends_at_failure=False)
+        fates = await self._run((message.topic for message in messages), requests(), line, timeout)
+        results: dict[int, SendResult | SendError] = {}
+        for numbers, fate in zip(groups, fates, strict=True):
+            told = [fate] * len(numbers) if isinstance(fate, SendError) else fate[0].results(fate[1])
+            results.update(zip(numbers, told, strict=True))
+        return _all_or_error([results[number] for number in range(len(messages))])
+
+    def parcel_line(self, *, ends_at_failure: bool = True) -> ParcelLine:
+        """See :meth:`ProducerCore.parcel_line`."""
+        return ParcelLine(asyncio.Semaphore(self._config.max_in_flight), ends_at_failure)
+
+    async def send_parcels(
+        self, parcels: Sequence[Parcel], line: ParcelLine | None, timeout: float | None
+    ) -> list[ParcelResult | SendError]:
+        """Send parcels; return each one's result or error."""
+        requests = (
+            _Request(
+                parcel.topic, partial(self._encoder.encode_parcel, parcel), parcel.queue, parcel.may_move
+            )
+            for parcel in parcels
+        )
+        topics = (parcel.topic for parcel in parcels)
+        fates = await self._run(topics, requests, line or self.parcel_line(), timeout)
+        return [fate if isinstance(fate, SendError) else fate[0].parcel_result(fate[1]) for fate in fates]
+
+    async def send_batch(
+        self, messages: Sequence[Message], queue: MessageQueue | None, timeout: float | None
+    ) -> list[SendResult]:
+        """Send messages of one topic, as one request unless they exceed ``max_message_bytes``."""
+        results: list[SendResult] = []
+        for numbers in pack(messages, self._config.max_message_bytes):
+            outgoing = self._encoder.encode_batch([messages[number] for number in numbers])
+            try:
+                results += await self._sender.place(outgoing, choice=QueueChoice(queue), timeout=timeout)
+            except RocketMQError as error:
+                if not results:
+                    raise
+                failed = error if isinstance(error, SendError) else SendError(str(error))
+                untried = SendError(_NOT_TRIED)
+                left = len(messages) - len(results) - len(numbers)
+                return _all_or_error([*results, *[failed] * len(numbers), *[untried] * left])
+        return results
+
+    async def _run(
+        self, topics: Iterable[str], requests: Iterable[_Request], line: ParcelLine, timeout: float | None
+    ) -> list[Fate]:
+        async with AsyncExitStack() as stack, line.turn:
+            try:
+                for topic in set(topics):  # raised here, because the task group would wrap the error
+                    await self._sender.publish_info(topic)
+                group = await stack.enter_async_context(asyncio.TaskGroup())
+                run = _Run(self._sender, line, timeout, enumerate(requests), group)
+                await run.begin()
+            except BaseException:  # cancelled, refused or a defect; set before another call starts
+                line.has_ended = True
+                raise
+        return [run.fates[number] for number in range(len(run.fates))]
+
+    def _encode(self, messages: Sequence[Message]) -> Outgoing:
+        return (
+            self._encoder.encode(messages[0]) if len(messages) == 1 else self._encoder.encode_batch(messages)
+        )
+
+
+def _all_or_error(results: Sequence[SendResult | SendError]) -> list[SendResult]:
+    stored = [result for result in results if isinstance(result, SendResult)]
+    if len(stored) == len(results):
+        return stored
+    first = next(result for result in results if isinstance(result, SendError))
+    text = f"{len(results) - len(stored)} of {len(results)} messages could not be placed; the first: {first}"
+    raise SendManyError(text, results) from first

@@ -1,0 +1,159 @@
+"""A transaction producer: half message, local transaction, decision, check-backs.
+
+Source of the rules: DefaultMQProducerImpl.sendMessageInTransaction (Java client). Ours: a delay is refused
+instead of dropped, and brokers that hold half messages get a heartbeat at once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from typing import Any
+
+from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.connection.announce import Announcer
+from rmqtools.engine.connection.background import Closing
+from rmqtools.engine.producer.check_back import CheckBack, CheckLocalTransaction, decide
+from rmqtools.engine.producer.end_transaction import Decision, HalfPlace
+from rmqtools.engine.producer.producer import ProducerCore
+from rmqtools.errors import ConfigError, MessageRejectedError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.message import Message
+from rmqtools.model.message_const import PROPERTY_PRODUCER_GROUP, PROPERTY_TRANSACTION_PREPARED
+from rmqtools.model.names import DEFAULT_PRODUCER_GROUP
+from rmqtools.model.reply import ReplyMessage
+from rmqtools.model.result import SendResult, SendStatus
+from rmqtools.model.sys_flag import MessageSysFlag
+from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
+from rmqtools.protocol.messages.message_id import parse_offset_msg_id
+
+log = get_logger(__name__)
+
+ExecuteLocalTransaction = Callable[[HalfMessage, Any], Awaitable[LocalTransactionState]]
+
+_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"  # its route names the brokers that hold half messages
+_ANNOUNCE_INTERVAL = 1.0  # seconds
+_ANNOUNCE_PATIENCE = 1.0  # seconds that a half message waits for a proxy's answer to a heartbeat
+_PROXY_WAITS = "a proxy takes no decision before a broker asks for it: it gets it then, in a minute or so"
+
+
+class TransactionCore(ProducerCore):
+    """The coroutines behind :class:`rmqtools.aio.TransactionProducer`, which documents them."""
+
+    def __init__(
+        self, config: ProducerConfig, check: CheckLocalTransaction, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        if config.group == DEFAULT_PRODUCER_GROUP:
+            raise ConfigError(
+                f"group={config.group!r}: brokers ask any member of the group what became of a transaction, "
+                "so give the group a name of its own"
+            )
+        super().__init__(config, clock=clock)
+        self._check_back = CheckBack(self.client, self.group, config, check)
+        self._announcer = Announcer(self.client)
+        self._closing = Closing(
+            f"producer {self.client.client_id}",
+            self._check_back.close,
+            self._announcer.close,
+            *self._closing_steps(),
+        )
+
+    async def start(self) -> None:
+        """See :meth:`rmqtools.aio.TransactionProducer.start`."""
+        await super().start()
+        background = self.client.background
+        background.spawn_loop("half_topic_lookup", self._find_half_topic)
+        background.spawn_loop("announce", lambda: self._announcer.announce_forever(_ANNOUNCE_INTERVAL))
+
+    async def send_message_in_transaction(
+        self, message: Message, arg: Any, *, execute: ExecuteLocalTransaction, timeout: float | None
+    ) -> TransactionSendResult:
+        """See :meth:`rmqtools.aio.TransactionProducer.send_message_in_transaction`."""
+        self._check_in_transaction(message)
+        properties = {PROPERTY_TRANSACTION_PREPARED: "true", PROPERTY_PRODUCER_GROUP: self.group}
+        outgoing = self.encoder.encode(
+            message, system_properties=properties, sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE
+        )
+        (msg_id,) = outgoing.msg_ids
+        await self._tell_proxy(message.topic)
+        with self._check_back.executing(msg_id) as asked:
+            (stored,) = await self.sender.place(outgoing, message=message, timeout=timeout)
+            decision = await self._execute(message, arg, stored, execute)
+            end_error = await self._end(message, stored, decision, asked)
+        result = _result(stored, decision, end_error)
+        self._traced([message], [result])
+        return result
+
+    async def _tell_proxy(self, topic: str) -> None:
+        """Make a proxy know the group before its half message: else it may never let brokers ask for it.
+
+        It takes note of the group when the half message comes, and drops that note at its next look if no
+        member is online (ClusterTransactionService.scanProducerHeartBeat 5.5.0).
+        """
+        await self.sender.publish_info(topic)
+        if self.client.endpoint.is_proxy:
+            await self._announcer.announce(_ANNOUNCE_PATIENCE)
+
+    def _check_in_transaction(self, message: Message) -> None:
+        self._check(message)
+        if message.is_delayed:
+            raise MessageRejectedError("a message in a transaction cannot have a delay")
+        if message.priority is not None:
+            raise MessageRejectedError("a message in a transaction cannot have a priority")
+        if isinstance(message, ReplyMessage):
+            raise MessageRejectedError("a reply cannot be sent in a transaction: use send")
+
+    async def _execute(
+        self, message: Message, arg: Any, stored: SendResult, execute: ExecuteLocalTransaction
+    ) -> Decision:
+        """Run the local transaction, unless the half message may be lost with its broker."""
+        if stored.status is not SendStatus.SEND_OK:
+            return Decision(LocalTransactionState.ROLLBACK_MESSAGE)
+        given = {field.name: getattr(message, field.name) for field in fields(Message)}
+        return await decide(execute(HalfMessage(**given, transaction_id=stored.msg_id), arg), stored.msg_id)
+
+    async def _end(
+        self, message: Message, stored: SendResult, decision: Decision, asked: dict[str, HalfPlace]
+    ) -> str | None:
+        """Send the decision to the broker; if it has checked meanwhile, in answer to its last check."""
+        if self.client.endpoint.is_proxy and not asked:
+            if decision.is_final:
+                self._check_back.keep(stored.msg_id, decision)
+            return _PROXY_WAITS if decision.is_final else None
+        broker_name = self.client.routes.broker_name(stored.queue)
+        try:
+            addr = self.client.routes.master_addr(broker_name)
+        except RocketMQError as error:
+            log.warning("transaction_not_ended", msg_id=stored.msg_id, reason=str(error))
+            return str(error)
+        _, commit_log_offset = parse_offset_msg_id(stored.offset_msg_id)
+        first = HalfPlace(
+            addr=addr,
+            broker_name=broker_name,
+            topic=self.client.wire_topic(message.topic),
+            tran_state_table_offset=stored.queue_offset,
+            commit_log_offset=commit_log_offset,
+            msg_id=stored.msg_id,
+            transaction_id=stored.transaction_id,
+        )
+        return await self._check_back.end(asked.get(addr, first), decision)
+
+    async def _find_half_topic(self) -> None:
+        """Find the brokers that hold half messages, so that they can ask this member at any time."""
+        while _HALF_TOPIC not in self.client.routes.tables.routes:
+            try:
+                await self.client.routes.refresh(_HALF_TOPIC)
+            except RocketMQError as error:
+                log.info("half_topic_unknown", reason=str(error))
+                await asyncio.sleep(_ANNOUNCE_INTERVAL)
+        await self._announcer.announce(_ANNOUNCE_INTERVAL)
+
+
+def _result(stored: SendResult, decision: Decision, end_error: str | None) -> TransactionSendResult:
+    given = {field.name: getattr(stored, field.name) for field in fields(SendResult)}
+    return TransactionSendResult(
+        **given,
+        local_transaction_state=decision.state,
+        local_transaction_error=decision.error,
+        end_transaction_error=end_error,
+    )

@@ -1,0 +1,1 @@
+"""Exact reads of queue ranges."""

@@ -1,0 +1,82 @@
+"""Classes and functions that users name in text, as ``module:Class``, and the options they are made with.
+
+    make = load_callable("my_package.rooms:AllocateByRack", what="strategy")
+    allocate_by_rack = partial(make, **match_options(make, {"Racks": "a,b"}, what="strategy"))
+
+The one place of the package that imports by name; command line and Spark options come here.
+"""
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rmqtools.config.text import match_name, unknown_name
+from rmqtools.errors import ConfigError
+
+
+def load_callable(text: str, *, what: str) -> Callable[..., Any]:
+    """The class or function that ``module:Class`` names.
+
+    Args:
+        text: the name.
+        what: how the error's text calls it: ``strategy 'a:B'``.
+
+    Raises:
+        ConfigError: no such module or name, or nothing that can be called.
+    """
+    module, _, name = text.partition(":")
+    try:
+        found: Any = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise ConfigError(f"{what}: {error}: want module:Class that can be imported") from error
+    if not callable(found):
+        raise ConfigError(f"{what} is a {type(found).__name__}: want a class, or a function")
+    make: Callable[..., Any] = found
+    return make
+
+
+def match_options(
+    make: Callable[..., Any],
+    options: Mapping[str, Any],
+    *,
+    what: str,
+    kind: str = "option",
+    names: Sequence[str] | None = None,
+    prefix: str = "",
+) -> dict[str, Any]:
+    """The options by the parameters they mean; case, ``_``, ``-`` and ``.`` make no difference.
+
+    Args:
+        make: the class or function that will be called with them.
+        options: options as users wrote them. A name that is no parameter goes as it is to ``**options``.
+        what: how errors call ``make``: ``strategy PINNED_BY_IP``.
+        kind: how errors call an option: ``unknown option of strategy PINNED_BY_IP 'ip' (did you ...)``.
+        names: the parameters that may be given; None: all.
+        prefix: in front of an option's name where users write it, for errors.
+
+    Raises:
+        ConfigError: an unknown option, or a missing one; the text has the nearest name, or all known ones.
+    """
+    signature = _signature(make, what)
+    parameters = signature.parameters
+    known = {match_name(name): name for name in (parameters if names is None else names)}
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    values: dict[str, Any] = {}
+    for option, value in options.items():
+        if (name := known.get(match_name(option), option if takes_any else None)) is None:
+            raise ConfigError(unknown_name(kind, prefix + option, [prefix + one for one in known.values()]))
+        values[name] = value
+    try:
+        signature.bind(**values)
+    except TypeError as error:
+        takes = ", ".join(prefix + name for name in known.values()) or "none"
+        raise ConfigError(f"{what}: {error}; it takes {takes}") from error
+    return values
+
+
+def _signature(make: Callable[..., Any], what: str) -> inspect.Signature:
+    try:
+        return inspect.signature(make)
+    except ValueError as error:  # some classes written in C
+        raise ConfigError(f"{what}: {error}: wrap it in a function") from error

@@ -1,0 +1,1 @@
+"""Features of servers, by kind and version, and the texts of their refusals."""

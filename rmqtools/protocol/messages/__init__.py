@@ -1,0 +1,1 @@
+"""Messages as brokers store and send them: bytes in, values out."""

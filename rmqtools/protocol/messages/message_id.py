@@ -1,0 +1,90 @@
+"""Message ids: the broker's names a position in a commit log, the client's names a message.
+
+    offset id: address (4 or 16 bytes) | port:u32 | commit log offset:i64
+    unique id: address (4 or 16 bytes) | pid:u16 | loader hash:u32 | ms since month start:u32 | counter:u16
+
+Both are written as upper-case hex; the month starts in local time.
+Source of the rule: MessageDecoder.createMessageId and decodeMessageId, MessageClientIDSetter (Java client).
+"""
+
+import ipaddress
+import struct
+from datetime import datetime
+
+from rmqtools.errors import ProtocolError
+from rmqtools.model.parcel import MsgIds
+from rmqtools.protocol.messages.hosts import decode_host, encode_host
+
+_OFFSET = struct.Struct(">q")
+_UNIQUE_FIXED = struct.Struct(">HI")
+_UNIQUE_MOVING = struct.Struct(">IH")
+_MASK_16, _MASK_32 = 0xFFFF, 0xFFFF_FFFF
+
+
+def format_offset_msg_id(host: str, commit_log_offset: int) -> str:
+    """Make the id of a position in the commit log of the broker at ``host`` (``address:port``)."""
+    return (encode_host(host) + _OFFSET.pack(commit_log_offset)).hex().upper()
+
+
+def parse_offset_msg_id(text: str) -> tuple[str, int]:
+    """Read host and commit log offset.
+
+    Raises:
+        ProtocolError: not 32 or 56 hex digits.
+    """
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        data = b""
+    if len(data) not in (16, 28) or len(text) != 2 * len(data):
+        raise ProtocolError(f"offset message id {text[:100]!r}: want 32 or 56 hex digits")
+    return decode_host(data[: -_OFFSET.size]), _OFFSET.unpack_from(data, len(data) - _OFFSET.size)[0]
+
+
+class UniqueIdGenerator:
+    """Makes client message ids; one per process. Not thread-safe: the loop thread owns it.
+
+    Args:
+        ip: this client's address.
+        pid: this process.
+        loader_hash: any 32 bits that differ between the clients of one process.
+    """
+
+    def __init__(self, ip: str, pid: int, loader_hash: int) -> None:
+        fixed = _UNIQUE_FIXED.pack(pid & _MASK_16, loader_hash & _MASK_32)
+        self._fixed = (ipaddress.ip_address(ip).packed + fixed).hex().upper()
+        self._counter = 0
+        self._month_start_ms = 0
+        self._next_month_start_ms = 0
+        self._prefix_ms = -1
+        self._prefix = ""
+
+    def next(self, now_ms: int) -> str:
+        """Return the next id. ``now_ms``: milliseconds since 1970; the time may step back a little."""
+        counter = self._counter & _MASK_16
+        self._counter += 1
+        return f"{self._prefix_at(now_ms)}{counter:04X}"
+
+    def take(self, count: int, now_ms: int) -> MsgIds:
+        """Return the next ``count`` ids, at most 65536, for messages encoded outside the producer."""
+        ids = MsgIds(self._prefix_at(now_ms), self._counter & _MASK_16, count)
+        self._counter += count
+        return ids
+
+    def _prefix_at(self, now_ms: int) -> str:
+        """Return an id without its counter; cached, because many ids are made in one millisecond."""
+        if now_ms != self._prefix_ms:
+            self._prefix_ms, self._prefix = now_ms, f"{self._fixed}{self._millis(now_ms):08X}"
+        return self._prefix
+
+    def _millis(self, now_ms: int) -> int:
+        if not self._month_start_ms <= now_ms < self._next_month_start_ms:
+            self._month_start_ms, self._next_month_start_ms = month_bounds_ms(now_ms)
+        return now_ms - self._month_start_ms & _MASK_32
+
+
+def month_bounds_ms(now_ms: int) -> tuple[int, int]:
+    """Return the start of the month of ``now_ms`` and of the next month, in local time."""
+    start = datetime.fromtimestamp(now_ms / 1000).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    following = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
+    return int(start.timestamp() * 1000), int(following.timestamp() * 1000)

@@ -1,0 +1,224 @@
+"""Completes popped messages (5.x) with the data that acknowledging needs.
+
+A broker's answer has the stored messages and a header with three texts about all of them. From these the
+client makes a text for each message, POP_CK, which acknowledges it.
+Source of the rule: MQClientAPIImpl.processPopResponse (Java client). Left out: light message queues (LMQ).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rmqtools.errors import ProtocolError
+from rmqtools.model.message import MessageExt
+from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
+from rmqtools.model.sys_flag import COMPRESSED_FLAG
+from rmqtools.protocol.headers.pop_extra_info import (
+    NORMAL_TOPIC,
+    RETRY_TOPIC,
+    RETRY_TOPIC_V2,
+    PopExtraInfo,
+    format_extra_info,
+    offset_key,
+    parse_extra_info,
+    parse_msg_offset_info,
+    parse_offset_info,
+    queue_key,
+    topic_type,
+)
+from rmqtools.protocol.headers.pull import PopMessageResponseHeader
+from rmqtools.protocol.messages.corrupt_message import corrupt_message
+from rmqtools.protocol.messages.found import PORTION_BYTES, PORTION_MESSAGES, worked_bytes
+from rmqtools.protocol.messages.inner_batch import INNER_BATCH, is_inner_batch, unwrap
+from rmqtools.protocol.messages.stored import decompressed
+
+
+def with_extra_info(
+    messages: Sequence[MessageExt],
+    header: PopMessageResponseHeader,
+    *,
+    topic: str,
+    broker_name: str,
+    order: bool,
+) -> list[MessageExt]:
+    """Return the messages of a pop with POP_CK, first pop time, topic and broker.
+
+    Args:
+        messages: all messages of the answer, in its order.
+        header: the answer's header.
+        topic: the topic popped, as the user knows it; messages of its retry topic get it too.
+        broker_name: the broker that answered.
+        order: whether the pop was orderly; messages then count their attempts.
+
+    Raises:
+        ProtocolError: the header lacks data of a message's queue.
+    """
+    popped = _Popped(messages, header, broker_name)
+    return [popped.complete(message, topic, order=order) for message in messages]
+
+
+def broken_extra_infos(
+    broken: Iterable[tuple[int, int]],
+    messages: Sequence[MessageExt],
+    header: PopMessageResponseHeader,
+    *,
+    broker_name: str,
+) -> list[PopExtraInfo]:
+    """What acknowledges popped messages that cannot be decoded, by the header's offsets.
+
+    Left out is a message whose queue and offset are not in the header, or in it for several topics.
+
+    Args:
+        broken: queue id and queue offset of each.
+        messages: the other messages of the answer.
+        header: the answer's header.
+        broker_name: the broker that answered.
+
+    Raises:
+        ProtocolError: the header cannot be read.
+    """
+    popped = _Popped(messages, header, broker_name)
+    found = (popped.missing(queue_id, queue_offset) for queue_id, queue_offset in broken)
+    return [info for info in found if info is not None]
+
+
+class Portion(NamedTuple):
+    """Some of the messages of an answer, and whether more of them follow."""
+
+    messages: list[MessageExt]
+    has_more: bool
+
+
+def popped_portions(messages: Sequence[MessageExt], *, max_body_bytes: int) -> Iterator[Portion]:
+    """The same messages decompressed, in portions that take little memory and time; nearly always one.
+
+    Those of stored batches come one by one, each with the POP_CK of its batch.
+    """
+    found: list[MessageExt] = []
+    room = PORTION_BYTES
+    for number, message in enumerate(messages, 1):
+        is_small = not message.sys_flag & (COMPRESSED_FLAG | INNER_BATCH)
+        found += (message,) if is_small else _plain_messages(message, max_body_bytes)
+        room -= 0 if is_small else worked_bytes(found[-1])
+        if number < len(messages) and (room <= 0 or len(found) >= PORTION_MESSAGES):
+            yield Portion(found, has_more=True)
+            found, room = [], PORTION_BYTES
+    if found:
+        yield Portion(found, has_more=False)
+
+
+def _plain_messages(message: MessageExt, max_body_bytes: int) -> list[MessageExt]:
+    """A message with its body as it was sent, or those of a stored batch; if unreadable a corrupt one."""
+    try:
+        plain = decompressed(message, max_body_bytes)
+        if not is_inner_batch(plain.sys_flag):
+            return [plain]
+        return [_with_pop_of(plain, inner) for inner in unwrap(plain)]
+    except ProtocolError as error:
+        return [corrupt_message(message.with_values(), error)]
+
+
+def _with_pop_of(batch: MessageExt, inner: MessageExt) -> MessageExt:
+    of_batch = {name: batch.properties[name] for name in (PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK)}
+    return inner.with_values(properties={**inner.properties, **of_batch})
+
+
+class _Popped:
+    """The tables of one answer."""
+
+    def __init__(
+        self, messages: Sequence[MessageExt], header: PopMessageResponseHeader, broker_name: str
+    ) -> None:
+        self._header = header
+        self._broker_name = broker_name
+        self._starts = parse_offset_info(header.start_offset_info)
+        self._offsets = parse_msg_offset_info(header.msg_offset_info)
+        self._known = {key: frozenset(offsets) for key, offsets in self._offsets.items()}
+        self._counts = parse_offset_info(header.order_count_info)
+        self._places = _places_by_queue(messages)
+        self._first: dict[tuple[str, int], int] = {}  # without starts: the first message is the check point
+        for message in messages:
+            self._first.setdefault((message.topic, message.queue_id), message.queue_offset)
+
+    def complete(self, message: MessageExt, topic: str, *, order: bool) -> MessageExt:
+        known = message.properties.get(PROPERTY_POP_CK)
+        times = message.reconsume_times
+        if not self._starts:
+            known = self._text(message, self._first[message.topic, message.queue_id], message.queue_offset)
+        elif known is None:
+            known = self._text(message, *self._start_and_offset(message))
+            times = (self._count(message) if order else 0) or times
+        properties = {PROPERTY_FIRST_POP_TIME: str(self._header.pop_time), **message.properties}
+        return message.with_values(
+            topic=topic,
+            broker_name=self._broker_name,
+            reconsume_times=times,
+            properties=properties | {PROPERTY_POP_CK: known},
+        )
+
+    def missing(self, queue_id: int, queue_offset: int) -> PopExtraInfo | None:
+        """The data of a message that was not decoded; None: not known."""
+        keys = {type_: queue_key(type_, queue_id) for type_ in (NORMAL_TOPIC, RETRY_TOPIC, RETRY_TOPIC_V2)}
+        types = [
+            type_
+            for type_, key in keys.items()
+            if key in self._starts
+            and queue_offset in self._offsets.get(key, ())
+            and queue_offset not in self._places.get(key, ())
+        ]
+        if len(types) != 1:
+            return None
+        start_offset = self._starts[keys[types[0]]]
+        return self._info(types[0], queue_id, start_offset=start_offset, queue_offset=queue_offset)
+
+    def _text(self, message: MessageExt, start_offset: int, queue_offset: int) -> str:
+        type_ = topic_type(message.topic)
+        return format_extra_info(
+            self._info(type_, message.queue_id, start_offset=start_offset, queue_offset=queue_offset)
+        )
+
+    def _info(self, type_: str, queue_id: int, *, start_offset: int, queue_offset: int) -> PopExtraInfo:
+        return PopExtraInfo(
+            start_offset=start_offset,
+            pop_time=self._header.pop_time,
+            invisible_time=self._header.invisible_time,
+            revive_qid=self._header.revive_qid,
+            topic_type=type_,
+            broker_name=self._broker_name,
+            queue_id=queue_id,
+            queue_offset=queue_offset,
+        )
+
+    def _start_and_offset(self, message: MessageExt) -> tuple[int, int]:
+        key = queue_key(topic_type(message.topic), message.queue_id)
+        place = self._places[key][message.queue_offset]
+        try:
+            offsets = self._offsets[key]
+            if message.queue_offset in self._known[key]:  # one may be left out: places may be wrong
+                return self._starts[key], message.queue_offset
+            return self._starts[key], offsets[place]
+        except (KeyError, IndexError):
+            raise ProtocolError(
+                f"answer to a pop: {self._header.start_offset_info!r:.200} and "
+                f"{self._header.msg_offset_info!r:.200} lack message {place} of queue {key}"
+            ) from None
+
+    def _count(self, message: MessageExt) -> int:
+        type_, queue_id = topic_type(message.topic), message.queue_id
+        of_queue = self._counts.get(queue_key(type_, queue_id), 0)
+        return max(0, self._counts.get(offset_key(type_, queue_id, message.queue_offset), of_queue))
+
+
+def _places_by_queue(messages: Sequence[MessageExt]) -> Mapping[str, dict[int, int]]:
+    """By queue, the place of each queue offset among those of the queue.
+
+    Brokers may return a retry topic's message under the topic itself; its POP_CK then shows it."""
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    counts: Counter[str] = Counter()
+    for message in messages:
+        known = message.properties.get(PROPERTY_POP_CK)
+        type_ = topic_type(message.topic) if known is None else parse_extra_info(known).topic_type
+        key = queue_key(type_, message.queue_id)
+        found[key].setdefault(message.queue_offset, counts[key])
+        counts[key] += 1
+    return found

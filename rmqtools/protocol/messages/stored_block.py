@@ -1,0 +1,53 @@
+"""Decodes a block into messages, and handles broken ones as its reader requests."""
+
+from collections.abc import Iterable, Iterator
+
+from rmqtools.model.block import CorruptBody, MessageBlock
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.protocol.messages.corrupt_message import CorruptMessage, raw_message
+from rmqtools.protocol.messages.found import Found, decode_one, decode_portions
+
+
+def decode_block_portions(block: MessageBlock, *, corrupt_body: CorruptBody = "fail") -> Iterator[Found]:
+    """The messages of a block, by queue offset, in portions that take little memory and time.
+
+    There is nearly always one portion. An inner batch may contain messages before or after the range that was
+    read.
+
+    Args:
+        block: the block to decode.
+        corrupt_body: handling of messages that cannot be read, see :data:`CorruptBody`.
+
+    Raises:
+        CorruptBodyError: a body that cannot be read, and ``corrupt_body`` is ``fail``.
+        ProtocolError: a message whose head is broken, and ``corrupt_body`` is ``fail``.
+    """
+    limit = block.max_decompressed_bytes
+    for found in decode_portions(block.buffer, block.starts, block.queue, max_body_bytes=limit):
+        if found.is_whole:
+            yield found
+            continue
+        if found.errors and corrupt_body == "fail":
+            raise found.errors[0]
+        yield found._replace(messages=_settle(found.messages, block.queue, corrupt_body))
+
+
+def decode_stored(block: MessageBlock, start: int, *, corrupt_body: CorruptBody = "fail") -> list[MessageExt]:
+    """The messages stored at a place of a block, by queue offset.
+
+    Raises:
+        CorruptBodyError: a body that cannot be read, and ``corrupt_body`` is ``fail``.
+        ProtocolError: its head is broken, whatever ``corrupt_body`` is; the text names queue and offset.
+    """
+    found = decode_one(block.buffer, start, block.queue, max_body_bytes=block.max_decompressed_bytes)
+    return _settle(found, block.queue, corrupt_body)
+
+
+def _settle(messages: Iterable[MessageExt], queue: MessageQueue, choice: CorruptBody) -> list[MessageExt]:
+    settled: list[MessageExt] = []
+    for message in messages:
+        if choice == "fail" and isinstance(message, CorruptMessage):
+            raise message.error_in(queue)
+        settled.append(raw_message(message) if choice == "raw" else message)
+    return settled

@@ -1,0 +1,1 @@
+"""Frames and commands of the remoting protocol, and the JSON of their bodies."""

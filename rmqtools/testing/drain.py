@@ -1,0 +1,56 @@
+"""Reads the messages of a topic, for tests: by exact ranges, without a consumer group."""
+
+import threading
+
+from rmqtools import Admin, Client, MessageExt, MessageQueue, QueueRange
+from rmqtools.clock import SYSTEM_CLOCK
+
+_PAUSE = 0.02  # seconds between checks of a real broker's queues
+
+
+class Drain:
+    """Returns the messages of topics, each of them once. What the fixture ``drain`` gives."""
+
+    def __init__(self, client: Client, admin: Admin) -> None:
+        self._client = client
+        self._admin = admin
+        self._next: dict[MessageQueue, int] = {}
+
+    def __call__(self, topic: str, count: int = 0, *, timeout: float = 20.0) -> list[MessageExt]:
+        """Return the messages of a topic that no earlier call has returned.
+
+        Args:
+            topic: its name.
+            count: wait until there are this many; there may be more. Give it on a real cluster: a broker
+                acknowledges a message a moment before it can be read.
+            timeout: seconds to wait for them.
+
+        Returns:
+            The messages by broker, queue and offset.
+
+        Raises:
+            AssertionError: there were fewer when the time was over; the text names those that came.
+            TopicNotFoundError: there is no such topic.
+        """
+        deadline = SYSTEM_CLOCK.monotonic() + timeout
+        found = self._new(topic)
+        while len(found) < count:
+            if SYSTEM_CLOCK.monotonic() > deadline:
+                bodies = [message.body[:40] for message in found[:10]]
+                raise AssertionError(
+                    f"topic {topic!r}: {len(found)} of {count} messages after {timeout} s: {bodies}"
+                )
+            threading.Event().wait(_PAUSE)
+            found += self._new(topic)
+        return sorted(found, key=lambda one: (one.broker_name, one.queue_id, one.queue_offset))
+
+    def _new(self, topic: str) -> list[MessageExt]:
+        found: list[MessageExt] = []
+        for queue in self._admin.fetch_subscribe_queues(topic):
+            start = self._next.get(queue)
+            start = self._admin.min_offset(queue) if start is None else start
+            end = self._admin.max_offset(queue)
+            for messages in self._client.read_messages(QueueRange(queue, start, end)) if start < end else ():
+                found += messages
+            self._next[queue] = max(start, end)
+        return found

@@ -1,0 +1,163 @@
+"""A listening socket for the remoting protocol; its creator supplies the answers."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+from typing import Self
+
+from rmqtools.errors import ProtocolError
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command, encode_command
+from rmqtools.protocol.wire.framing import FrameDecoder
+
+Answer = RemotingCommand | bytes | None
+"""A response, raw bytes to write instead of one, or None for silence."""
+
+
+class Peer(asyncio.Protocol):
+    """One client's connection."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._decoder = FrameDecoder()
+        self._transport: asyncio.Transport | None = None
+        self.addr = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection accepts writes."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Write bytes unchanged; do nothing if the connection is closed."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def answer(self, request: RemotingCommand, answer: Answer) -> None:
+        """Answer one request, unless it is one-way."""
+        if isinstance(answer, bytes):
+            self.write(answer)
+        elif answer is not None and not request.is_oneway:
+            self.write(encode_command(answer, opaque=request.opaque))
+
+    def drop(self) -> None:
+        """Break the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See :meth:`asyncio.Protocol.connection_made`."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        host, port = transport.get_extra_info("peername")[:2]
+        self.addr = f"{host}:{port}"
+        self._server.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        """See :meth:`asyncio.Protocol.data_received`."""
+        try:
+            for frame in self._decoder.feed(data):
+                self._server.received(decode_command(frame), self)
+        except ProtocolError:
+            self.drop()  # as a broker does with unreadable bytes
+
+    def pause(self) -> None:
+        """Read no more bytes, like a stopped process."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """See :meth:`asyncio.Protocol.connection_lost`."""
+        self._server.disconnected(self)
+
+
+class Server:
+    """One address on loopback. Runs on the loop that called :meth:`start`.
+
+    Args:
+        handle: returns the answer to a request; None: the answer comes later through the peer, or never.
+        greeting: bytes written as soon as a client connects.
+        reads: False: read no bytes, like a stopped process.
+        on_close: called with each closed connection.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[RemotingCommand, Peer], Answer],
+        *,
+        greeting: bytes = b"",
+        reads: bool = True,
+        on_close: Callable[[Peer], None] | None = None,
+    ) -> None:
+        self._handle = handle
+        self._greeting = greeting
+        self._reads = reads
+        self._on_close = on_close
+        self._socket: socket.socket | None = None
+        self._opening: asyncio.Task[asyncio.Server] | None = None
+        self.peers: list[Peer] = []
+        self.accepted = 0  # connections so far
+        self.addr = ""
+
+    def start(self) -> None:
+        """Listen at a free port, or after :meth:`stop` at the former one; accepts connections on return."""
+        host, _, port = self.addr.partition(":")
+        self._socket = socket.create_server((host or "127.0.0.1", int(port or 0)), backlog=128)
+        self.addr = "{}:{}".format(*self._socket.getsockname()[:2])
+        opened = asyncio.get_running_loop().create_server(lambda: Peer(self), sock=self._socket)
+        self._opening = asyncio.create_task(opened)
+
+    def stop(self) -> None:
+        """Stop listening and break all connections."""
+        opening, self._opening = self._opening, None
+        if opening is not None and opening.done():
+            opening.result().close()
+        elif opening is not None:
+            opening.add_done_callback(lambda opened: opened.result().close())
+        self.hang_up()
+
+    async def close(self) -> None:
+        """Stop, and wait until every connection has ended."""
+        opening = self._opening
+        self.stop()
+        if opening is not None:
+            await (await opening).wait_closed()
+        while self.peers:  # noqa: ASYNC110 - there is no event, only loop iterations
+            await asyncio.sleep(0)  # connection_lost is called in the next loop iteration
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[Self]:
+        """Listen during a block."""
+        self.start()
+        try:
+            yield self
+        finally:
+            await self.close()
+
+    def hang_up(self) -> None:
+        """Break all connections."""
+        for peer in [*self.peers]:
+            peer.drop()
+
+    def say(self, data: bytes) -> None:
+        """Write to all connections."""
+        for peer in self.peers:
+            peer.write(data)
+
+    def connected(self, peer: Peer) -> None:
+        """Handle a new connection."""
+        self.peers.append(peer)
+        self.accepted += 1
+        peer.write(self._greeting)
+        if not self._reads:
+            peer.pause()
+
+    def received(self, request: RemotingCommand, peer: Peer) -> None:
+        """Handle a request, or an answer to the server's own request."""
+        peer.answer(request, self._handle(request, peer))
+
+    def disconnected(self, peer: Peer) -> None:
+        """Handle a closed connection."""
+        self.peers.remove(peer)
+        if self._on_close is not None:
+            self._on_close(peer)

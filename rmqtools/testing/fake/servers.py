@@ -1,0 +1,126 @@
+"""The listening servers of a fake cluster, their received requests, and their faults."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.testing.fake.broker import Broker
+from rmqtools.testing.fake.faults import Fault, Reaction
+from rmqtools.testing.fake.name_server import NameServer, Registered
+from rmqtools.testing.fake.request_log import RequestLog
+from rmqtools.testing.fake.server import Answer, Peer, Server
+from rmqtools.testing.fake.timers import Timers
+
+NAME_SERVER = "name-server"
+"""Name of the first name server in faults and requests; the next ones are name-server-1, -2."""
+
+
+def slave_name(master: str, broker_id: int) -> str:
+    """Name of a slave in faults and requests, such as ``broker-a/1``. Id 0 gives the master's name."""
+    return f"{master}/{broker_id}" if broker_id else master
+
+
+_Handle = Callable[[RemotingCommand, Peer], Answer]
+
+
+class Servers:
+    """The servers of a cluster by name. All methods run on its loop."""
+
+    def __init__(
+        self, brokers: Mapping[str, Broker], timers: Timers, *, slaves: int, name_servers: int
+    ) -> None:
+        self._timers = timers
+        self._known = {
+            name: Registered(cluster=broker.state.cluster, topics=broker.state.topics)
+            for name, broker in brokers.items()
+        }
+        self._by_name: dict[str, Server] = {}
+        self._places: dict[str, tuple[str, int]] = {}  # of a broker's server: its broker name and broker id
+        for master, broker in brokers.items():
+            for broker_id in range(slaves + 1):
+                name = slave_name(master, broker_id)
+                self._places[name] = (master, broker_id)
+                self._by_name[name] = self._server(name, broker.handle, broker.forget)
+        for number in range(name_servers):
+            name = f"{NAME_SERVER}-{number}" if number else NAME_SERVER
+            self._by_name[name] = self._server(name, NameServer(self._known).handle)
+        self.faults: list[Fault] = []
+        self.requests = RequestLog()
+
+    @property
+    def name_server(self) -> str:
+        """The addresses of all name servers."""
+        return ";".join(self.addr(name) for name in self._by_name if name not in self._places)
+
+    def addr(self, name: str) -> str:
+        """The address of one server."""
+        return self._by_name[name].addr
+
+    def start(self) -> None:
+        """Make all servers listen."""
+        for name in self._by_name:
+            self.restart(name)
+
+    async def close(self) -> None:
+        """Break all connections and stop listening."""
+        for server in self._by_name.values():
+            await server.close()
+
+    def stop(self, name: str, *, in_route: bool) -> None:
+        """See :meth:`FakeCluster.stop`."""
+        self._by_name[name].stop()
+        if name in self._places and not in_route:
+            master, broker_id = self._places[name]
+            self._known[master].addrs.pop(broker_id, None)
+
+    def restart(self, name: str) -> None:
+        """See :meth:`FakeCluster.restart`."""
+        self._by_name[name].start()
+        if name in self._places:
+            self.announce(name, self.addr(name))
+
+    def announce(self, name: str, addr: str) -> None:
+        """See :meth:`FakeCluster.announce`."""
+        master, broker_id = self._places[name]
+        self._known[master].addrs[broker_id] = addr
+
+    def hang_up(self, name: str) -> None:
+        """See :meth:`FakeCluster.hang_up`."""
+        self._by_name[name].hang_up()
+
+    def say(self, name: str, data: bytes) -> None:
+        """See :meth:`FakeCluster.say`."""
+        self._by_name[name].say(data)
+
+    def _server(self, name: str, handle: _Handle, on_close: Callable[[Peer], None] | None = None) -> Server:
+        return Server(lambda request, peer: self._receive(name, handle, request, peer), on_close=on_close)
+
+    def _receive(self, name: str, handle: _Handle, request: RemotingCommand, peer: Peer) -> Answer:
+        if request.is_response:
+            return None
+        self.requests.add(name, request)
+        return self._answer(name, handle, request, peer, iter([*self.faults]))
+
+    def _answer(
+        self, name: str, handle: _Handle, request: RemotingCommand, peer: Peer, faults: Iterator[Fault]
+    ) -> Answer:
+        """Handle a request that these faults may affect."""
+        fault = next((fault for fault in faults if fault.strike(name, request)), None)
+        if fault is None:
+            return handle(request, peer)
+
+        def struck() -> Answer:
+            outcome = fault.outcome(request)
+            if not isinstance(outcome, Reaction):
+                return outcome
+            if outcome is Reaction.PASS:
+                return self._answer(name, handle, request, peer, faults)
+            if outcome is Reaction.DISCONNECT:
+                peer.drop()
+            elif outcome is Reaction.SWALLOW:
+                handle(request, peer)
+            return None
+
+        if not fault.delay:
+            return struck()
+        self._timers.after(fault.delay, lambda: peer.answer(request, struck()))
+        return None

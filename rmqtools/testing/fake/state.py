@@ -1,0 +1,61 @@
+"""The state of one broker of a fake cluster, shared by its request handlers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.group_config import SubscriptionGroupConfig
+from rmqtools.protocol.headers.codec import Header, encode_header
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from rmqtools.testing.fake.commit_log import CommitLog
+from rmqtools.testing.fake.server import Answer, Peer
+from rmqtools.testing.fake.timers import Timers
+from rmqtools.testing.fake.topics import Topics
+
+Handler = Callable[[RemotingCommand, Peer], Answer]
+Handlers = Mapping[int, Handler]
+DELAY_SECONDS = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+"""The delay of each level from 1 on: a broker's messageDelayLevel."""
+
+
+@dataclass(kw_only=True)
+class Settings:
+    """Settings of the brokers of a fake cluster."""
+
+    auto_create_topics: bool = True
+    delay_scale: float = 0.0
+    lock_seconds: float = 60.0
+    pull_max_messages: int = 32
+    pull_max_bytes: int = 256 * 1024
+    max_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass(kw_only=True)
+class State:
+    """One broker's tables."""
+
+    name: str
+    cluster: str
+    settings: Settings
+    timers: Timers
+    topics: Topics
+    log: CommitLog
+    groups: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
+    offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    addr: str = "127.0.0.1:0"  # until it listens
+
+    def group(self, name: str) -> SubscriptionGroupConfig:
+        """The settings of a group; created if missing."""
+        return self.groups.setdefault(name, SubscriptionGroupConfig(group_name=name))
+
+
+def succeeded(header: Header | None = None, body: bytes = b"") -> RemotingCommand:
+    """An answer with code SUCCESS."""
+    return response(
+        ResponseCode.SUCCESS, 0, ext_fields={} if header is None else encode_header(header), body=body
+    )
+
+
+def refused(code: int, remark: str) -> RemotingCommand:
+    """An answer with an error code."""
+    return response(code, 0, remark=remark)

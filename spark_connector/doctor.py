@@ -1,0 +1,130 @@
+"""Prints the result of Spark's discovery of ``format("rocketmq")`` on this machine, and its problems.
+
+    python -m spark_connector.doctor [--name-server HOST:PORT --topic TOPIC]
+
+Starts a local session as ``SparkSession.builder.getOrCreate()`` would. Exit code 0: no problem; 1: there are
+problems, and the lines marked ``!!`` describe them with remedies.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_connector import register
+from spark_connector.worker.interpreter import inspect_python, missing_text, worker_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PACKAGES: Final = ("pyspark", "pyarrow", "rmqtools")
+_UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
+
+Line = tuple[bool, str, str]
+"""Whether the check passed, its name, and the finding with the remedy."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print all lines; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m spark_connector.doctor", description=__doc__)
+    parser.add_argument(
+        "--name-server", help="read one message of --topic from the cluster of this host:port"
+    )
+    parser.add_argument("--topic", help="the topic to read a message of")
+    given = parser.parse_args(arguments)
+    if (given.name_server is None) != (given.topic is None):
+        parser.error("--name-server and --topic go together")
+    well = True
+    for is_well, what, found in _lines(given.name_server, given.topic):
+        print(f"{'ok' if is_well else '!!'}  {what + ':':<20} {found}", flush=True)
+        well = well and is_well
+    return 0 if well else 1
+
+
+def _lines(name_server: str | None, topic: str | None) -> Iterator[Line]:
+    yield True, "driver's Python", f"{sys.executable} ({sys.version.split()[0]})"
+    yield from map(_package_line, _PACKAGES)
+    spark = _session()
+    try:
+        yield from _python_lines(spark)
+        yield _socket_line(spark)
+        is_found = yield from _checked("discovery", "the format is found", lambda: _load(spark, {}))
+        if not is_found:
+            yield from _checked("register", "the format is known once registered", lambda: register(spark))
+        if name_server is not None and topic is not None:
+            options = {"nameServer": name_server, "topic": topic}
+            yield from _checked("a read", "a message was read", lambda: _load(spark, options).take(1))
+    finally:
+        spark.stop()
+
+
+def _session() -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.appName("spark_connector.doctor").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _package_line(name: str) -> Line:
+    try:
+        return True, name, version(name)
+    except PackageNotFoundError:
+        return False, name, "not installed beside the driver's Python: pip install rmqtools[spark]"
+
+
+def _python_lines(spark: "SparkSession") -> Iterator[Line]:
+    name = spark.sparkContext.pythonExec
+    found = inspect_python(name, path=worker_path(spark), import_neighbours=True)
+    if found is None:
+        yield (
+            False,
+            "workers' Python",
+            f"{name!r} does not start here: set PYSPARK_PYTHON to {sys.executable}",
+        )
+        return
+    yield (
+        not found.missing,
+        "workers' Python",
+        missing_text(found) if found.missing else (f"{found.path} ({found.version})"),
+    )
+    if found.version.split(".")[:2] != sys.version.split()[0].split(".")[:2]:
+        yield False, "versions", f"driver and workers differ: set PYSPARK_PYTHON to {sys.executable}"
+    for module, error in found.broken.items():
+        yield (
+            False,
+            module,
+            f"{error}: it hides every data source from discovery; remove it, or use register()",
+        )
+
+
+def _socket_line(spark: "SparkSession") -> Line:
+    is_on = spark.sparkContext.getConf().get(_UNIX_SOCKETS, "false") == "true"
+    text = "on" if is_on else f"off; streams start small tasks faster with {_UNIX_SOCKETS}=true"
+    return True, "unix sockets", text
+
+
+def _checked(what: str, well: str, action: Callable[[], Any]) -> Generator[Line, None, bool]:
+    """Run an action and report the outcome as one line. Returns whether it succeeded."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001  # noqa: BLE001  # any error of Spark is shown
+        yield False, what, next((line for line in str(error).splitlines() if line.strip()), repr(error))
+        return False
+    yield True, what, well
+    return True
+
+
+def _load(spark: "SparkSession", options: dict[str, str]) -> Any:
+    """Load the format. Without options, the source's own error proves that it was found."""
+    try:
+        return spark.read.format("rocketmq").options(**options).load()
+    except Exception as error:
+        if options or "nameServer" not in str(error):
+            raise
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

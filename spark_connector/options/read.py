@@ -1,0 +1,301 @@
+"""The options of reads: topics, bounds, partitions, sharing. Those of streams alone are in ``stream``."""
+
+from typing import Final
+
+from rmqtools.model.group import SUB_ALL
+from spark_connector.options.offsets import parse_offset_spec, parse_time, parse_times, parse_zone
+from spark_connector.options.option import (
+    DURATION,
+    OneOf,
+    Option,
+    Where,
+    parse_count,
+    parse_duration,
+    parse_flag,
+    parse_name,
+    parse_names,
+)
+from spark_connector.options.queue_json import parse_queues
+from spark_connector.options.selection import Assign, parse_pattern
+
+
+def _parse_assign(text: str) -> Assign:
+    return Assign(parse_queues(text))
+
+
+def _parse_tags(text: str) -> tuple[str, ...]:
+    if text.strip() == SUB_ALL:
+        return ()
+    return tuple(dict.fromkeys(parse_name(tag) for tag in text.split("||")))
+
+
+_OFFSETS: Final = 'earliest, latest, group or JSON {"topic":{"broker":{"queue":offset}}}'
+_TIME: Final = "milliseconds since 1970, or ISO 8601 as 2026-01-31T10:00:00Z"
+_TIMES: Final = 'JSON {"topic":{"broker":{"queue":time}}}'
+
+WHAT_OPTIONS: Final = (
+    Option(
+        "topic",
+        "a name",
+        parse_name,
+        None,
+        "The topic to read, including retry and dead-letter topics (%RETRY%group, %DLQ%group); or the topic "
+        "that all rows are written to, overriding a column topic.",
+        Where.BOTH,
+    ),
+    Option("topics", "names separated by commas", parse_names, None, "Several topics to read.", Where.READ),
+    Option(
+        "topicPattern",
+        "a regular expression of whole names",
+        parse_pattern,
+        None,
+        "Read every topic that matches. Retry and dead-letter topics only match a pattern that itself begins "
+        "with %RETRY% or %DLQ%; system topics never match.",
+        Where.READ,
+    ),
+    Option(
+        "assign",
+        'JSON {"topic":{"broker":[queue, ...]}}',
+        _parse_assign,
+        None,
+        "Read only these queues.",
+        Where.READ,
+    ),
+    Option(
+        "tags",
+        "tags separated by ||",
+        _parse_tags,
+        None,
+        "Read only messages with one of these tags; brokers filter. * means all messages.",
+        Where.READ,
+    ),
+    Option(
+        "sql",
+        "an SQL92 condition",
+        parse_name,
+        None,
+        "Read only messages whose properties match the condition, e.g. a > 5 AND region = 'eu'. Brokers "
+        "filter; they need enablePropertyFilter=true.",
+        Where.READ,
+    ),
+)
+
+BOUND_OPTIONS: Final = (
+    Option(
+        "startingOffsets",
+        _OFFSETS,
+        parse_offset_spec,
+        None,
+        "Where to start, per queue: -2 in JSON is a queue's earliest offset, -1 its latest; "
+        '"*":-2 stands for the queues not named at its level. group: the committed offsets of '
+        "the consumer group in option group. By default batches start at earliest, streams at latest.",
+        Where.READ,
+    ),
+    Option(
+        "startingTimestamp",
+        _TIME,
+        parse_time,
+        None,
+        "Start at the first message stored then or later, in every queue. Overrides startingOffsets and "
+        "startingOffsetsByTimestamp.",
+        Where.READ,
+    ),
+    Option(
+        "startingOffsetsByTimestamp",
+        _TIMES,
+        parse_times,
+        None,
+        "As startingTimestamp, with a time per queue. Overrides startingOffsets.",
+        Where.READ,
+    ),
+    Option(
+        "startingOffsetsByTimestampStrategy",
+        "error or latest",
+        OneOf(("error", "latest")),
+        "error",
+        "What to do with a queue that has no message from the starting time on. A queue that never had a "
+        "message starts at latest.",
+        Where.READ,
+    ),
+    Option(
+        "timeZone",
+        "a time zone such as Europe/Berlin, UTC or +02:00",
+        parse_zone,
+        None,
+        "The zone of ISO 8601 times without one, e.g. spark.conf.get('spark.sql.session.timeZone'): Spark "
+        "does not pass the session's zone to data sources.",
+        Where.READ,
+    ),
+    Option(
+        "endingOffsets",
+        _OFFSETS,
+        parse_offset_spec,
+        "latest",
+        "Where to stop, per queue, not included; -1 in JSON is a queue's latest offset. A stream ends only "
+        "if an ending option is given: it reads no message past the end, trigger AvailableNow stops there, "
+        "and spark_connector.stop_at_end(query) stops a query with another trigger.",
+        Where.READ,
+    ),
+    Option(
+        "endingTimestamp",
+        _TIME,
+        parse_time,
+        None,
+        "Stop before the first message stored then or later, else at the latest offset; a stream runs "
+        "until that time has passed. Overrides endingOffsets and endingOffsetsByTimestamp.",
+        Where.READ,
+    ),
+    Option(
+        "endingOffsetsByTimestamp",
+        _TIMES,
+        parse_times,
+        None,
+        "As endingTimestamp, with a time per queue. Overrides endingOffsets.",
+        Where.READ,
+    ),
+    Option(
+        "group",
+        "a name",
+        parse_name,
+        None,
+        "The consumer group whose offsets or members are used. Reading never joins it.",
+        Where.READ,
+    ),
+    Option(
+        "groupOffsetFallback",
+        "earliest, latest or error",
+        OneOf(("earliest", "latest", "error")),
+        "earliest",
+        "With offsets of a group: the offset of queues for which the group has none.",
+        Where.READ,
+    ),
+    Option(
+        "failOnDataLoss",
+        "true or false",
+        parse_flag,
+        "true",
+        "Whether to fail if messages to be read are lost: expired, their topic deleted or recreated, offsets "
+        "in JSON not stored. With false they are skipped, with a warning.",
+        Where.READ,
+    ),
+    Option(
+        "planningTimeout",
+        DURATION,
+        parse_duration,
+        "60s",
+        "How long the driver waits for name servers and brokers that do not answer, when it looks up queues "
+        "and offsets.",
+        Where.READ,
+    ),
+    Option(
+        "corruptBody",
+        "fail, raw or null",
+        OneOf(("fail", "raw", "null")),
+        "fail",
+        "What to do with a message whose body cannot be decompressed: fail names queue and offset; raw "
+        "gives the bytes as they are stored; null gives a row whose body is null. With raw and null, a "
+        "message that cannot be decoded at all is skipped, with a warning.",
+        Where.READ,
+    ),
+)
+
+HOW_OPTIONS: Final = (
+    Option(
+        "minPartitions",
+        "a whole number",
+        parse_count,
+        None,
+        "Split large queues until there are about this many Spark partitions. By default there is one per "
+        "queue, but in a stream, queues with less than 1,000 messages in a micro-batch share one.",
+        Where.READ,
+    ),
+    Option(
+        "maxRecordsPerPartition",
+        "a whole number",
+        parse_count,
+        None,
+        "Split queues so that no Spark partition has more messages.",
+        Where.READ,
+    ),
+    Option(
+        "includeProperties",
+        "true or false",
+        parse_flag,
+        "true",
+        "Whether rows have the column properties. Reading is cheaper without it.",
+        Where.READ,
+    ),
+    Option(
+        "offsetMsgId",
+        "true or false",
+        parse_flag,
+        "false",
+        "Whether rows have a column offsetMsgId: the message id that contains the message's place of "
+        "storage.",
+        Where.READ,
+    ),
+)
+
+ALLOCATION_OPTIONS: Final = (
+    Option(
+        "readers",
+        "a whole number",
+        parse_count,
+        None,
+        "Share the queues among this many Spark partitions as if they were the members of a group.",
+        Where.READ,
+    ),
+    Option(
+        "readerIds",
+        "names separated by commas",
+        parse_names,
+        None,
+        "The readers' client ids, as address@name. By default HOST@reader-0 and so on.",
+        Where.READ,
+    ),
+    Option(
+        "allocator",
+        "a strategy's name, or module:Class",
+        parse_name,
+        None,
+        "How queues are shared, by default AVG: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, "
+        "MACHINE_ROOM_NEARBY, CONSISTENT_HASH, PINNED_BY_IP; with asMember also PINS: the pins of its group.",
+        Where.READ,
+    ),
+    Option(
+        "allocator.verifyHost",
+        "off or warn",
+        OneOf(("off", "warn")),
+        "off",
+        "Whether a task warns if it runs on another address than its reader id names. Spark chooses the "
+        "place.",
+        Where.READ,
+    ),
+    Option(
+        "allocator.*",
+        "as the strategy's own settings",
+        str,
+        None,
+        "A setting of the strategy, e.g. allocator.ips=10.0.0.1,10.0.0.2 for PINNED_BY_IP.",
+        Where.READ,
+    ),
+    Option(
+        "allowUnassigned",
+        "true or false",
+        parse_flag,
+        "false",
+        "Whether queues that no reader gets may stay unread. They are logged; with false they are an error.",
+        Where.READ,
+    ),
+    Option(
+        "asMember",
+        "a client id, or an address",
+        parse_name,
+        None,
+        "Read only the queues that this member of the live consumer group owns; with allocator, those it "
+        "would own by that strategy. The read neither joins the group nor commits.",
+        Where.READ,
+    ),
+)
+
+READ_OPTIONS: Final = (*WHAT_OPTIONS, *BOUND_OPTIONS, *HOW_OPTIONS, *ALLOCATION_OPTIONS)

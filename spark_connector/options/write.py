@@ -1,0 +1,98 @@
+"""The options of writes."""
+
+from typing import Final
+
+from spark_connector.options.option import Option, Where, parse_count, parse_flag, parse_name
+
+
+def _parse_stamp_id(text: str) -> str:
+    if not (name := parse_name(text)).isprintable():
+        raise ValueError("it has control characters")
+    return name
+
+
+WRITE_OPTIONS: Final = (
+    Option(
+        "queueSelector",
+        "round-robin, hash, random, machine-room or module:Class",
+        parse_name,
+        "round-robin",
+        "How a queue is chosen for rows that name none: hash and machine-room use shardingKey, else keys. "
+        "round-robin skips the broker that failed last and, unlike the Java client's default, slow ones: "
+        "rocketmq.sendLatencyFaultEnable=false switches this off.",
+        Where.WRITE,
+    ),
+    Option(
+        "queueSelector.*",
+        "as the selector's own settings",
+        str,
+        None,
+        "A setting of the selector: queueSelector.room for machine-room, parameters of your own class.",
+        Where.WRITE,
+    ),
+    Option(
+        "stamp",
+        "true or false",
+        parse_flag,
+        "false",
+        "Put the write's id, batch, partition, row number and a hash of the row into each message's "
+        "properties; spark_connector.drop_duplicates compares them.",
+        Where.WRITE,
+    ),
+    Option(
+        "idColumn",
+        "a column's name",
+        parse_name,
+        None,
+        "With stamp: hash this column, or the whole row if it is null. It may be a column that is not sent.",
+        Where.WRITE,
+    ),
+    Option(
+        "stampId",
+        "a text without control characters",
+        _parse_stamp_id,
+        None,
+        "With stamp: your own id of this write. Use the same id when the same job runs again, so that its "
+        "rows get equal stamps. With idColumn, rows of any task are the same if stampId and the column's "
+        "value are equal; without it, only deterministic input gets equal stamps. In foreachBatch, query "
+        "and micro-batch already form an id, but two writes in one foreachBatch need an id each. On Spark "
+        "Connect, stamp requires stampId.",
+        Where.WRITE,
+    ),
+    Option(
+        "createTopic",
+        "true or false",
+        parse_flag,
+        "true",
+        "Whether brokers may create a missing topic (they do with autoCreateTopicEnable=true). false refuses "
+        "the write before a row is sent.",
+        Where.WRITE,
+    ),
+    Option(
+        "keepQueue",
+        "true or false",
+        parse_flag,
+        "false",
+        "For rows that were read (their frame has a column queueOffset): whether brokerName and queueId "
+        "choose the queue, as they do for other rows. With false both columns are ignored.",
+        Where.WRITE,
+    ),
+    Option(
+        "sendTimeoutMs",
+        "a whole number of milliseconds",
+        lambda text: str(parse_count(text) / 1000),
+        None,
+        "How long a row may take to be stored, all attempts together; the client's default is 3 seconds.",
+        Where.WRITE,
+        "send_timeout",
+    ),
+    Option(
+        "batchBytes",
+        "a whole number",
+        lambda text: str(parse_count(text)),
+        None,
+        "How many bytes of rows one request carries; the client's default is 256 KiB.",
+        Where.WRITE,
+        "max_batch_bytes",
+    ),
+)

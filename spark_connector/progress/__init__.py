@@ -1,0 +1,1 @@
+"""Lag and rates of a streaming query, from its progress reports."""

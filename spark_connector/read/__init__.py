@@ -1,0 +1,1 @@
+"""Batch and stream reads: planning on the driver, reading in tasks."""

@@ -1,0 +1,79 @@
+"""A batch read: ranges fixed on the driver, one Spark partition each; tasks read them as Arrow batches."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from rmqtools import MessageQueue
+from rmqtools.errors import ConfigError
+from spark_connector.options.batch_settings import BatchOptions
+from spark_connector.options.offsets import Bound
+from spark_connector.options.queue_json import place
+from spark_connector.options.selection import TopicPattern
+from spark_connector.read.lookup import Lookup
+from spark_connector.read.members import fetch_queues_of_member
+from spark_connector.read.tasks import plan_tasks, read_task
+from spark_connector.worker.user_errors import text_first
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RocketMQBatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """Reads ``[start, end)`` of every queue that is selected.
+
+    Spark plans once per ``load()``, in a different process than the tasks. A partition carries its whole
+    range, so a retried task, and every action on the DataFrame, reads the same messages.
+    """
+
+    def __init__(self, options: BatchOptions) -> None:
+        self._options = options
+
+    @text_first()
+    def partitions(self) -> list[InputPartition]:
+        """Fetch the queues' offsets from brokers and cut them into ranges.
+
+        Raises:
+            TopicNotFoundError: a topic has no route.
+            PermissionDeniedError: a topic may not be read.
+            ValueError: offsets that are not stored, queues that do not exist, a start after the end.
+        """
+        read = self._options.read
+        lookup = Lookup(read)
+        stored = lookup.stored(self._queues(lookup))
+        lookup.check_sql(stored)
+        begin = lookup.resolve(self._options.start, stored)
+        end = lookup.resolve(self._options.end, stored, is_start=False)
+        _check_order(begin, end, self._options.start, self._options.end)
+        return [InputPartition(task) for task in plan_tasks(read, begin, end)]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """Yield the messages of one partition."""
+        if partition.value is None:  # Spark's replacement for an empty list of partitions
+            return
+        with text_first():
+            yield from read_task(self._options.read, partition.value)
+
+    def _queues(self, lookup: Lookup) -> list[MessageQueue]:
+        read = self._options.read
+        queues = lookup.queues()
+        if not queues and isinstance(read.selection, TopicPattern):
+            raise ConfigError(
+                f"option 'topicPattern' = {read.selection.pattern!r}: no topic matches; it must match whole "
+                "names, and begin with %RETRY% or %DLQ% to mean such topics"
+            )
+        if read.allocation is None or read.allocation.as_member is None:
+            return queues
+        return fetch_queues_of_member(lookup.blocking_admin, read, queues)
+
+
+def _check_order(
+    begin: dict[MessageQueue, int], end: dict[MessageQueue, int], start_bound: Bound, end_bound: Bound
+) -> None:
+    for queue in sorted(begin):
+        if begin[queue] > end[queue]:
+            raise ConfigError(
+                f"{place(queue)} would be read from {begin[queue]} to {end[queue]}: set {start_bound.option} "
+                f"at or before {end_bound.option}"
+            )

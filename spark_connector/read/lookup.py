@@ -1,0 +1,281 @@
+"""The driver's requests to the cluster before a read: queues, their stored offsets, start and end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, TypeVar
+
+from rmqtools import Admin, MessageQueue, QueueRange, aio
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import (
+    BrokerError,
+    ConfigError,
+    DataLossError,
+    ProtocolError,
+    RemotingError,
+    TopicNotFoundError,
+)
+from rmqtools.log import get_logger
+from rmqtools.model.names import LMQ_PREFIX, LOGICAL_QUEUE_MOCK_BROKER_PREFIX
+from spark_connector.options.offsets import Bound, Times
+from spark_connector.options.read_settings import ReadOptions
+from spark_connector.options.selection import Assign, TopicPattern
+from spark_connector.read.bounds import (
+    Resolved,
+    check_complete,
+    resolve_group,
+    resolve_offsets,
+    resolve_times,
+)
+from spark_connector.read.loss import settle_losses, settle_missing_queues, settle_missing_topics
+from spark_connector.read.stored import Stored
+from spark_connector.worker.clients import client_of
+
+log = get_logger(__name__)
+T = TypeVar("T")
+K = TypeVar("K")
+
+_QUESTIONS_AT_ONCE: Final = 64
+_PAUSE: Final = 0.2  # seconds between requests to a broker that does not answer
+_NAME_SERVERS: Final = "the name servers"
+
+
+class Lookup:
+    """Requests on behalf of a read. The answers describe the present moment.
+
+    If no answer comes, requests are repeated for ``planningTimeout``, while :attr:`is_patient`.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._client = client_of(options.client)
+        self._admin = aio.Admin(self._client.asynchronous)
+        self.is_patient = True
+
+    @property
+    def blocking_admin(self) -> Admin:
+        """Client for requests about groups."""
+        return Admin(self._client)
+
+    def topics(self) -> list[str]:
+        """The topics to read; empty if a pattern matches none.
+
+        Raises:
+            ConfigError: this source cannot read a topic.
+        """
+        selection = self._options.selection
+        topics = self._matching(selection) if isinstance(selection, TopicPattern) else list(selection.topics)
+        for topic in topics:
+            if topic.startswith(LMQ_PREFIX):
+                raise ConfigError(
+                    f"topic {topic!r} is a light queue inside another topic, without a route: it cannot be "
+                    "read; read the topic that it belongs to"
+                )
+        return topics
+
+    def queues(self) -> list[MessageQueue]:
+        """The queues to read, sorted by topic.
+
+        Raises:
+            TopicNotFoundError: a topic has no route, and ``failOnDataLoss`` is set or no topic has one.
+            PermissionDeniedError: a topic is not readable.
+            ConfigError: an assigned queue does not exist, or this source cannot read the topic.
+        """
+        fail, selection = self._options.fail_on_data_loss, self._options.selection
+        by_topic = self._queues_by_topic()
+        if not isinstance(selection, TopicPattern):
+            missing = [topic for topic, found in by_topic.items() if not found]
+            settle_missing_topics(missing, by_topic.keys() - set(missing), fail=fail)
+        queues = _joined(by_topic)
+        for queue in queues:
+            if queue.broker_name.startswith(LOGICAL_QUEUE_MOCK_BROKER_PREFIX):
+                raise ConfigError(
+                    f"topic {queue.topic!r} is a static topic, its queues move between brokers: it cannot be "
+                    "read by format rocketmq; copy it to a plain topic"
+                )
+        if not isinstance(selection, Assign):
+            return queues
+        return settle_missing_queues(selection.queues, queues, fail=fail)
+
+    def queues_left(self) -> list[MessageQueue]:
+        """The queues that exist now; missing ones are left out."""
+        queues = _joined(self._queues_by_topic())
+        return [queue for queue in queues if self._options.selection.covers(queue)]
+
+    def stored(self, queues: Iterable[MessageQueue]) -> Stored:
+        """The offsets stored in queues now."""
+        bounds = self._ask_queues(self._bounds_of, queues)
+        return Stored(
+            {queue: earliest for queue, (earliest, _) in bounds.items()},
+            {queue: latest for queue, (_, latest) in bounds.items()},
+        )
+
+    def store_times(self, offsets: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
+        """Store times in ms of the messages at these offsets; queues without a message there are left out."""
+        found = self._ask_queues(lambda queue: self._store_time(queue, offsets[queue]), offsets)
+        return {queue: time for queue, time in found.items() if time is not None}
+
+    def broker_names(self) -> set[str]:
+        """Names of the running brokers, as name servers list them."""
+        info = self._run(_NAME_SERVERS, self._admin.fetch_cluster_info)
+        return set(info.broker_addr_table)
+
+    def resolve(self, bound: Bound, stored: Stored, *, is_start: bool = True) -> dict[MessageQueue, int]:
+        """Resolve one end of a read to an offset for each queue of ``stored``.
+
+        Raises:
+            ConfigError: offsets are not stored, queues are left out or unknown, the group has no offsets, or
+                no message is stored from a time on; the text names option, queue and remedy.
+        """
+        try:
+            resolved = self._resolve(bound, stored, is_start=is_start)
+        except ConfigError as error:
+            raise ConfigError(f"option {bound.option!r}: {error}") from None
+        settle_losses(resolved.losses, fail=self._options.fail_on_data_loss, option=bound.option)
+        return resolved.offsets
+
+    def offsets_at(self, times: Times, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
+        """Per queue, the offset of the first message stored at its time or later; the queue's end if none."""
+        return self._ask_queues(lambda queue: self._admin.search_offset(queue, times.at(queue)), queues)
+
+    def check_sql(self, stored: Stored) -> None:
+        """Ask one queue of each broker name to check the condition, before tasks would fail because of it.
+
+        Raises:
+            ConfigError: the condition is invalid, or the broker does not filter by conditions.
+        """
+        if self._options.sql is None:
+            return
+        filled = (queue for queue in stored.earliest if stored.earliest[queue] < stored.latest[queue])
+        for queue in {queue.broker_name: queue for queue in filled}.values():
+            first = QueueRange(queue, stored.earliest[queue], stored.earliest[queue] + 1)
+            try:
+                list(self._client.read_blocks(first, sql=self._options.sql))
+            except BrokerError as error:
+                raise ConfigError(
+                    f"option 'sql' = {self._options.sql!r}: {error}; want a condition such as a > 5 AND "
+                    "b IS NOT NULL, and brokers with enablePropertyFilter=true"
+                ) from error
+            except DataLossError:  # the message has just expired
+                continue
+
+    def _resolve(self, bound: Bound, stored: Stored, *, is_start: bool) -> Resolved:
+        spec = bound.spec
+        if isinstance(spec, Times):
+            times = spec
+            if not isinstance(times.timestamps_ms, int):
+                check_complete(times.timestamps_ms, stored.latest, remedy="milliseconds since 1970")
+            found = self.offsets_at(times, stored.latest)
+            refuse = is_start and self._options.when_none_after == "error"
+            return resolve_times(times, found, stored, refuse_none_after=refuse)
+        if spec == "group":
+            group, fallback = self._options.group, self._options.group_offset_fallback
+            assert group is not None  # the settings check it
+            return resolve_group(self._group_offsets(group, stored), stored, group=group, fallback=fallback)
+        return resolve_offsets(spec, stored)
+
+    def _group_offsets(self, group: str, stored: Stored) -> dict[MessageQueue, int | None]:
+        topics = {queue.topic for queue in stored.latest}
+        by_topic = self._ask(
+            lambda topic: self._admin.fetch_consumer_offsets(group, topic),
+            topics,
+            asked=lambda topic: f"the brokers of topic {topic!r}",
+        )
+        known = {queue: at for offsets in by_topic.values() for queue, at in offsets.items()}
+        return {queue: known.get(queue) for queue in stored.latest}
+
+    def _matching(self, pattern: TopicPattern) -> list[str]:
+        info = self._run(_NAME_SERVERS, self._admin.fetch_cluster_info)
+        return pattern.select(
+            self._run(_NAME_SERVERS, self._admin.fetch_topic_list),
+            reserved={*info.cluster_addr_table, *info.broker_addr_table},
+            namespace=self._options.client.namespace,
+        )
+
+    def _queues_by_topic(self) -> dict[str, list[MessageQueue]]:
+        """The queues of every topic; empty for a topic without a route."""
+        return self._ask(self._queues_of, self.topics(), asked=lambda topic: _NAME_SERVERS)
+
+    async def _queues_of(self, topic: str) -> list[MessageQueue]:
+        try:
+            return await self._admin.fetch_subscribe_queues(topic)
+        except TopicNotFoundError:
+            return []
+
+    async def _bounds_of(self, queue: MessageQueue) -> tuple[int, int]:
+        earliest = await self._admin.min_offset(queue)
+        return earliest, await self._admin.max_offset(queue)
+
+    async def _store_time(self, queue: MessageQueue, offset: int) -> int | None:
+        time = None
+        try:
+            async for messages in self._admin.read_messages(QueueRange(queue, offset, offset + 1)):
+                time = messages[0].store_timestamp_ms
+        except (BrokerError, DataLossError, ProtocolError):  # the task that reads the queue raises it
+            return None
+        return time
+
+    def _ask_queues(
+        self, question: Callable[[MessageQueue], Awaitable[T]], queues: Iterable[MessageQueue]
+    ) -> dict[MessageQueue, T]:
+        return self._ask(question, queues, asked=lambda queue: f"broker {queue.broker_name}")
+
+    def _ask(
+        self, question: Callable[[K], Awaitable[T]], keys: Iterable[K], *, asked: Callable[[K], str]
+    ) -> dict[K, T]:
+        patience = _Patience(self._options.planning_timeout if self.is_patient else 0.0)
+        return self._client.run(_ask_all(patience, question, list(keys), asked))
+
+    def _run(self, asked: str, question: Callable[[], Awaitable[T]]) -> T:
+        return self._ask(lambda _: question(), [asked], asked=str)[asked]
+
+
+class _Patience:
+    """Repeats requests without an answer, up to a time limit; logs each silent peer once."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._deadline = SYSTEM_CLOCK.monotonic() + seconds
+        self._silent: set[str] = set()
+
+    async def ask(self, peer: str, question: Callable[[], Awaitable[T]]) -> T:
+        """Repeat ``question`` until it is answered.
+
+        Raises:
+            RemotingError: no answer within the time limit.
+        """
+        while True:
+            try:
+                return await question()
+            except RemotingError as error:
+                if SYSTEM_CLOCK.monotonic() >= self._deadline:
+                    raise
+                if peer not in self._silent:
+                    self._silent.add(peer)
+                    log.warning("planning_waits", peer=peer, seconds=self._seconds, reason=str(error))
+            await asyncio.sleep(_PAUSE)
+
+
+async def _ask_all(
+    patience: _Patience,
+    question: Callable[[K], Awaitable[T]],
+    keys: list[K],
+    asked: Callable[[K], str],
+) -> dict[K, T]:
+    """Ask for all keys at the same time; the first error stops all further requests."""
+    slots = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
+
+    async def ask(key: K) -> T:
+        async with slots:
+            return await patience.ask(asked(key), lambda: question(key))
+
+    tasks = [asyncio.ensure_future(ask(key)) for key in keys]
+    try:
+        return dict(zip(keys, await asyncio.gather(*tasks), strict=True))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _joined(by_topic: Mapping[str, list[MessageQueue]]) -> list[MessageQueue]:
+    return [queue for queues in by_topic.values() for queue in queues]

@@ -1,0 +1,1 @@
+"""Spark's Python processes: cached clients, garbage collection, interpreters, error reports."""

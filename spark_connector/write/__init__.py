@@ -1,0 +1,1 @@
+"""Batch and stream writes: sending rows, stamping them, dropping duplicates."""

@@ -1,0 +1,55 @@
+"""Refuses missing topics if brokers may not create them (option ``createTopic``)."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from rmqtools import Admin
+from rmqtools.errors import TopicNotFoundError
+from spark_connector.options.write_settings import WriteOptions
+from spark_connector.worker.clients import lent_client
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_topic(options: WriteOptions) -> None:
+    """Refuse a missing topic of option ``topic``; does nothing if brokers may create it.
+
+    Raises:
+        TopicNotFoundError: it has no route.
+    """
+    if not options.create_topic and options.topic is not None:
+        _refuse_missing(options, [options.topic])
+
+
+def check_topics(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+    """Pass on batches whose topics exist; the first batch is checked before any is sent.
+
+    Raises:
+        TopicNotFoundError: a topic has no route; the rows of its batch have not been sent.
+    """
+    known: set[str] = set()
+    for batch in batches:
+        wanted = (
+            {options.topic}
+            if options.topic is not None
+            else set(pc.unique(batch.column("topic")).to_pylist())
+        )
+        _refuse_missing(options, sorted(topic for topic in wanted - known if topic is not None))
+        known |= wanted
+        yield batch
+
+
+def _refuse_missing(options: WriteOptions, topics: Iterable[str]) -> None:
+    with lent_client(options.producer) as client:
+        admin = Admin(client)
+        for topic in topics:
+            try:
+                admin.fetch_publish_queues(topic)
+            except TopicNotFoundError as error:
+                raise TopicNotFoundError(
+                    f"topic {topic!r} does not exist and option 'createTopic' is false: correct the name, or "
+                    "make the topic first"
+                ) from error

@@ -1,0 +1,148 @@
+"""The columns a row may have to be written; ``save()`` refuses others if the schema shows them."""
+
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    VariantType,
+)
+
+from rmqtools.errors import ConfigError
+from spark_connector.options.option import nearest_name
+from spark_connector.options.write_settings import WriteOptions
+
+WRITE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
+    "body": (BinaryType(), StringType()),
+    "topic": (StringType(),),
+    "tags": (StringType(),),
+    "keys": (StringType(),),
+    "properties": (MapType(StringType(), StringType()),),
+    "shardingKey": (StringType(),),
+    "queueId": (IntegerType(),),
+    "brokerName": (StringType(),),
+    "delayLevel": (IntegerType(),),
+    "deliverTimestamp": (TimestampType(),),
+}
+READ_ONLY: Final = (
+    "queueOffset",
+    "msgId",
+    "bornTimestamp",
+    "storeTimestamp",
+    "bornHost",
+    "reconsumeTimes",
+    "sysFlag",
+    "flag",
+    "offsetMsgId",
+)
+_QUEUE: Final = ("queueId", "brokerName")
+_KEYLESS: Final = (ArrayType, MapType, StructType, NullType, VariantType)
+
+
+def for_schema(options: WriteOptions, schema: StructType) -> WriteOptions:
+    """The options of a write of rows with this schema.
+
+    Raises:
+        ConfigError: as :func:`check_write_schema`.
+    """
+    check_write_schema(schema, options.topic, options.id_column, keep_queue=options.keep_queue)
+    ignored = ignored_columns(schema, keep_queue=options.keep_queue)
+    unsent = {*ignored, *({options.id_column} - WRITE_TYPES.keys())}
+    return replace(
+        options, is_copy=is_read(schema), unsent=tuple(name for name in schema.names if name in unsent)
+    )
+
+
+def check_write_schema(
+    schema: StructType, topic: str | None, id_column: str | None = None, *, keep_queue: bool = False
+) -> None:
+    """Check that rows can be turned into messages.
+
+    Args:
+        schema: the DataFrame's schema.
+        topic: the option ``topic``; None: every row must name its own.
+        id_column: the option ``idColumn``; may be a column that is not sent.
+        keep_queue: the option ``keepQueue``.
+
+    Raises:
+        ConfigError: no body, no topic, an unknown column, a wrong type, or only one of the queue's columns.
+    """
+    ignored = {*ignored_columns(schema, keep_queue=keep_queue), *({id_column} - WRITE_TYPES.keys())}
+    for field in schema:
+        if field.name not in ignored:
+            _check_column(field)
+    if "body" not in schema.names:
+        raise ConfigError(f"no column 'body' to write among {schema.names}: select(... .alias('body'))")
+    if topic is None and "topic" not in schema.names:
+        raise ConfigError("where to write is not given: set option 'topic' or add a column 'topic'")
+    _check_queue_columns(
+        schema, keep_queue=keep_queue, is_ignored=_QUEUE[0] in ignored or _QUEUE[1] in ignored
+    )
+    if id_column is not None:
+        _check_id_column(schema, id_column)
+
+
+def is_read(schema: StructType) -> bool:
+    """Whether this source read the rows, possibly changed since."""
+    return READ_ONLY[0] in schema.names
+
+
+def ignored_columns(schema: StructType, *, keep_queue: bool = False) -> list[str]:
+    """Columns of read rows that are not written, because brokers set them."""
+    if not is_read(schema):
+        return []
+    left_out = {*READ_ONLY, *(() if keep_queue else _QUEUE)}
+    return [name for name in schema.names if name in left_out]
+
+
+def _check_queue_columns(schema: StructType, *, keep_queue: bool, is_ignored: bool) -> None:
+    given = [name for name in _QUEUE if name in schema.names]
+    if keep_queue and not is_read(schema):
+        raise ConfigError(
+            "option 'keepQueue' is for rows that were read, with their column 'queueOffset': leave it out, "
+            "columns 'queueId' and 'brokerName' choose the queue"
+        )
+    if keep_queue and len(given) < len(_QUEUE):
+        raise ConfigError(
+            "option 'keepQueue' needs columns 'queueId' and 'brokerName': keep them, or drop it"
+        )
+    if len(given) == 1 and not is_ignored:
+        raise ConfigError("columns 'queueId' and 'brokerName' name a queue together: give both or neither")
+
+
+def _check_column(field: StructField) -> None:
+    if (accepted := WRITE_TYPES.get(field.name)) is None:
+        hint = nearest_name(field.name, WRITE_TYPES)
+        raise ConfigError(f"column {field.name!r} cannot be written ({hint}): drop or rename it")
+    if not any(_has_type(field.dataType, kind) for kind in accepted):
+        wanted = " or ".join(kind.simpleString() for kind in accepted)
+        raise ConfigError(f"column {field.name!r} is {field.dataType.simpleString()}: cast it to {wanted}")
+
+
+def _check_id_column(schema: StructType, name: str) -> None:
+    if name not in schema.names:
+        raise ConfigError(
+            f"option 'idColumn' = {name!r}: no such column ({nearest_name(name, schema.names)})"
+        )
+    if isinstance(kind := schema[name].dataType, _KEYLESS):
+        raise ConfigError(
+            f"option 'idColumn' = {name!r} is {kind.simpleString()}: want a column of one value"
+        )
+
+
+def _has_type(given: DataType, kind: DataType) -> bool:
+    """Whether types are equal, apart from nullability and collation."""
+    if isinstance(kind, MapType):
+        return isinstance(given, MapType) and all(
+            isinstance(part, StringType) for part in (given.keyType, given.valueType)
+        )
+    return isinstance(given, type(kind))

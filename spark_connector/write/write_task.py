@@ -1,0 +1,154 @@
+"""One write task: sends its rows and reports their outcomes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from rmqtools import Producer
+from rmqtools.arrow import SendReport, send_batches
+from rmqtools.errors import ConfigError
+from rmqtools.log import get_logger
+from spark_connector.options.write_settings import WriteOptions
+from spark_connector.worker.clients import lent_producer
+from spark_connector.worker.gc_freeze import settle
+from spark_connector.write.copied_rows import check_queues, copied_rows
+from spark_connector.write.stamps import Stamper
+from spark_connector.write.topics import check_topics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+log = get_logger(__name__)
+
+# local properties of Spark's jobs
+_QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+_JOB_TAGS: Final = "spark.job.tags"
+_CONNECT_TAG: Final = "SparkConnect_"
+
+
+@dataclass
+class TaskReport(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+    """Outcomes of one task's rows; sent from the task to the driver."""
+
+    rows: SendReport = field(default_factory=SendReport)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """The place of a task in a write.
+
+    Attributes:
+        query: id of the write: the streaming query's, else one generated for the write.
+        batch: the query's micro-batch; 0 for a write outside queries.
+        partition: the task's partition.
+        attempt: counts from 0.
+        is_made: whether the id was generated for this write.
+        is_remote: whether Spark Connect sent the job.
+    """
+
+    query: str
+    batch: int
+    partition: int
+    attempt: int
+    is_made: bool = False
+    is_remote: bool = False
+
+    def stamper(self, options: WriteOptions) -> Stamper | None:
+        """Make the task's stamper; None: the options request no stamps.
+
+        Raises:
+            ConfigError: the job may be a ``foreachBatch`` on Spark Connect, where the query is unknown.
+        """
+        if not options.stamp:
+            return None
+        if self.is_remote and self.is_made and options.stamp_id is None:
+            raise ConfigError(
+                "option 'stamp' needs option 'stampId' on Spark Connect, where a write inside foreachBatch "
+                "does not know its query: give an id that is equal when the write is run again, e.g. made of "
+                "the batch's number"
+            )
+        query = None if self.is_made and options.stamp_id is not None else self.query
+        return Stamper(query, self.batch, self.partition, options.id_column, options.stamp_id)
+
+
+def place_of_task(context: "TaskContext | None", made_id: str) -> TaskPlace:
+    """The place of the running task; ``made_id`` is the write's id outside streaming queries.
+
+    Spark passes a stream's query and micro-batch to all its jobs as local properties, also to jobs that
+    ``foreachBatch`` starts.
+    """
+    if context is None:
+        return TaskPlace(made_id, 0, 0, 0, is_made=True)
+    query, batch = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    tags = context.getLocalProperty(_JOB_TAGS) or ""
+    return TaskPlace(
+        query or made_id,
+        int(batch) if query else 0,
+        context.partitionId(),
+        context.attemptNumber(),
+        is_made=not query,
+        is_remote=_CONNECT_TAG in tags,
+    )
+
+
+def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place: TaskPlace) -> TaskReport:
+    """Send the rows of one task; return when brokers have acknowledged all of them.
+
+    Raises:
+        ConfigError: stamps need an id.
+        MessageRejectedError: names a row that cannot be sent.
+        SendError: a row could not be stored.
+    """
+    report = SendReport()
+    stamper = place.stamper(options)
+    try:
+        with lent_producer(options.producer) as producer:
+            send_batches(
+                producer,
+                _prepared(options, batches, producer),
+                topic=options.topic,
+                selector=options.make_selector() if options.make_selector else None,
+                extra_properties=stamper,
+                unsent=options.unsent,
+                report=report,
+            )
+    except Exception:
+        log.warning("write_task_failed", partition=place.partition, attempt=place.attempt, **report.counts())
+        raise
+    settle()
+    return TaskReport(report)
+
+
+def _prepared(
+    options: WriteOptions, batches: Iterable["pa.RecordBatch"], producer: Producer
+) -> Iterable["pa.RecordBatch"]:
+    """The rows to send; of rows that were read, without the parts that brokers and clients set."""
+    if not options.create_topic:
+        batches = check_topics(options, batches)
+    if not options.is_copy:
+        return batches
+    copied = (copied_rows(batch, new_stamps=options.stamp) for batch in batches)
+    return check_queues(copied, producer, options.topic) if options.keep_queue else copied
+
+
+def total_of(reports: Sequence[TaskReport | None]) -> SendReport:
+    """The sum of all tasks' reports; None stands for a failed task."""
+    total = SendReport()
+    for report in reports:
+        if report is not None:
+            total.add(report.rows)
+    return total
+
+
+def refuse_overwrite(overwrite: bool) -> None:
+    """Refuse the save mode overwrite: a topic can only be appended to.
+
+    Raises:
+        ConfigError: the save mode is overwrite.
+    """
+    if overwrite:
+        raise ConfigError("mode 'overwrite' is impossible: a topic can only be added to; use .mode('append')")

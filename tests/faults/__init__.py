@@ -1,0 +1,1 @@
+"""Faults of servers, networks and clients under load, and what they cost: ``make faults``."""

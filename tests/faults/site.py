@@ -1,0 +1,89 @@
+"""Where a case runs: servers that can be killed, started, paused, in Docker or started from the jars."""
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import Protocol
+
+from rmqtools.cluster import LocalCluster
+from tests.support import restarts
+
+NAME_SERVER = "namesrv"
+
+
+class Site(Protocol):
+    """One name server and masters. Services are ``namesrv`` and the broker names. Every call blocks.
+
+    :class:`tests.support.docker_cluster.DockerCluster` is one, too.
+    """
+
+    name_server: str
+    broker_addrs: Mapping[str, str]
+
+    def kill(self, service: str) -> None:
+        """End the server as a power cut of its process would (SIGKILL); its data stay."""
+
+    def start(self, service: str, *, wait: bool = True) -> None:
+        """Start a killed server on the data it had; ``wait`` until it answers and is registered."""
+
+    def pause(self, service: str) -> None:
+        """Freeze the server: its connections stay open, nobody answers."""
+
+    def unpause(self, service: str, *, wait: bool = True) -> None:
+        """Let a paused server go on."""
+
+    def renew(self, service: str) -> None:
+        """Kill a broker, delete what it has stored, start it."""
+
+    def restore(self) -> None:
+        """Undo whatever faults are left."""
+
+
+class LocalSite:
+    """A local cluster of this process, as a site."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._away: dict[str, str] = {}
+        self.name_server = cluster.name_server
+        self.broker_addrs = {server.name: server.address for server in cluster.servers[1:]}
+
+    def kill(self, service: str) -> None:
+        """See :class:`Site`."""
+        self._away[service] = "killed"
+        restarts.kill(self._cluster, service)
+
+    def start(self, service: str, *, wait: bool = True) -> None:
+        """See :class:`Site`."""
+        restarts.start(self._cluster, service, wait=wait)
+        if wait:
+            del self._away[service]
+        else:
+            self._away[service] = "starting"
+
+    def pause(self, service: str) -> None:
+        """See :class:`Site`."""
+        self._away[service] = "paused"
+        os.kill(restarts.pid_of(self._cluster, service), signal.SIGSTOP)
+
+    def unpause(self, service: str, *, wait: bool = True) -> None:
+        """See :class:`Site`."""
+        os.kill(restarts.pid_of(self._cluster, service), signal.SIGCONT)
+        self._away.pop(service)
+
+    def renew(self, service: str) -> None:
+        """See :class:`Site`."""
+        self.kill(service)
+        restarts.empty(self._cluster, service)
+        self.start(service)
+
+    def restore(self) -> None:
+        """See :class:`Site`."""
+        for service, how in list(self._away.items()):
+            if how == "paused":
+                self.unpause(service)
+            elif how == "killed":
+                self.start(service)
+            else:
+                restarts.await_ready(self._cluster, service)
+                del self._away[service]

@@ -1,0 +1,113 @@
+"""A case is worth something only if it can fail: engines broken on purpose, on the in-process cluster."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqtools import Outcome
+from rmqtools.engine.consumer.poll_buffer import HandOut
+from rmqtools.engine.producer import send
+from rmqtools.policy.retry import ConnectBackoff
+from rmqtools.testing import FakeCluster
+from tests.faults import load
+from tests.faults.bench import Bench
+from tests.faults.broker_cases import all_brokers_down, killed_master
+from tests.faults.figures import unmet
+from tests.faults.network_cases import cut_answers, dropped_answers
+
+BROKERS = ("broker-a", "broker-b", "broker-c")
+
+
+class FakeSite:
+    """The in-process cluster, as a site."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+        self.name_server = cluster.name_server
+        self.broker_addrs = {broker: cluster.addr(broker) for broker in BROKERS}
+
+    def kill(self, service: str) -> None:
+        self._cluster.stop(service, in_route=False)
+
+    def start(self, service: str, *, wait: bool = True) -> None:
+        self._cluster.restart(service)
+
+    def restore(self) -> None:
+        """Whatever was stopped is started by the cases themselves."""
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    client = {"poll_name_server_interval": 0.2, "heartbeat_broker_interval": 0.2}
+    reader = {"delay_after_error": 0.1, "pull_timeout": 1.0, "long_poll_timeout": 0.5}
+    with FakeCluster(brokers=BROKERS) as cluster:
+        yield Bench(
+            site=FakeSite(cluster),
+            folder=tmp_path,
+            seconds=1.2,
+            drain_seconds=2.0,
+            client=client,
+            reader=reader,
+        )
+
+
+def run(case: Any, bench: Bench) -> str:
+    return " ".join(unmet(asyncio.run(case(bench)).figures, times=False))
+
+
+@pytest.mark.parametrize("case", [killed_master, dropped_answers, cut_answers])
+def test_a_sound_engine_meets_the_figures(bench, case):
+    assert run(case, bench) == ""
+
+
+def test_an_engine_that_calls_an_unanswered_send_failed_is_found(bench, monkeypatch):
+    monkeypatch.setattr(send, "outcome_of", lambda error: Outcome.REFUSED)
+
+    assert "unexplained copies" in run(dropped_answers, bench)
+
+
+def test_an_engine_that_gives_a_dead_broker_no_second_try_is_found(bench, monkeypatch):
+    monkeypatch.setattr(send.Sender, "_loop_for", lambda self, choice: send.SendLoop(1))
+    # The route is not polled, so that no producer hears of the death before it has sent to the dead broker.
+    unpolled = replace(bench, client={**bench.client, "poll_name_server_interval": 30.0})
+
+    assert "failed sends" in run(killed_master, unpolled)
+
+
+def connects_per_second(bench: Bench) -> float:
+    outcome = asyncio.run(all_brokers_down(replace(bench, seconds=3.6)))
+    return next(float(figure.value) for figure in outcome.figures if figure.name.startswith("connects"))
+
+
+def test_an_engine_that_connects_again_for_every_send_is_found(bench, monkeypatch):
+    sound = connects_per_second(bench)
+    monkeypatch.setattr(ConnectBackoff, "reason", lambda *_: None)
+
+    assert connects_per_second(bench) > 2 * sound  # how many more depends on the machine
+
+
+def test_a_consumer_that_skips_a_message_is_found(bench, monkeypatch):
+    take = HandOut.take
+    turn = count()
+
+    def skipping(self: HandOut, at_most: int) -> list[Any]:
+        return [message for message in take(self, at_most) if next(turn) % 3]
+
+    monkeypatch.setattr(HandOut, "take", skipping)
+
+    found = run(killed_master, bench)
+
+    assert "lost" in found
+    assert "gap" in found
+
+
+def test_a_damaged_body_is_found(bench, monkeypatch):
+    decode = load.decode_body
+    monkeypatch.setattr(load, "decode_body", lambda body: decode(body[:-1] if b"p0 7 " in body else body))
+
+    assert "corrupt" in run(cut_answers, bench)

@@ -1,0 +1,111 @@
+"""The daily commands on real brokers, in this process: what the fake cluster answers, these answer too."""
+
+import json
+import uuid
+
+import pytest
+from typer.testing import CliRunner
+
+from rmqtools import MessageQueue
+from rmqtools.cli import app
+from tests.support.cluster_scene import wait_until
+
+pytestmark = pytest.mark.broker
+
+RETENTION = "72 hours"
+
+
+@pytest.fixture
+def run(local_cluster):
+    def run(*arguments, stdin=None, code=0):
+        runner = CliRunner(env={"NAMESRV_ADDR": local_cluster.name_server})
+        result = runner.invoke(app, [*map(str, arguments)], input=stdin, catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture
+def topic():
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+def test_a_topic_is_created_described_altered_and_deleted(run, admin, topic):
+    run("topic", "create", topic, "--queues", 2, "--type", "FIFO", "--broker", "broker-a")
+    run("topic", "alter", topic, "--write-queues", 1, "--type", "DELAY")
+    described = json.loads(run("topic", "describe", topic, "--json"))
+    listed = {row["topic"]: row for row in json.loads(run("topic", "list", "--json"))}
+    run("topic", "delete", topic, "--yes")
+
+    assert (described["message_type"], described["retention"]) == (["DELAY"], [RETENTION])
+    assert [row["note"] for row in described["queues"]] == ["", "not writable"]
+    assert (listed[topic]["read_queues"], listed[topic]["write_queues"], listed[topic]["perm"]) == (
+        2,
+        1,
+        "rw",
+    )
+    assert topic not in admin.fetch_topic_list()
+
+
+def test_lines_go_in_and_come_out_and_a_message_is_found_by_each_name(run, admin, topic):
+    run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
+    lines = "\n".join(json.dumps({"body": f"m{n}", "keys": [f"k{n}"], "tags": f"t{n % 2}"}) for n in range(4))
+    summary = json.loads(run("produce", topic, "--format", "json", "--json", stdin=lines))
+    admin.await_readable({MessageQueue(topic, "broker-a", 0): 4}, timeout=30)
+    rows = [json.loads(line) for line in run("consume", topic, "--format", "json").splitlines()]
+    wait_until(lambda: admin.query_messages(topic, "k3"))
+    found = [
+        json.loads(run("message", "get", *name, "--json"))[0]
+        for name in (
+            ("--id", rows[3]["offset_msg_id"]),
+            (topic, "--key", "k3"),
+            (topic, "--unique-key", rows[3]["msg_id"]),
+        )
+    ]
+
+    assert (summary["stored"], summary["unknown"], summary["failed"]) == (4, 0, 0)
+    assert [row["body"] for row in rows] == ["m0", "m1", "m2", "m3"]
+    assert run("consume", topic, "--tags", "t1", "-f", r"%o %k\n") == "1 k1\n3 k3\n"
+    assert run("consume", topic, "--last", 1) == "m3\n"
+    assert [row["body"] for row in found] == ["m3"] * 3
+
+
+def test_a_group_consumes_is_tracked_reset_and_deleted(run, admin, topic):
+    group = f"group-{topic}"
+    queue = MessageQueue(topic, "broker-a", 0)
+    run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
+    run("produce", topic, stdin="a\nb\nc\n")
+    admin.await_readable({queue: 3}, timeout=30)
+
+    first = run("consume", topic, "-g", group, "--from", "earliest", "--count", 2)
+    listed = {row["group"]: row for row in json.loads(run("group", "list", "--json"))}
+    row = json.loads(run("consume", topic, "--count", 1, "--format", "json"))
+    message = admin.view_message(row["offset_msg_id"])
+    track = {each.consumer_group: each.track_type for each in admin.fetch_message_track(message)}
+    wait_until(lambda: admin.fetch_consumer_ids(group) == [])
+    would = json.loads(run("group", "reset", group, "-t", topic, "--to-earliest", "--dry-run", "--json"))
+    run("group", "reset", group, "-t", topic, "--to-offset", "1", "--yes")
+    offsets = admin.fetch_consumer_offsets(group, topic)
+    run("group", "delete", group, "--yes")
+
+    assert first == "a\nb\n"
+    assert listed[group]["lag"] >= 1
+    assert track == {group: "CONSUMED"}
+    assert (would[0]["before"], would[0]["after"], would[0]["difference"]) == (2, 0, -2)
+    assert offsets == {queue: 1}
+    assert group not in admin.fetch_group_list()
+
+
+def test_brokers_have_numbers_settings_and_are_healthy(run):
+    rows = json.loads(run("broker", "status", "--json"))
+    config = ("broker", "config", "broker-a")
+    before = json.loads(run(*config, "--match", "defaultQueryMaxNum", "--json"))["defaultQueryMaxNum"]
+    run(*config, "-c", "defaultQueryMaxNum=33", "--yes")
+    after = json.loads(run(*config, "--match", "defaultQueryMaxNum", "--json"))["defaultQueryMaxNum"]
+    run(*config, "-c", f"defaultQueryMaxNum={before}", "--yes")
+
+    assert [row["version"] for row in rows] == ["V5_5_0", "V5_5_0"]
+    assert all(0 <= row["disk_percent"] <= 100 and row["send_queue"] == 0 for row in rows)
+    assert (before, after) == ("32", "33")
+    assert run("health") == "healthy: 2 brokers, 2 masters\n"

@@ -1,0 +1,101 @@
+"""What a member hands over: a queue in order, offsets at exit, a topic that it takes up again."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rmqtools import ConsumeFromWhere, PullConsumer, PullConsumerConfig
+from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
+from tests.support.cluster_scene import wait_until
+from tests.support.listening import Heard, committed, new_group, numbers
+
+pytestmark = pytest.mark.broker
+
+
+def test_a_message_that_is_consumed_while_its_queue_changes_hands_comes_once(consume, send, make_topic, gate):
+    topic, group = make_topic(queues=1, broker_names=["broker-a"]), new_group()
+    first, second = Heard(lambda *_: gate.wait(60) and None), Heard()
+    send(topic, numbers(6))
+    leaving = consume(topic, first, group=group, orderly=True, instance_name="z")
+    first.wait(1)
+    consume(topic, second, group=group, orderly=True, instance_name="a")  # sorts before: gets the queue
+    wait_until(lambda: topic not in {queue.topic for queue in leaving.queues}, seconds=30)
+    gate.set()
+    second.wait(5)
+
+    assert sorted(first.bodies + second.bodies) == numbers(6)
+    assert first.bodies == [b"0"]
+
+
+_BROADCASTING = """
+import atexit, sys, threading
+from rmqtools import *
+
+name_server, topic, path = sys.argv[1:]
+heard = threading.Semaphore(0)
+consumer = PushConsumer(PushConsumerConfig(
+    name_server=name_server, group="at-exit", offset_store_path=path, instance_name="one",
+    message_model=MessageModel.BROADCASTING, consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    persist_consumer_offset_interval=3600.0,
+))
+consumer.subscribe(topic, lambda messages, context: heard.release())
+atexit.register(consumer.close)
+consumer.start()
+print(sum(heard.acquire(timeout=20) for _ in range(8)))
+while heard.acquire(timeout=1):
+    print("more")
+"""
+
+
+def test_a_broadcasting_consumer_that_is_closed_at_exit_stores_its_offsets(
+    local_cluster, send, make_topic, tmp_path
+):
+    topic = make_topic(queues=1, broker_names=["broker-a"])
+    send(topic, numbers(8))
+    path = tmp_path / "offsets"
+    command = [sys.executable, "-c", _BROADCASTING, local_cluster.name_server, topic, str(path)]
+    first = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (first.stdout, first.stderr, first.returncode) == ("8\n", "", 0)
+    assert list(LocalFileOffsetStore(path).noted().values()) == [8]
+
+
+def test_a_topic_that_is_unsubscribed_and_subscribed_again_brings_nothing_again(
+    local_cluster, admin, send, make_topic
+):
+    topic, group = make_topic(), new_group()
+    send(topic, numbers(128))
+    config = PullConsumerConfig(
+        name_server=local_cluster.name_server,
+        group=group,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        auto_commit_interval=3600.0,
+    )
+    with PullConsumer(config) as consumer:
+        consumer.subscribe(topic)
+        got = 0
+        while got < 128:
+            got += len(consumer.poll(20, 128))
+        assert consumer.poll(0) == []
+        consumer.unsubscribe(topic)
+        consumer.subscribe(topic)
+        wait_until(lambda: len(consumer.queues) == 8, seconds=20)
+        again = consumer.poll(2, 1000)
+    assert (len(again), committed(admin, group, topic)) == (0, 128)
+
+
+def test_a_listener_that_closes_its_own_consumer_is_not_waited_for(consume, send, make_topic):
+    topic, closed = make_topic(), threading.Event()
+    send(topic, numbers(1))
+
+    def listen(messages, context):
+        ready.wait(20)
+        consumer.close()
+        closed.set()
+
+    ready = threading.Event()
+    consumer = consume(topic, listen, close_timeout=120.0)
+    ready.set()
+    assert closed.wait(30)

@@ -1,0 +1,147 @@
+"""A topic is copied by reading and writing it, with nothing left out by hand."""
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from rmqtools import Message
+from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
+from tests.spark.test_errors import error_of
+from tests.support.java_peer import PeerMessage
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+MADE_ANEW = {"UNIQ_KEY", "MSG_REGION", "TRACE_ON", "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "WAIT"}
+
+
+@pytest.fixture
+def copy(read, local_cluster):
+    """``copy(source, to=target, keepQueue="true")``."""
+
+    def copy(source, *, to, reading=None, **options):
+        frame = read(topic=source, **(reading or {}))
+        given = {"nameServer": local_cluster.name_server, "topic": to, **options}
+        frame.write.format("rocketmq").options(**given).mode("append").save()
+
+    return copy
+
+
+def test_a_copy_is_equal_in_body_tags_keys_and_the_users_properties(make_topic, write, read, copy):
+    source, target = make_topic(), make_topic()
+    write(HARD_ROWS, WRITE_SCHEMA, topic=source)
+
+    copy(source, to=target)
+
+    assert messages_of(read(topic=target).collect()) == Counter(message(*row) for row in HARD_ROWS)
+
+
+def test_a_copy_keeps_queues_and_their_order_on_request(make_topic, producer, admin, read, copy):
+    source, target = make_topic(queues=2), make_topic(queues=2)
+    queues = admin.fetch_publish_queues(source)
+    for number in range(200):
+        producer.send(Message(source, b"%d" % number), queue=queues[number % 3])
+    admin.await_readable(dict.fromkeys(queues[:2], 67))
+
+    copy(source, to=target, keepQueue="true")
+
+    def by_queue(topic):
+        found = defaultdict(list)
+        for row in read(topic=topic).orderBy("queueOffset").collect():
+            found[row.brokerName, row.queueId].append(bytes(row.body))
+        return found
+
+    assert by_queue(target) == by_queue(source)
+    assert sum(map(len, by_queue(target).values())) == 200
+
+
+def test_a_queue_that_the_copy_lacks_is_refused_before_its_rows_are_sent(make_topic, producer, admin, copy):
+    source, target = make_topic(queues=4), make_topic(queues=1)
+    queue = next(one for one in admin.fetch_publish_queues(source) if one.queue_id == 3)
+    producer.send(Message(source, b"x"), queue=queue)
+    admin.await_readable({queue: 1})
+
+    text = error_of(lambda: copy(source, to=target, keepQueue="true"))
+
+    assert f"option 'keepQueue': {target}/{queue.broker_name}/3 does not exist among" in text
+    assert [admin.max_offset(one) for one in admin.fetch_publish_queues(target)] == [0, 0]
+
+
+def test_a_copy_keeps_the_sharding_key(make_topic, write, read, copy):
+    source, target = make_topic(), make_topic()
+    rows = [(f"row-{number}", f"key-{number % 5}") for number in range(50)]
+    write(rows, "body string, shardingKey string", topic=source)
+
+    copy(source, to=target)
+
+    def keys(topic):
+        return Counter(
+            (bytes(row.body), row.properties.get("__SHARDINGKEY"), row.brokerName, row.queueId)
+            for row in read(topic=topic).collect()
+        )
+
+    assert keys(target) == keys(source)
+
+
+def test_a_copy_without_properties_keeps_the_columns(make_topic, write, read, copy):
+    source, target = make_topic(), make_topic()
+    write([("a", "t", "k")], "body string, tags string, keys string", topic=source)
+
+    copy(source, to=target, reading={"includeProperties": "false", "offsetMsgId": "true"})
+
+    (row,) = read(topic=target).collect()
+    assert (bytes(row.body), row.tags, row.keys) == (b"a", "t", "k")
+
+
+def test_without_the_option_topic_rows_go_to_the_topic_they_were_read_from(
+    make_topic, write, read, local_cluster
+):
+    topic = make_topic()
+    write([("a",)], "body string", topic=topic)
+    frame = read(topic=topic)
+
+    frame.write.format("rocketmq").option("nameServer", local_cluster.name_server).mode("append").save()
+
+    assert read(topic=topic).count() == 2
+
+
+def test_a_changed_frame_that_was_read_is_written_as_it_is(make_topic, write, read, local_cluster):
+    source, target = make_topic(), make_topic()
+    write([("a",), ("b",)], "body string", topic=source)
+    frame = read(topic=source).selectExpr("upper(decode(body, 'utf-8')) AS body", "queueOffset", "properties")
+
+    given = {"nameServer": local_cluster.name_server, "topic": target}
+    frame.write.format("rocketmq").options(**given).mode("append").save()
+
+    assert {bytes(row.body) for row in read(topic=target).collect()} == {b"A", b"B"}
+
+
+def test_a_copy_of_what_java_sent_reads_the_same_to_java(make_topic, java_peer, local_cluster, copy):
+    source, target = make_topic(), make_topic()
+    sent = [
+        PeerMessage(
+            topic=source,
+            body=bytes([number]) * (number + 1),
+            tags="tag" if number % 2 else None,
+            keys=("k1", f"k{number}") if number % 3 else (),
+            properties={"colour": "синий", "n": str(number)},
+            compress="ZLIB" if number % 5 == 0 else None,
+        )
+        for number in range(100)
+    ]
+    java_peer.fill(local_cluster.name_server, sent)
+
+    copy(source, to=target)
+
+    def dumped(topic):
+        return sorted(
+            (
+                row["body"],
+                row["tags"],
+                row["keys"],
+                sorted((name, text) for name, text in row["properties"].items() if name not in MADE_ANEW),
+            )
+            for row in java_peer.dump(local_cluster.name_server, topic)
+        )
+
+    assert dumped(target) == dumped(source)
+    assert len(dumped(target)) == 100

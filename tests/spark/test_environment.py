@@ -1,0 +1,100 @@
+"""A job in an environment that is not activated, and what the doctor says of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.streams import fill
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+REGISTER = """
+from pyspark.sql import SparkSession
+import spark_connector
+
+spark = (
+    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+)
+try:
+    spark_connector.register(spark)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def not_activated(tmp_path):
+    """The environment of ``.venv/bin/python job.py``: python3 on the path is the system's."""
+    (tmp_path / "python3").symlink_to(sys._base_executable)
+    own = {name: os.environ[name] for name in ("JAVA_HOME", "PYTHONPATH") if name in os.environ}
+    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return {
+        **own,
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": options,
+    }
+
+
+def run(environment, *command):
+    return subprocess.run(
+        [sys.executable, *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+        cwd="/",
+    )
+
+
+def test_register_names_the_python_that_spark_starts_and_the_remedy(not_activated):
+    not_activated.pop("PYTHONPATH", None)
+
+    done = run(not_activated, "-c", REGISTER)
+
+    assert "Spark starts 'python3'" in done.stdout, done.stderr
+    assert "has no module rmqtools" in done.stdout
+    assert f"os.environ['PYSPARK_PYTHON'] = '{sys.executable}'" in done.stdout
+
+
+def test_the_doctor_says_what_is_wrong(not_activated, tmp_path):
+    (tmp_path / "neighbours").mkdir()
+    (tmp_path / "neighbours" / "pyspark_zzz.py").write_text("raise ImportError('broken on purpose')")
+    not_activated["PYTHONPATH"] = str(tmp_path / "neighbours")
+
+    done = run(not_activated, "-m", "spark_connector.doctor")
+
+    wrong = [line for line in done.stdout.splitlines() if line.startswith("!!")]
+    assert done.returncode == 1, done.stderr
+    assert any("workers' Python" in line and "PYSPARK_PYTHON" in line for line in wrong), done.stdout
+    assert any("pyspark_zzz" in line and "broken on purpose" in line for line in wrong), done.stdout
+    assert any("discovery" in line for line in wrong), done.stdout
+
+
+def test_the_doctor_reads_a_message_where_everything_is_well(
+    not_activated, make_topic, producer, admin, local_cluster
+):
+    topic = make_topic(queues=1)
+    fill(producer, admin, dict.fromkeys(admin.fetch_subscribe_queues(topic), 1))
+    activated = not_activated | {"PYSPARK_PYTHON": sys.executable}
+    where = ("--name-server", local_cluster.name_server, "--topic", topic)
+
+    done = run(activated, "-m", "spark_connector.doctor", *where)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    for what in (
+        "driver's Python",
+        "pyspark",
+        "pyarrow",
+        "workers' Python",
+        "unix sockets",
+        "discovery",
+        "a read",
+    ):
+        assert f"ok  {what}:" in done.stdout

@@ -1,0 +1,186 @@
+"""Topics that are deleted, shrunk or made anew: ``failOnDataLoss`` follows one rule for all reads."""
+
+import json
+import re
+
+import pytest
+
+from rmqtools import MessageQueue
+from rmqtools.errors import ConfigError, TopicNotFoundError
+from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.table import parse_options
+from spark_connector.read.batch_reader import RocketMQBatchReader
+from tests.spark.streams import await_true, error_of, fill, next_offsets, stored_places
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+LENIENT = {"failOnDataLoss": "false"}
+
+
+@pytest.fixture
+def two(make_topic, producer, admin):
+    """Two topics of one queue with five messages each."""
+    topics = make_topic(queues=1, broker_names=["broker-a"]), make_topic(queues=1, broker_names=["broker-a"])
+    fill(producer, admin, {MessageQueue(topic, "broker-a", 0): 5 for topic in topics})
+    return topics
+
+
+def remade(admin, topic):
+    """Delete a topic and make it again."""
+    admin.delete_topic(topic)
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
+
+
+def stop_in_first_batch(query):
+    """Leave a checkpoint with a planned first batch that was never committed, as a killed driver does."""
+    query.run()
+    for file in (query.checkpoint / "commits").iterdir():
+        file.unlink()
+
+
+def test_a_deleted_topic_among_several_does_not_wedge_the_start_of_a_stream(stream, two, admin):
+    gone, left = two
+    admin.delete_topic(gone)
+    options = {"topics": ",".join(two), "startingOffsets": "earliest"}
+
+    assert f"topic '{gone}' has no route" in error_of(stream(**options).run)
+    query = stream(**options, **LENIENT)
+    query.run()
+
+    assert query.places() == stored_places(admin, left)
+
+
+def test_a_topic_deleted_before_its_batch_is_run_again_does_not_wedge_the_stream(
+    stream, two, admin, producer
+):
+    gone, left = two
+    query = stream(topics=",".join(two), startingOffsets="earliest", **LENIENT)
+    stop_in_first_batch(query)
+    admin.delete_topic(gone)
+    fill(producer, admin, {MessageQueue(left, "broker-a", 0): 2})
+
+    query.run()
+
+    files = query._spark.read.parquet(f"{query.folder}/rows/part-*.parquet")
+    assert files.filter(f"topic = '{left}'").select("queueOffset").distinct().count() == 7
+
+
+def test_a_batch_planned_before_a_topic_was_deleted_reads_the_others(two, admin, local_cluster):
+    gone, left = two
+    options = {"nameServer": local_cluster.name_server, "topics": ",".join(two)}
+    readers = [RocketMQBatchReader(batch_options(parse_options(options | more))) for more in ({}, LENIENT)]
+    (strict_parts, lenient_parts) = (reader.partitions() for reader in readers)
+    admin.delete_topic(gone)
+
+    rows = [row for part in lenient_parts for batch in readers[1].read(part) for row in batch.to_pylist()]
+
+    assert {row["topic"] for row in rows} == {left}
+    assert len(rows) == 5
+    with pytest.raises(Exception, match="set option 'failOnDataLoss' to false"):
+        [batch for part in strict_parts for batch in readers[0].read(part)]
+
+
+def test_a_batch_of_a_missing_topic_and_others_reads_the_others_on_request(two, read_rows):
+    topics = f"never-made,{two[0]}"
+
+    with pytest.raises(TopicNotFoundError, match="'never-made' has no route"):
+        read_rows(topics=topics)
+    with pytest.raises(TopicNotFoundError):
+        read_rows(topic="never-made", **LENIENT)
+    assert len(read_rows(topics=topics, **LENIENT)) == 5
+
+
+def test_offsets_in_json_outside_of_the_queue_are_moved_inside_on_request(two, read_rows):
+    topic = two[0]
+
+    def offsets(at, **others):
+        return json.dumps({topic: {"broker-a": {"0": at, **others}}})
+
+    with pytest.raises(ConfigError, match=r"offset 9 of .* is not stored: the queue holds 0 to 5"):
+        read_rows(topic=topic, startingOffsets=offsets(9))
+    assert read_rows(topic=topic, startingOffsets=offsets(9), **LENIENT) == []
+    assert len(read_rows(topic=topic, endingOffsets=offsets(9), **LENIENT)) == 5
+    assert len(read_rows(topic=topic, startingOffsets=offsets(3, **{"7": 2}), **LENIENT)) == 2
+
+
+def test_offsets_in_json_outside_of_the_queue_start_a_stream_on_request(two, stream, admin, producer):
+    topic = two[0]
+    query = stream(topic=topic, startingOffsets=json.dumps({topic: {"broker-a": {"0": 9}}}), **LENIENT)
+    query.run()
+    fill(producer, admin, {MessageQueue(topic, "broker-a", 0): 1})
+
+    query.run()
+
+    assert [row.queueOffset for row in query.rows()] == [5]
+
+
+def test_a_queue_count_that_shrinks_does_not_end_a_query_over_queues_never_filled(
+    stream, make_topic, producer, admin
+):
+    topic = make_topic(queues=4, broker_names=["broker-a"])
+    first = MessageQueue(topic, "broker-a", 0)
+    fill(producer, admin, {first: 3})
+    query = stream(topic=topic, startingOffsets="earliest")
+    query.run()
+
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
+    fill(producer, admin, {first: 2})
+    query.run()
+
+    assert query.places() == stored_places(admin, topic)
+    assert next_offsets(query.planned()[-1], [first]) == [5]
+
+
+def test_another_topic_under_an_old_checkpoint_delivers_no_row(stream, two):
+    first, second = two
+    query = stream(topic=first, startingOffsets="earliest")
+    query.run()
+    changed = stream(topic=second, startingOffsets="earliest")
+    running = []
+
+    text = error_of(lambda: running.append(changed.start()) or running[0].awaitTermination(60))
+
+    assert f"{first}/broker-a/0 is no longer selected by the options" in text
+    assert {row.topic for row in changed.rows()} == {first}
+
+
+def test_a_topic_made_anew_and_filled_further_than_the_checkpoint_is_recognised(stream, two, admin, producer):
+    topic = two[0]
+    query = stream(topic=topic, startingOffsets="earliest")
+    query.run()
+    remade(admin, topic)
+    fill(producer, admin, {MessageQueue(topic, "broker-a", 0): 8}, body=b"new")
+
+    assert re.search(f"the topic of {topic}/broker-a/0 was made anew", error_of(query.run))
+    lenient = stream(topic=topic, **LENIENT)
+    lenient.run()
+    lenient.run()
+
+    assert sorted(row.queueOffset for row in lenient.rows() if bytes(row.body) == b"new") == list(range(8))
+
+
+def test_a_batch_planned_before_a_topic_was_made_anew_delivers_no_row_of_the_new_one(
+    stream, two, admin, producer
+):
+    topic = two[0]
+    query = stream(topic=topic, startingOffsets="earliest")
+    stop_in_first_batch(query)
+    remade(admin, topic)
+    fill(producer, admin, {MessageQueue(topic, "broker-a", 0): 8}, body=b"new")
+
+    assert "was made anew" in error_of(query.run)
+    files = query._spark.read.parquet(f"{query.folder}/rows/part-*.parquet")
+    assert files.filter("body = X'6E6577'").count() == 0
+
+
+def test_a_topic_deleted_while_a_query_runs_leaves_the_others_running(stream, two, admin, producer):
+    gone, left = two
+    query = stream(topics=",".join(two), startingOffsets="earliest", pollInterval="50ms", **LENIENT)
+    running = query.start()
+    await_true(lambda: query.is_written() and len(query.rows()) == 10, "all messages read")
+
+    admin.delete_topic(gone)
+    fill(producer, admin, {MessageQueue(left, "broker-a", 0): 3})
+    await_true(lambda: len(query.rows()) == 13, "the others' messages read")
+
+    running.stop()

@@ -1,0 +1,133 @@
+"""Options that mean what RocketMQ, Spark and ISO 8601 mean by them; the ends of streams."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import spark_connector
+from rmqtools import Message, MessageQueue
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import TopicNotFoundError
+from tests.spark.streams import await_true, error_of, fill, stored_places
+from tests.spark.test_errors import error_of as refusal
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+
+@pytest.fixture
+def one(make_topic):
+    """A topic of two queues, one of them with five messages."""
+    topic = make_topic(queues=2, broker_names=["broker-a"])
+    return topic, MessageQueue(topic, "broker-a", 0)
+
+
+def offsets(queue, at, **others):
+    return json.dumps({queue.topic: {queue.broker_name: {str(queue.queue_id): at}, **others}})
+
+
+def test_a_star_of_tags_means_all(one, producer, admin, read_rows):
+    topic, queue = one
+    for tag in ("a", "b", None):
+        producer.send(Message(topic, b"x", tags=tag), queue=queue)
+    admin.await_readable({queue: 3})
+
+    assert len(read_rows(topic=topic, tags="*")) == 3
+
+
+def test_a_starting_time_takes_queues_that_never_held_a_message_as_they_are(one, producer, admin, read_rows):
+    topic, queue = one
+    fill(producer, admin, {queue: 5})
+
+    assert len(read_rows(topic=topic, startingTimestamp=1)) == 5
+
+
+def test_times_may_be_iso_8601(one, producer, admin, read_rows):
+    topic, queue = one
+    fill(producer, admin, {queue: 2})
+    rows = read_rows(topic=topic)
+    after = max(row.storeTimestamp for row in rows) + timedelta(milliseconds=1)
+    local = (after + timedelta(hours=2)).replace(tzinfo=None).isoformat()
+    await_true(lambda: datetime.now(UTC) > after + timedelta(milliseconds=5), "a later message")
+    fill(producer, admin, {queue: 3})
+
+    assert len(read_rows(topic=topic, startingTimestamp=after.isoformat())) == 3
+    assert len(read_rows(topic=topic, endingTimestamp=local, timeZone="+02:00")) == 2
+
+
+def test_queues_that_json_does_not_name_have_the_default(one, producer, admin, read_rows):
+    topic, queue = one
+    fill(producer, admin, {queue: 5, MessageQueue(topic, "broker-a", 1): 4})
+    starting = json.dumps({topic: {"broker-a": {"0": 3, "*": -2}}})
+
+    assert len(read_rows(topic=topic, startingOffsets=starting)) == 2 + 4
+    assert len(read_rows(topic=topic, startingOffsets='{"*": -2}')) == 9
+
+
+def test_a_stream_of_available_now_ends_at_its_ending_offsets(one, producer, admin, stream):
+    topic, queue = one
+    fill(producer, admin, {queue: 9})
+    ending = json.dumps({topic: {"broker-a": {"0": 7, "1": 3}}})
+    query = stream(topic=topic, startingOffsets="earliest", endingOffsets=ending, maxOffsetsPerTrigger=4)
+
+    query.run()
+    query.run()
+
+    assert sum(query.places().values()) == 7
+
+
+def test_a_stream_of_another_trigger_is_stopped_at_its_ending_offsets(one, producer, admin, stream):
+    topic, queue = one
+    fill(producer, admin, {queue: 5})
+    ending = json.dumps({topic: {"broker-a": {"0": 7, "1": 0}}})
+    query = stream(topic=topic, startingOffsets="earliest", endingOffsets=ending, pollInterval="50ms")
+    running = query.start()
+    assert not spark_connector.stop_at_end(running, timeout=1)
+    fill(producer, admin, {queue: 5})
+
+    assert spark_connector.stop_at_end(running, timeout=60)
+
+    assert (running.isActive, running.exception()) == (False, None)
+    assert sum(query.places().values()) == 7
+
+
+def test_a_stream_ends_at_its_ending_time(one, producer, admin, stream):
+    topic, queue = one
+    fill(producer, admin, {queue: 5})
+    ending = SYSTEM_CLOCK.now_ms() + 20
+    await_true(lambda: SYSTEM_CLOCK.now_ms() > ending, "the time")
+    fill(producer, admin, {queue: 3, MessageQueue(topic, "broker-a", 1): 2})
+    query = stream(topic=topic, startingOffsets="earliest", endingTimestamp=ending, pollInterval="50ms")
+    running = query.start()
+
+    assert spark_connector.stop_at_end(running, timeout=60)
+
+    assert sum(query.places().values()) == 5
+
+
+def test_a_stream_waits_for_a_topic_that_is_not_there_yet(stream, admin, producer):
+    topic = f"later-{SYSTEM_CLOCK.now_ms()}"
+    assert f"topic '{topic}' has no route" in error_of(stream(topic=topic).run)
+    query = stream(topic=topic, mustExist="false", pollInterval="50ms")
+    running = query.start()
+
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
+    fill(producer, admin, dict.fromkeys(admin.fetch_subscribe_queues(topic), 3))
+
+    await_true(lambda: query.is_written() and len(query.rows()) == 6, "its messages read")
+    running.stop()
+    assert query.places() == stored_places(admin, topic)
+
+
+def test_a_mistyped_topic_is_refused_on_request_where_brokers_would_make_it(write, admin, read, make_topic):
+    topic, mistyped = make_topic(), f"mistyped-{SYSTEM_CLOCK.now_ms()}"
+
+    by_option = refusal(lambda: write([("a",)], "body string", topic=mistyped, createTopic="false"))
+    by_column = refusal(lambda: write([("a", mistyped)], "body string, topic string", createTopic="false"))
+    write([("a",)], "body string", topic=topic, createTopic="false")
+
+    for text in (by_option, by_column):
+        assert f"topic '{mistyped}' does not exist and option 'createTopic' is false" in text
+    with pytest.raises(TopicNotFoundError):
+        admin.fetch_publish_queues(mistyped)
+    assert read(topic=topic).count() == 1

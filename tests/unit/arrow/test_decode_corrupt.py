@@ -1,0 +1,95 @@
+"""Bodies that cannot be read, in record batches."""
+
+import struct
+import zlib
+from dataclasses import replace
+
+import pytest
+
+from rmqtools.arrow import decode_block
+from rmqtools.errors import BodyTooLargeError, ConfigError, CorruptBodyError, ProtocolError
+from rmqtools.model.block import MessageBlock
+from tests.unit.arrow.stored_messages import COMPRESSED, INNER_BATCH, QUEUE, Stored, block_of
+
+
+class NotCompressed(Stored):
+    """It says that it is compressed, and is not."""
+
+    def encode(self) -> bytes:
+        whole = bytearray(super().encode())
+        struct.pack_into(">i", whole, 36, COMPRESSED)
+        return bytes(whole)
+
+
+STORED = [
+    Stored(queue_offset=7),
+    NotCompressed(queue_offset=8, body=b"no data"),
+    Stored(queue_offset=9, sys_flag=COMPRESSED, body=b"good"),
+    Stored(queue_offset=10),
+]
+
+
+def test_a_corrupt_body_fails_with_its_queue_and_offset():
+    with pytest.raises(CorruptBodyError, match=r"queue offset 8 of .*topic=Orders.*queueId=3") as caught:
+        decode_block(block_of(STORED))
+
+    assert (caught.value.queue, caught.value.offset, caught.value.raw) == (QUEUE, 8, b"no data")
+
+
+def test_raw_gives_the_bytes_as_stored_in_a_row_that_keeps_the_compressed_bit():
+    rows = decode_block(block_of(STORED), corrupt_body="raw").to_pylist()
+
+    assert [row["queueOffset"] for row in rows] == [7, 8, 9, 10]
+    assert [row["body"] for row in rows] == [b"body", b"no data", b"good", b"body"]
+    assert [row["sysFlag"] & COMPRESSED for row in rows] == [0, COMPRESSED, 0, 0]
+
+
+def test_null_gives_a_row_without_body():
+    rows = decode_block(block_of(STORED), corrupt_body="null").to_pylist()
+
+    assert [row["queueOffset"] for row in rows] == [7, 8, 9, 10]
+    assert [row["body"] for row in rows] == [b"body", None, b"good", b"body"]
+
+
+def test_a_batch_that_cannot_be_taken_apart_is_one_row():
+    stored = [Stored(), Stored(queue_offset=8, body=b"\x00\x00", sys_flag=INNER_BATCH)]
+
+    assert decode_block(block_of(stored), corrupt_body="raw")["body"].to_pylist() == [b"body", b"\x00\x00"]
+    assert decode_block(block_of(stored), corrupt_body="null")["body"].to_pylist() == [b"body", None]
+
+
+@pytest.mark.parametrize("choice", ["raw", "null"])
+def test_a_broken_head_is_passed_over_and_logged(choice, caplog):
+    stored = [Stored(queue_offset=7), Stored(queue_offset=8, magic=0x12345678), Stored(queue_offset=9)]
+
+    batch = decode_block(block_of(stored), corrupt_body=choice)
+
+    assert batch["queueOffset"].to_pylist() == [7, 9]
+    assert "message_passed_over" in caplog.text
+    assert f"queue offset 8 of {QUEUE}" in caplog.text
+
+
+def test_a_broken_head_fails_where_nothing_was_said():
+    with pytest.raises(ProtocolError, match="queue offset 8 of"):
+        decode_block(block_of([Stored(), Stored(queue_offset=8, magic=0x12345678)]))
+
+
+def test_an_unknown_choice_is_refused():
+    with pytest.raises(ConfigError, match="corrupt_body='nil': want one of 'fail', 'raw', 'null'"):
+        decode_block(block_of([Stored()]), corrupt_body="nil")  # type: ignore[arg-type]
+
+
+def too_large() -> MessageBlock:
+    return replace(block_of([Stored(sys_flag=COMPRESSED, body=bytes(1001))]), max_decompressed_bytes=1000)
+
+
+@pytest.mark.parametrize("choice", ["fail", "null"])
+def test_a_body_above_the_readers_limit_is_not_hidden_by_null(choice):
+    with pytest.raises(BodyTooLargeError, match="max_decompressed_bytes=1000"):
+        decode_block(too_large(), corrupt_body=choice)
+
+
+def test_raw_gives_the_stored_bytes_of_a_body_above_the_readers_limit():
+    (row,) = decode_block(too_large(), corrupt_body="raw").to_pylist()
+
+    assert zlib.decompress(row["body"]) == bytes(1001)

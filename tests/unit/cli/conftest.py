@@ -1,0 +1,28 @@
+"""A cluster in this process, and commands that speak to it."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from rmqtools.cli import app
+from rmqtools.testing import FakeCluster
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(brokers=("broker-a", "broker-b"), auto_create_topics=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def run(cluster: FakeCluster) -> Run:
+    """``run(arguments ..., stdin=b"")``: the result of a command; its error is raised as main() gets it."""
+
+    def run(*arguments: object, stdin: bytes | str | None = None) -> Result:
+        runner = CliRunner(env={"NAMESRV_ADDR": cluster.name_server})
+        return runner.invoke(app, [*map(str, arguments)], input=stdin, catch_exceptions=False)
+
+    return run

@@ -1,0 +1,101 @@
+"""``rmqtools broker`` and ``rmqtools health`` on the cluster in this process."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from rmqtools.cli import app
+from rmqtools.errors import ConfigError
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.group import KVTable
+from rmqtools.protocol.wire.bodies import format_body
+from rmqtools.protocol.wire.command import response
+
+STATISTICS = {
+    "brokerVersionDesc": "V5_5_0",
+    "brokerActive": "true",
+    "putTps": "12.5 10.0 9.0",
+    "getTransferredTps": "7.0 6.0 5.0",
+    "putLatency99": "1.25",
+    "commitLogDiskRatio_/store/commitlog": "0.45",
+    "pageCacheLockTimeMills": "0",
+    "sendThreadPoolQueueSize": "3",
+}
+
+
+@pytest.fixture
+def says(cluster):
+    """Let broker-a say something else of itself."""
+    faults = []
+
+    def says(**statistics):
+        body = format_body(KVTable(table=STATISTICS | statistics))
+        code = RequestCode.GET_BROKER_RUNTIME_INFO
+        faults.append(
+            cluster.fault(code=code, broker="broker-a", times=None, answer=response(0, 0, body=body))
+        )
+
+    yield says
+    for fault in faults:
+        fault.times = 0
+
+
+def test_the_numbers_of_every_broker_are_shown(run, says):
+    says()
+
+    assert run("broker", "status").stdout.splitlines()[1].split() == [
+        *("broker-a", "master", json.loads(run("broker", "status", "--json").stdout)[0]["addr"], "V5_5_0"),
+        *("12.5", "7.0", "1.2", "45.0", "0", "3"),
+    ]
+
+
+def test_settings_are_read_and_changed_with_a_difference(run):
+    change = ("broker", "config", "broker-a", "-c", "fileReservedTime=24")
+
+    before = run("broker", "config", "broker-a", "--match", "reserved").stdout
+    dry = run(*change, "--dry-run").stdout
+    done = run(*change, "--yes").stdout
+    again = run(*change, "--yes").stdout
+
+    assert before.splitlines() == ["SETTING           VALUE", "fileReservedTime  72"]
+    assert dry.splitlines() == ["SETTING           BEFORE  AFTER", "fileReservedTime  72      24"]
+    assert done.splitlines()[-1].endswith("is changed: fileReservedTime=24")
+    assert again.endswith("has these settings already\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("broker-c",), r"unknown broker 'broker-c' \(did you mean"),
+        (("broker-a", "-c", "fileReservdTime=1"), "unknown setting of a broker 'fileReservdTime'"),
+        (("broker-a", "-c", "x"), "'x': want NAME=VALUE"),
+    ],
+)
+def test_unknown_brokers_and_settings_are_refused(run, arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        run("broker", "config", *arguments)
+
+
+def test_a_healthy_cluster_is_one_line_and_exit_code_0(run):
+    healthy = run("health")
+
+    assert (healthy.exit_code, healthy.stdout) == (0, "healthy: 2 brokers, 2 masters\n")
+
+
+def test_a_full_disk_and_missing_masters_are_unhealthy(run, says):
+    says(**{"commitLogDiskRatio_/store/commitlog": "0.95"})
+
+    full = run("health")
+    missing = run("health", "--brokers", "3")
+
+    assert (full.exit_code, full.stdout) == (1, "unhealthy: broker-a (master): disk 95% full\n")
+    assert missing.exit_code == 1
+    assert "2 masters answer, want 3" in missing.stdout
+
+
+def test_no_name_server_is_exit_code_2():
+    nobody = CliRunner().invoke(app, ["health", "-n", "127.0.0.1:1", "--set", "request_timeout=0.2"])
+
+    assert nobody.exit_code == 2
+    assert nobody.stderr.startswith("error: cannot connect to 127.0.0.1:1")

@@ -1,0 +1,44 @@
+"""Names for the shell, and the help of every command."""
+
+from types import SimpleNamespace
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rmqtools.cli import app
+from rmqtools.cli.connection import complete_group, complete_topic
+
+
+def context(name_server):
+    return SimpleNamespace(params={"name_server": name_server, "settings": None})
+
+
+def test_names_of_topics_and_groups_are_completed_from_the_cluster(cluster):
+    cluster.create_topic("orders", queues=1)
+    cluster.create_group("order-billing")
+
+    assert complete_topic(context(cluster.name_server), "ord") == ["orders"]
+    assert complete_group(context(cluster.name_server), "ord") == ["order-billing"]
+
+
+def test_a_cluster_that_does_not_answer_completes_nothing(capsys):
+    assert complete_topic(context("127.0.0.1:1"), "") == []
+    assert capsys.readouterr() == ("", "")
+
+
+def commands(group, path=()):
+    """Every command with its path."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("path", sorted(commands(typer.main.get_command(app))), ids=" ".join)
+def test_the_help_of_every_command_names_what_options_take(path):
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*path, "--help"])
+
+    assert shown.exit_code == 0
+    assert "list[" not in shown.stdout

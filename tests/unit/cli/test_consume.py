@@ -1,0 +1,155 @@
+"""``rmqtools consume`` on the cluster in this process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rmqtools import MessageQueue
+from rmqtools.cli.output_messages import formatter
+from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.testing import stored_message
+
+
+@pytest.fixture(scope="module")
+def topic(cluster):
+    cluster.create_topic("read", queues=1)
+    for number in range(1, 5):
+        queue = MessageQueue("read", "broker-a" if number % 2 else "broker-b", 0)
+        tags, properties = f"t{number}", {"KEYS": f"k{number}"}
+        millis = number * 1000
+        cluster.store(
+            "read",
+            f"m{number}".encode(),
+            queue=queue,
+            tags=tags,
+            properties=properties,
+            store_timestamp_ms=millis,
+        )
+    return "read"
+
+
+@pytest.mark.parametrize(
+    ("options", "bodies"),
+    [
+        ((), ["m1", "m3", "m2", "m4"]),
+        (("--last", "3"), ["m2", "m3", "m4"]),
+        (("--queue", "broker-b:0"), ["m2", "m4"]),
+        (("--count", "1"), ["m1"]),
+        (("--from", "1"), ["m3", "m4"]),
+        (("--from", "latest"), []),
+        (("--from", "1970-01-01T00:00:02", "--until", "1970-01-01T00:00:04"), ["m3", "m2"]),
+        (("--until", "1"), ["m1", "m2"]),
+        (("--tags", "t1 || t4"), ["m1", "m4"]),
+        (("--follow", "--from", "earliest", "--count", "4"), ["m1", "m3", "m2", "m4"]),
+    ],
+)
+def test_what_is_wanted_is_printed_and_nothing_is_touched(run, cluster, topic, options, bodies):
+    done = run("consume", topic, *options)
+
+    assert done.stdout.split() == bodies
+    assert cluster.requests(code=15) == []  # UPDATE_CONSUMER_OFFSET
+
+
+def test_follow_prints_what_comes(run, cluster):
+    cluster.create_topic("coming", queues=1)
+    cluster.store("coming", b"old")
+    timer = threading.Timer(0.5, lambda: cluster.store("coming", b"new"))
+    timer.start()
+
+    assert run("consume", "coming", "--follow", "--count", "1").stdout == "new\n"
+    timer.join()
+
+
+def test_json_lines_can_be_sent_again(run, cluster, topic):
+    cluster.create_topic("copy", queues=1)
+    lines = run("consume", topic, "--format", "json").stdout
+    run("produce", "copy", "--format", "json", stdin=lines)
+
+    row = json.loads(lines.splitlines()[0])
+    assert (row["body"], row["broker_name"], row["queue_offset"], row["tags"]) == ("m1", "broker-a", 0, "t1")
+    assert {m.body for m in cluster.messages("copy")} == {b"m1", b"m2", b"m3", b"m4"}
+    assert {m.keys for m in cluster.messages("copy")} == {"k1", "k2", "k3", "k4"}
+
+
+MESSAGE = stored_message("T", 5, body=b"\x00hello, world: 123", tags="a", properties={"KEYS": "k"})
+
+
+def test_a_format_of_ones_own_has_fields_and_escapes():
+    text = formatter("text", r"%t %q %o %k %g %S%%\t%s\x00\n")(MESSAGE)
+
+    assert text == b"T 0 5 k a 18%\t\x00hello, world: 123\x00\n"
+
+
+def test_a_hex_dump_shows_offsets_bytes_and_text():
+    lines = formatter("hex", None)(MESSAGE).decode().splitlines()
+
+    assert lines[0].endswith("offset 5, 18 bytes")
+    assert lines[1] == "00000000  00 68 65 6c 6c 6f 2c 20 77 6f 72 6c 64 3a 20 31  .hello, world: 1"
+    assert lines[2].split() == ["00000010", "32", "33", "23"]
+
+
+def test_a_body_that_is_no_text_is_base64_in_json():
+    binary = stored_message("T", 0, body=b"\xff")
+
+    assert json.loads(formatter("json", None)(binary))["body_base64"] == "/w=="
+
+
+@pytest.mark.parametrize("text", ["%z", "\\q", "%", "\\"])
+def test_an_unknown_field_is_refused_with_those_that_are_known(text):
+    with pytest.raises(ConfigError, match=r"is unknown; known: %t topic"):
+        formatter("text", text)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--queue", "broker-c:0"), "--queue 'broker-c:0': topic 'read' has only broker-a:0, broker-b:0"),
+        (("--until", "5", "--follow"), "--until 5: --follow never ends"),
+        (("--last", "1", "--from", "2"), "--from 2: --last says where to begin"),
+        (("-g", "g", "--last", "1"), "--last is for reading without --group"),
+        (("-g", "g", "--from", "5"), "--from 5: with --group want earliest or latest"),
+        (("--from", "soon"), "--from 'soon' is no time"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(run, topic, options, words):
+    with pytest.raises(ConfigError, match=words):
+        run("consume", topic, *options)
+
+
+def test_an_unknown_topic_is_an_error_that_names_one_spelled_alike(run, topic):
+    with pytest.raises(TopicNotFoundError, match=r"did you mean 'read'\?"):
+        run("consume", "raed")
+
+
+def test_a_group_gets_its_share_and_commits_what_is_printed(run, cluster):
+    cluster.create_topic("shared", queues=1, broker_names=["broker-a"])
+    cluster.store("shared", b"1", b"2", b"3")
+    group = ("consume", "shared", "-g", "readers", "--from", "earliest", "--idle", "0.3")
+
+    first = run(*group, "--count", "2").stdout
+    committed = cluster.committed("readers", MessageQueue("shared", "broker-a", 0))
+    rest = run(*group).stdout
+
+    assert (first, committed, rest) == ("1\n2\n", 2, "3\n")
+
+
+def test_ctrl_c_ends_a_follower_without_a_word(cluster, topic):
+    program = [sys.executable, "-c", "from rmqtools.cli import main; main()", "consume", topic]
+    environment = os.environ | {"NAMESRV_ADDR": cluster.name_server}
+    follower = subprocess.Popen(
+        [*program, "--follow", "--from", "earliest"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert follower.stdout.readline() == b"m1\n"
+
+    follower.send_signal(signal.SIGINT)
+    _, err = follower.communicate(timeout=60)
+
+    assert (follower.returncode, err) == (130, b"")

@@ -1,0 +1,159 @@
+"""``rmqtools group`` on the cluster in this process: what is printed, and what is changed."""
+
+import json
+
+import pytest
+
+from rmqtools import MessageQueue
+from rmqtools.errors import ConfigError, RocketMQError
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+
+
+@pytest.fixture(autouse=True)
+def billing(cluster):
+    """A group that has consumed 1 of 3 messages of a topic with two queues, and has no members."""
+    cluster.create_topic("orders", queues=1)
+    if not cluster.messages("orders"):
+        for second in (1, 2, 3):
+            cluster.store("orders", b"x", queue=QUEUE, store_timestamp_ms=second * 1000)
+    cluster.create_group("billing")
+    cluster.commit("billing", QUEUE, 1)
+    cluster.commit("billing", MessageQueue("orders", "broker-b", 0), 0)
+
+
+def offset(cluster):
+    return cluster.committed("billing", QUEUE)
+
+
+def test_groups_are_listed_with_members_and_lag(run):
+    assert run("group", "list").stdout.splitlines() == [
+        "GROUP    MEMBERS  LAG  RATE/S  MODEL  TYPE",
+        "billing        0    2     0.0  -      -",
+    ]
+
+
+def test_a_list_for_programs_has_the_same(run):
+    (row,) = json.loads(run("group", "list", "--json").stdout)
+
+    assert (row["group"], row["members"], row["lag"]) == ("billing", 0, 2)
+
+
+def test_a_group_without_members_is_shown_with_its_offsets(run):
+    assert run("group", "show", "billing").stdout.splitlines() == [
+        "group billing: no members",
+        "TOPIC   BROKER    QUEUE  OWNER  NEXT OFFSET  END  LAG  NOTE",
+        "orders  broker-a      0  -                1    3    2",
+        "orders  broker-b      0  -                0    0    0",
+    ]
+
+
+@pytest.mark.parametrize("command", [("show",), ("watch", "--looks", "1"), ("delete", "--yes")])
+def test_an_unknown_group_is_an_error_that_names_one_spelled_alike(run, command):
+    with pytest.raises(RocketMQError, match=r"unknown group 'biling' \(did you mean 'billing'\?\)"):
+        run("group", command[0], "biling", *command[1:])
+
+
+@pytest.mark.parametrize(
+    ("option", "after"),
+    [
+        (("--to-earliest",), 0),
+        (("--to-latest",), 3),
+        (("--to-time", "1970-01-01T00:00:02"), 1),
+        (("--to-time", "1970-01-01T02:00:03+02:00"), 2),
+        (("--to-offset", "broker-a:0=2"), 2),
+    ],
+)
+def test_a_reset_shows_before_after_and_difference_and_then_does_it(run, cluster, option, after):
+    reset = ("group", "reset", "billing", "-t", "orders", *option)
+
+    would = json.loads(run(*reset, "--dry-run", "--json").stdout)
+    unchanged = offset(cluster)
+    done = run(*reset, "--yes")
+
+    assert would[0] == {
+        "topic": "orders",
+        "broker_name": "broker-a",
+        "queue_id": 0,
+        "before": 1,
+        "after": after,
+        "difference": after - 1,
+    }
+    assert (unchanged, offset(cluster)) == (1, after)
+    assert done.stdout.splitlines()[:2] == [
+        "BROKER    QUEUE  BEFORE  AFTER  DIFFERENCE",
+        f"broker-a      0       1      {after}  {after - 1:>10}",
+    ]
+
+
+def test_skip_moves_a_group_behind_the_last_message(run, cluster):
+    shown = run("group", "skip", "billing", "-t", "orders", "-y").stdout
+
+    assert offset(cluster) == 3
+    assert shown.endswith("group billing is reset on 2 queues of orders\n")
+
+
+def test_nothing_is_reset_if_nobody_can_be_asked(run, cluster):
+    result = run("group", "reset", "billing", "-t", "orders", "--to-earliest")
+
+    assert (result.exit_code, offset(cluster)) == (1, 1)
+    assert "Nobody can answer here: give --yes" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "give one of --to-time, --to-offset, --to-earliest, --to-latest"),
+        (("--to-earliest", "--to-latest"), "give one of"),
+        (("--to-offset", "9"), "--to-offset 9: queue broker-a:0 has offsets 0 to 3"),
+        (("--to-offset", "x"), r"--to-offset 'x': want OFFSET or BROKER:QUEUE=OFFSET \(queues: broker-a:0, "),
+        (("--to-offset", "broker-c:0=1"), "--to-offset 'broker-c:0=1': want"),
+        (("--to-time", "yesterday"), "--to-time 'yesterday' is no time: want e.g. 2026-01-31T12:00"),
+        (("--to-time", "-5 minutes"), "--to-time '5 minutes' is no duration: want e.g."),
+    ],
+)
+def test_a_reset_refuses_what_it_cannot_use(run, cluster, options, words):
+    with pytest.raises(ConfigError, match=words):
+        run("group", "reset", "billing", "-t", "orders", "--yes", *options)
+    assert offset(cluster) == 1
+
+
+def test_offsets_are_not_set_one_by_one_under_running_members(run, cluster):
+    cluster.add_member("billing", "10.0.0.1@x")
+    try:
+        with pytest.raises(RocketMQError, match=r"has 1 members, which overwrite .* \(10.0.0.1@x\)"):
+            run("group", "reset", "billing", "-t", "orders", "--yes", "--to-offset", "broker-a:0=2")
+        with pytest.raises(RocketMQError, match=r"would create it again: stop them first \(10.0.0.1@x\)"):
+            run("group", "delete", "billing", "--yes")
+    finally:
+        cluster.remove_member("billing", "10.0.0.1@x")
+    assert offset(cluster) == 1
+
+
+def test_a_deleted_group_is_gone_with_its_offsets(run, cluster):
+    deleted = run("group", "delete", "billing", "--yes").stdout
+
+    assert deleted == "group billing is deleted: its settings and offsets\n"
+    assert (run("group", "list", "--json").stdout, offset(cluster)) == ("[]\n", None)
+
+
+def test_watch_prints_a_line_for_each_look(run):
+    lines = run("group", "watch", "billing", "--looks", "2", "--interval", "0.1").stdout.splitlines()
+
+    assert lines[0].split() == ["TIME", "(UTC)", "MEMBERS", "LAG", "IN/S", "OUT/S", "FINDINGS"]
+    assert [line.split()[1:] for line in lines[1:]] == [
+        ["0", "2", "-", "-", "no_members"],
+        ["0", "2", "0.0", "0.0", "no_members"],
+    ]
+
+
+def test_a_member_that_does_not_answer_is_marked_and_its_error_stands_below_the_table(run, cluster):
+    cluster.add_member("billing", "192.168.100.200@12345#98765432109876")
+    try:
+        lines = run("group", "show", "billing", "--set", "request_timeout=1").stdout.splitlines()
+    finally:
+        cluster.remove_member("billing", "192.168.100.200@12345#98765432109876")
+
+    assert lines[2].startswith("192.168.100.200@12345#98765432109876  ")
+    assert lines[2].endswith("does not answer")
+    assert lines[3].startswith("192.168.100.200@12345#98765432109876 does not answer: ")

@@ -1,0 +1,140 @@
+"""``rmqtools produce`` on the cluster in this process."""
+
+import base64
+import io
+import json
+
+import pyarrow
+import pyarrow.parquet as parquet_files
+import pytest
+
+from rmqtools.cli.input_messages import Template, messages_of, read_chunks
+from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.model.codes import RequestCode, ResponseCode
+
+
+@pytest.fixture
+def topic(cluster, request):
+    name = f"t{abs(hash(request.node.name))}"
+    cluster.create_topic(name, queues=1, broker_names=["broker-a"])
+    return name
+
+
+def bodies(cluster, topic):
+    return [message.body for message in cluster.messages(topic)]
+
+
+def test_every_line_is_a_message_and_the_summary_counts_them(run, cluster, topic):
+    done = run("produce", topic, "--tags", "new", "-k", "k1", "-p", "color=red", stdin="one\ntwo\r\n\nthree")
+
+    (first, *_) = cluster.messages(topic)
+    assert bodies(cluster, topic) == [b"one", b"two", b"three"]
+    assert (first.tags, first.keys, first.properties["color"]) == ("new", "k1", "red")
+    assert done.stdout.startswith(f"3 messages stored in {topic}, ")
+    assert "p50" in done.stdout
+    assert done.stdout.endswith(" ms, 0 of unknown outcome, 0 not stored\n")
+
+
+def test_json_lines_have_what_the_options_do_not(run, cluster, topic):
+    lines = [
+        {"body": "text", "tags": "a", "keys": ["x", "y"], "properties": {"p": "1"}},
+        {"body_base64": base64.b64encode(b"\x00\xff").decode(), "sharding_key": "s"},
+        {"body": {"nested": 1}},
+    ]
+    text = "\n".join(map(json.dumps, lines))
+
+    run("produce", topic, "--format", "json", "--tags", "default", stdin=text)
+
+    first, second, third = cluster.messages(topic)
+    assert (first.body, first.tags, first.keys, first.properties["p"]) == (b"text", "a", "x y", "1")
+    assert (second.body, second.properties["__SHARDINGKEY"]) == (b"\x00\xff", "s")
+    assert (third.body, third.tags) == (b'{"nested": 1}', "default")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("[1]", r"line 2: want an object with 'body', not b'\[1\]'"),
+        ("{", "line 2: Expecting property name"),
+        ('{"tags":"a"}', "line 2: no 'body' and no 'body_base64'"),
+        ('{"body":"a","tag":"x"}', r"line 2: unknown field 'tag' \(did you mean 'tags'\?\)"),
+        ('{"body_base64":"?"}', "line 2: body_base64: "),
+    ],
+)
+def test_a_json_line_that_is_no_message_is_named(line, words):
+    chunks = [[b'{"body":"ok"}', line.encode()]]
+
+    with pytest.raises(ConfigError, match=words):
+        list(messages_of(chunks, Template(topic="t"), as_json=True))
+
+
+def test_lines_are_whole_however_the_pipe_cuts_them():
+    class Pipe(io.BufferedReader):
+        def __init__(self, *parts):
+            super().__init__(io.BytesIO())
+            self.parts = iter(parts)
+
+        def read1(self, _=-1):
+            return next(self.parts, b"")
+
+    assert list(read_chunks(Pipe(b"a\nbc", b"d\n", b"e"))) == [[b"a"], [b"bcd"], [b"e"]]
+
+
+def test_a_message_that_is_refused_ends_it_with_exit_code_1(run, cluster, topic):
+    refused = ResponseCode.MESSAGE_ILLEGAL
+    cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, topic=topic, times=None, answer=refused)
+    cluster.fault(code=RequestCode.SEND_MESSAGE_V2, topic=topic, times=None, answer=refused)
+
+    done = run("produce", topic, "--json", stdin="one\n")
+
+    summary = json.loads(done.stdout)
+    assert (done.exit_code, summary["stored"], summary["failed"]) == (1, 0, 1)
+    assert done.stderr.startswith("error: ")
+
+
+def test_messages_without_an_answer_are_of_unknown_outcome(run, cluster, topic):
+    cluster.fault(code=RequestCode.SEND_MESSAGE_V2, topic=topic, times=None, answer=None)
+    cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, topic=topic, times=None, answer=None)
+
+    done = run("produce", topic, "--json", "--set", "send_timeout=0.3", stdin="one\n")
+
+    assert (done.exit_code, json.loads(done.stdout)["unknown"]) == (1, 1)
+
+
+def test_a_rate_is_kept(run, cluster, topic):
+    done = run("produce", topic, "--rate", "20", "--json", stdin="1\n2\n3\n4\n5\n")
+
+    assert json.loads(done.stdout)["seconds"] >= 0.15
+    assert len(bodies(cluster, topic)) == 5
+
+
+def test_rows_of_a_parquet_or_csv_file_are_sent(run, cluster, topic, tmp_path):
+    parquet, csv = tmp_path / "rows.parquet", tmp_path / "rows.csv"
+    parquet_files.write_table(pyarrow.table({"body": [b"p1", b"p2"], "tags": ["a", None]}), parquet)
+    csv.write_text("body,keys\nc1,k1\n")
+
+    shown = run("produce", topic, "--format", "parquet", "-f", parquet, "--json").stdout
+    run("produce", topic, "--format", "csv", "-f", csv)
+
+    assert bodies(cluster, topic) == [b"p1", b"p2", b"c1"]
+    assert json.loads(shown)["stored"] == 2
+    assert cluster.messages(topic)[2].keys == "k1"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("-f", "/nosuch"), "--file /nosuch: No such file or directory: give a file that can be read, or -"),
+        (("--format", "csv"), "--format csv reads a file: give --file FILE.csv"),
+        (("--delay", "soon"), "--delay 'soon' is no duration"),
+        (("--property", "x"), "'x': want NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(run, topic, options, words):
+    with pytest.raises(ConfigError, match=words):
+        run("produce", topic, *options, stdin="")
+
+
+def test_an_unknown_topic_is_an_error_after_a_summary_of_nothing(run):
+    with pytest.raises(TopicNotFoundError, match="nosuch"):
+        run("produce", "nosuch", stdin="x\n")

@@ -1,0 +1,122 @@
+"""``rmqtools topic`` on the cluster in this process: what is printed, and what is changed."""
+
+import json
+
+import pytest
+
+from rmqtools import Admin, ClientConfig, MessageQueue, Perm
+from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
+
+
+@pytest.fixture
+def admin(cluster):
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        yield admin
+
+
+@pytest.fixture(autouse=True)
+def orders(cluster):
+    cluster.create_topic("orders", queues=1)
+    if not cluster.messages("orders"):
+        cluster.store("orders", b"1", b"2", store_timestamp_ms=1_700_000_000_000)
+
+
+def test_topics_are_listed_without_rocketmqs_own(run):
+    assert run("topic", "list").stdout.splitlines() == [
+        "TOPIC   BROKERS             READ QUEUES  WRITE QUEUES  PERM",
+        "orders  broker-a, broker-b            2             2  rw",
+    ]
+
+
+def test_a_list_with_statistics_counts_messages(run):
+    (row,) = json.loads(run("topic", "list", "--stats", "--json").stdout)
+
+    assert (row["topic"], row["messages"], row["last_message"]) == ("orders", 2, "2023-11-14 22:13:20 UTC")
+
+
+def test_a_topic_is_described_queue_by_queue(run, cluster):
+    cluster.commit("billing", MessageQueue("orders", "broker-a", 0), 0)
+
+    assert run("topic", "describe", "orders").stdout.splitlines() == [
+        "topic:        orders",
+        "message_type: NORMAL",
+        "attributes:   -",
+        "retention:    72 hours",
+        "put_tps:      0.0/s",
+        "groups:       billing",
+        "BROKER    QUEUE  PERM  FIRST  END  MESSAGES  LAST MESSAGE             NOTE",
+        "broker-a      0  rw        0    2         2  2023-11-14 22:13:20 UTC",
+        "broker-b      0  rw        0    0         0  -",
+    ]
+
+
+def test_queues_that_cannot_be_used_are_marked(run, cluster):
+    cluster.create_topic("closed", queues=1, perm=Perm.READ, broker_names=["broker-a"])
+
+    shown = run("topic", "describe", "closed").stdout
+
+    assert shown.splitlines()[-1].endswith("not writable")
+
+
+@pytest.mark.parametrize("command", ["describe", "alter", "delete"])
+def test_an_unknown_topic_is_an_error_that_names_one_spelled_alike(run, command):
+    options = {"alter": ("--queues", "2"), "delete": ("--yes",)}.get(command, ())
+
+    with pytest.raises(TopicNotFoundError, match=r"unknown topic 'ordres' \(did you mean 'orders'\?\)"):
+        run("topic", command, "ordres", *options)
+
+
+def test_a_topic_is_created_with_a_type_and_once_only(run, admin):
+    create = ("topic", "create", "payments", "--queues", "3", "--type", "FIFO", "--broker", "broker-b")
+
+    created = run(*create).stdout
+    with pytest.raises(RocketMQError, match="exists: change it with rmqtools topic alter payments"):
+        run(*create)
+
+    (config,) = admin.fetch_topic_configs("payments").values()
+    assert created == "topic payments is created: 3 queues on each of broker-b\n"
+    assert (config.read_queue_nums, config.message_type) == (3, "FIFO")
+
+
+def test_alter_changes_what_is_given_and_shows_it_before(run, admin, cluster):
+    cluster.create_topic("changing", queues=4, broker_names=["broker-a"])
+    alter = ("topic", "alter", "changing", "--write-queues", "2", "--type", "DELAY")
+
+    dry = run(*alter, "--dry-run").stdout
+    unchanged = admin.fetch_topic_configs("changing")["broker-a"].write_queue_nums
+    run(*alter)
+
+    config = admin.fetch_topic_configs("changing")["broker-a"]
+    assert dry == "broker-a: 4 read, 4 write queues, rw -> 4 read, 2 write queues, rw\n"
+    assert unchanged == 4
+    assert (config.read_queue_nums, config.write_queue_nums, config.message_type) == (4, 2, "DELAY")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "nothing to change: give --queues"),
+        (("--write-queues", "9"), "9 write queues and 1 read queues: nobody would read some of them"),
+        (("--queues", "2", "--broker", "broker-c"), "unknown broker of this topic 'broker-c'"),
+        (("--attribute", "x"), "'x': want NAME=VALUE"),
+    ],
+)
+def test_alter_refuses_what_would_lose_messages_or_has_no_meaning(run, options, words):
+    with pytest.raises(ConfigError, match=words):
+        run("topic", "alter", "orders", *options)
+
+
+def test_a_topic_is_deleted_only_with_a_yes(run, cluster, admin):
+    cluster.create_topic("old", queues=1)
+
+    asked = run("topic", "delete", "old")
+    deleted = run("topic", "delete", "old", "--yes")
+
+    assert (asked.exit_code, deleted.exit_code) == (1, 0)
+    assert "Delete topic old with about 0 messages? Nobody can answer here: give --yes" in asked.stderr
+    assert "old" not in admin.fetch_topic_list()
+
+
+def test_rocketmqs_own_topics_are_not_deleted(run):
+    with pytest.raises(ConfigError, match="is RocketMQ's own: brokers need it"):
+        run("topic", "delete", "SCHEDULE_TOPIC_XXXX", "--yes")

@@ -1,0 +1,91 @@
+import pytest
+
+from rmqtools.config import ClientConfig, ProducerConfig
+from rmqtools.config.text import parse_address
+from rmqtools.errors import ConfigError
+
+
+def test_name_servers_are_separated_by_semicolons():
+    config = ClientConfig(name_server=" 10.0.0.1:9876 ;http://10.0.0.2:9876;")
+
+    assert config.name_servers == ("10.0.0.1:9876", "10.0.0.2:9876")
+
+
+def test_without_a_name_server_the_environment_is_asked(monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.9:9876")
+
+    assert ClientConfig().name_servers == ("10.0.0.9:9876",)
+
+
+def test_no_name_server_at_all_is_refused_with_both_remedies(monkeypatch):
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+
+    with pytest.raises(ConfigError, match=r"name_server='host:port'.*NAMESRV_ADDR"):
+        ClientConfig()
+
+
+@pytest.mark.parametrize("address", ["", "host", "host:", ":9876", "host:0", "host:65536", "host:9x", "h:-1"])
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(ConfigError, match="want host:port"):
+        parse_address(address)
+
+
+def test_an_ipv6_address_stands_in_brackets():
+    assert parse_address("[::1]:9876") == ("::1", 9876)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"connect_timeout": 0}, "connect_timeout=0: want more than 0"),
+        ({"request_timeout": -1}, "request_timeout=-1"),
+        ({"access_key": "a"}, "go together"),
+        ({"send_timeout": 0}, "send_timeout=0"),
+        ({"retry_times_when_send_failed": -1}, "want 0 or more"),
+        ({"compression": "gzip"}, "compression='gzip': want zlib"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_by_name_and_value(settings, text):
+    with pytest.raises(ConfigError, match=text):
+        ProducerConfig(name_server="h:1", **settings)
+
+
+def test_text_becomes_settings_whatever_the_case_and_separators():
+    config = ProducerConfig.from_mapping(
+        {
+            "nameServer": "h:1",
+            "SEND_TIMEOUT": "2.5",
+            "retry-times-when-send-failed": "4",
+            "tls.enable": "true",
+            "brokerAddressMap": "10.0.0.1:10911=127.0.0.1:10911",
+        }
+    )
+
+    assert (config.send_timeout, config.retry_times_when_send_failed, config.tls_enable) == (2.5, 4, True)
+    assert config.broker_address_map == {"10.0.0.1:10911": "127.0.0.1:10911"}
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest_known_one():
+    with pytest.raises(ConfigError, match=r"unknown setting 'send_timeot' \(did you mean 'send_timeout'\?\)"):
+        ProducerConfig.from_mapping({"name_server": "h:1", "send_timeot": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("send_timeout", "soon", "seconds"),
+        ("max_in_flight", "1.5", "a whole number"),
+        ("tls_enable", "maybe", "true or false"),
+        ("broker_address_map", "a", "from=to"),
+    ],
+)
+def test_text_of_the_wrong_type_is_refused(name, text, wanted):
+    with pytest.raises(ConfigError, match=f"setting '{name}': '{text}' is not {wanted}"):
+        ProducerConfig.from_mapping({"name_server": "h:1", name: text})
+
+
+def test_secrets_do_not_show():
+    config = ClientConfig(name_server="h:1", access_key="alice", secret_key="s3cret", security_token="t0ken")
+
+    assert "s3cret" not in repr(config)
+    assert "t0ken" not in repr(config)

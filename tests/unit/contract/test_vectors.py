@@ -1,0 +1,167 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.contract import vectors
+from tests.contract.vector_spec import Spec
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+COUNTS = {
+    "acl_signature": 19,
+    "allocate_averagely": 65,
+    "allocate_averagely_by_circle": 65,
+    "allocate_consistent_hash": 37,
+    "allocate_inputs": 252,
+    "allocate_machine_room": 39,
+    "allocate_machine_room_nearby": 40,
+    "broker_address": 5,
+    "command": 86,
+    "command_decode": 9,
+    "compression": 18,
+    "consistent_hash_md5": 6,
+    "constants": 13,
+    "fault_detect": 12,
+    "fault_duration": 90,
+    "fault_select": 40,
+    "fault_window": 20,
+    "header": 68,
+    "header_fields": 65,
+    "header_required": 226,
+    "json_body": 16,
+    "message_batch": 14,
+    "message_batch_rules": 5,
+    "message_decode": 8,
+    "message_decodes": 4,
+    "message_id": 12,
+    "message_stored": 26,
+    "names": 28,
+    "properties": 14,
+    "queue_order": 12,
+    "rebalance_assignment": 20,
+    "rebalance_diff": 40,
+    "route_changed": 34,
+    "route_publish": 72,
+    "route_subscribe": 68,
+    "route_update": 8,
+    "select_by_hash": 40,
+    "select_index": 4,
+    "select_queue": 60,
+    "send_retry": 50,
+    "server_capture": 46,
+    "start_offset": 153,
+    "subscription": 24,
+    "sys_flag": 24,
+    "unique_id": 8,
+    "validators": 23,
+}
+POISON = {"poison": "☠"}
+
+
+def poisoned(value, inputs):
+    """A copy whose every value outside the inputs is poison; ``inputs`` is a tree of keys."""
+    if isinstance(value, list):
+        return [poisoned(item, inputs) for item in value]
+    if not isinstance(value, dict):
+        return POISON
+    copied = {
+        key: item if inputs.get(key) == {} else poisoned(item, inputs.get(key, {}))
+        for key, item in value.items()
+    }
+    return copied | {"another": POISON}
+
+
+def input_tree(spec: Spec):
+    tree = {} if spec.op is None else {"op": {}}
+    for path in spec.inputs:
+        place = tree
+        for key in path.replace("[]", "").split("."):
+            place = place.setdefault(key, {})
+    return tree
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_our_answers_are_javas(name):
+    assert vectors.run_file(VECTORS / f"{name}.json") == vectors.Result(COUNTS[name], COUNTS[name])
+
+
+def test_exactly_the_pinned_files_are_here():
+    assert {path.stem for path in VECTORS.glob("*.json")} == set(COUNTS)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_nothing_but_the_inputs_reaches_an_adapter(name):
+    for case in vectors.load_cases(VECTORS / f"{name}.json"):
+        spec = vectors.spec_of(vectors.SPECS[name], case)
+        poison = poisoned(case, input_tree(spec))
+
+        assert poison != case
+        assert spec.adapter(spec.given(poison)) == spec.adapter(spec.given(case))
+
+
+def test_everything_equal_is_exit_0_and_a_line_per_file(tmp_path, capsys):
+    shutil.copy(VECTORS / "properties.json", tmp_path)
+
+    assert vectors.main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "properties 14/14\n"
+
+
+def test_a_difference_is_exit_1_and_shows_the_first_case(tmp_path, capsys):
+    cases = vectors.load_cases(VECTORS / "properties.json")
+    cases[1]["map"], cases[2]["map"] = {"a": "wrong"}, {"a": "wrong too"}
+    (tmp_path / "properties.json").write_text(json.dumps(cases))
+
+    assert vectors.main([str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("properties 12/14\n")
+    assert "wrong" in out
+    assert "wrong too" not in out
+
+
+def test_an_answer_that_lacks_a_key_of_java_differs(tmp_path, capsys):
+    cases = vectors.load_cases(VECTORS / "sys_flag.json")
+    cases[0]["newInJava"] = 1
+    (tmp_path / "sys_flag.json").write_text(json.dumps(cases))
+
+    assert vectors.main([str(tmp_path)]) == 1
+    assert capsys.readouterr().out.startswith("sys_flag 23/24\n")
+
+
+def test_an_adapter_that_raises_is_a_difference(tmp_path, capsys):
+    (tmp_path / "queue_order.json").write_text('[{"in": [["T"]], "sorted": [], "strings": []}]')
+
+    assert vectors.main([str(tmp_path)]) == 1
+    assert "raised TypeError" in capsys.readouterr().out
+
+
+def test_a_file_without_adapter_is_exit_1(tmp_path, capsys):
+    shutil.copy(VECTORS / "properties.json", tmp_path / "from_the_future.json")
+
+    assert vectors.main([str(tmp_path)]) == 1
+    assert capsys.readouterr().out == "from_the_future has no adapter\n"
+
+
+def test_an_empty_directory_is_exit_1(tmp_path):
+    assert vectors.main([str(tmp_path)]) == 1
+
+
+def test_no_adapter_is_told_which_case_it_answers():
+    labels = {"id", "what", "compression"}
+    told = {
+        name: labels & {path for spec in specs for path in spec.inputs}
+        for name, specs in vectors.SPECS.items()
+    }
+
+    assert {name: paths for name, paths in told.items() if paths} == {
+        "unique_id": {"id"},  # there it is the input
+        "message_batch_rules": {"what"},  # the file holds no messages, only their names
+    }
+
+
+def test_adapters_are_short():
+    for specs in vectors.SPECS.values():
+        for spec in specs:
+            code = spec.adapter.__code__
+            lines = {line for _, _, line in code.co_lines() if line is not None}
+            assert max(lines) - min(lines) <= 15, spec.adapter.__name__

@@ -1,0 +1,94 @@
+"""Questions about what brokers hold, to the cluster in this process."""
+
+import pytest
+
+from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.errors import TopicNotFoundError
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.group_config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
+from rmqtools.protocol.wire.bodies import format_body
+from rmqtools.protocol.wire.command import response
+from rmqtools.testing import FakeCluster
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with FakeCluster(brokers=("broker-a", "broker-b")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def admin(cluster):
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        yield admin
+
+
+def test_a_topics_settings_are_told_broker_by_broker(cluster, admin):
+    cluster.create_topic("settings", queues=3, broker_names=["broker-b"])
+
+    configs = admin.fetch_topic_configs("settings")
+
+    assert {name: (config.read_queue_nums, config.message_type) for name, config in configs.items()} == {
+        "broker-b": (3, "NORMAL")
+    }
+
+
+def test_an_unknown_topic_is_an_error(admin):
+    with pytest.raises(TopicNotFoundError, match="nosuch"):
+        admin.fetch_topic_configs("nosuch")
+
+
+def test_the_statistics_of_a_topic_have_every_queue_of_every_broker(cluster, admin):
+    cluster.create_topic("stats", queues=1)
+    cluster.store("stats", b"1", b"2", store_timestamp_ms=1000, queue=MessageQueue("stats", "broker-b", 0))
+
+    stats = admin.fetch_topic_stats("stats")
+
+    assert {
+        (queue.broker_name, queue.queue_id): (found.min_offset, found.max_offset, found.last_update_timestamp)
+        for queue, found in stats.offset_table.items()
+    } == {("broker-a", 0): (0, 0, 0), ("broker-b", 0): (0, 2, 1000)}
+
+
+def test_settings_of_a_broker_are_read_after_they_were_changed(cluster, admin):
+    admin.update_broker_config(cluster.addr("broker-a"), {"fileReservedTime": "48"})
+
+    assert admin.fetch_broker_config(cluster.addr("broker-a"))["fileReservedTime"] == "48"
+
+
+def test_groups_of_all_brokers_are_listed_once_and_in_order(cluster, admin):
+    for name in ("g2", "g1"):
+        cluster.create_group(name)
+
+    assert [name for name in admin.fetch_group_list() if name in ("g1", "g2")] == ["g1", "g2"]
+
+
+def test_a_namespace_shows_only_its_own_groups(cluster):
+    for name in ("ns%mine", "other%theirs"):
+        cluster.create_group(name)
+
+    with Admin(ClientConfig(name_server=cluster.name_server, namespace="ns")) as admin:
+        assert admin.fetch_group_list() == ["mine"]
+
+
+def test_a_broker_that_answers_in_parts_is_asked_for_the_rest():
+    """A broker 5.5 gives at most splitMetadataSize groups an answer, from ``groupSeq`` on."""
+
+    def answer(request):
+        at = int(request.ext_fields["groupSeq"]) if request.ext_fields.get("dataVersion") else 0
+        table = {name: SubscriptionGroupConfig(group_name=name) for name in ("a", "b", "c")[at : at + 2]}
+        version = DataVersion(counter=7)
+        body = format_body(SubscriptionGroupWrapper(subscription_group_table=table, data_version=version))
+        return response(0, 0, ext_fields={"totalGroupNum": "3"}, body=body)
+
+    with FakeCluster() as cluster:
+        cluster.fault(code=RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, times=None, answer=answer)
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            assert admin.fetch_group_list() == ["a", "b", "c"]
+
+
+def test_the_groups_of_a_topic_are_those_with_offsets_and_those_with_members(cluster, admin):
+    cluster.create_topic("read", queues=1)
+    cluster.commit("old", MessageQueue("read", "broker-a", 0), 0)
+
+    assert admin.fetch_topic_groups("read") == ["old"]

@@ -1,0 +1,84 @@
+"""Single messages and their track, on the cluster in this process."""
+
+import pytest
+
+from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig
+from rmqtools.errors import BrokerError, MessageRejectedError, UnsupportedError
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.group_view import MessageTrack, TrackType
+from rmqtools.testing import FakeCluster
+from tests.support.behind_proxy import show_as_proxy
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster() as cluster:
+        cluster.create_topic("orders", queues=1)
+        yield cluster
+
+
+@pytest.fixture
+def admin(cluster):
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        yield admin
+
+
+@pytest.fixture
+def sent(cluster):
+    with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        yield producer.send(Message("orders", b"body", tags="new", keys=["k1", "k2"]))
+
+
+def test_a_message_is_found_by_each_of_its_names(admin, sent):
+    by_id = admin.view_message(sent.offset_msg_id)
+    by_key = admin.query_messages("orders", "k2")
+    by_unique_key = admin.query_messages("orders", sent.msg_id, unique=True)
+
+    assert [m.msg_id for m in (by_id, *by_key, *by_unique_key)] == [sent.msg_id] * 3
+    assert (by_id.body, by_id.broker_name, by_id.queue_offset) == (b"body", "broker-a", 0)
+
+
+def test_an_unknown_key_finds_nothing(admin, sent):
+    assert admin.query_messages("orders", "k3") == []
+    assert admin.query_messages("orders", "k1", end_ms=1) == []
+
+
+def test_a_key_is_not_taken_for_a_unique_key(admin, sent):
+    """Brokers have one index for both, by hash codes."""
+    assert admin.query_messages("orders", "k1", unique=True) == []
+    assert admin.query_messages("orders", sent.msg_id) == []
+
+
+@pytest.mark.parametrize("text", ["", "xyz", "7F00000100002A9F"])
+def test_what_is_no_offset_message_id_is_refused(admin, text):
+    with pytest.raises(MessageRejectedError, match="want 32 or 56 hex digits; find a client's message id"):
+        admin.view_message(text)
+
+
+def test_a_place_without_a_message_is_the_brokers_error(admin, sent):
+    nowhere = sent.offset_msg_id[:-4] + "FFFF"
+
+    with pytest.raises(BrokerError, match="can not find message by the offset"):
+        admin.view_message(nowhere)
+
+
+@pytest.mark.parametrize(("offset", "track_type"), [(0, TrackType.NOT_CONSUME_YET), (1, TrackType.CONSUMED)])
+def test_the_offset_of_a_group_tells_whether_it_has_consumed_a_message(
+    cluster, admin, sent, offset, track_type
+):
+    cluster.commit("g", QUEUE, offset)
+
+    assert admin.fetch_message_track(admin.view_message(sent.offset_msg_id)) == [
+        MessageTrack(consumer_group="g", track_type=track_type, consumer_offset=offset, is_online=False)
+    ]
+
+
+def test_messages_are_not_looked_for_through_a_proxy(cluster, admin):
+    show_as_proxy(cluster)
+
+    with pytest.raises(UnsupportedError, match=r"single messages.*not served by the proxy"):
+        admin.query_messages("orders", "k1")
+
+    assert cluster.requests(code=RequestCode.QUERY_MESSAGE) == []

@@ -1,0 +1,122 @@
+"""A client's id, its lifecycle and its heartbeats."""
+
+import asyncio
+
+import pytest
+
+from rmqtools.aio import Producer
+from rmqtools.config import ClientConfig, ProducerConfig
+from rmqtools.engine.connection.client import ClientCore, client_id, local_address
+from rmqtools.errors import ClientStateError, RemotingConnectError
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.bodies import parse_json
+from rmqtools.testing import FakeCluster
+from tests.support.scripted_peer import ScriptedPeer, run
+
+
+def test_a_client_id_is_the_address_and_the_instance():
+    assert client_id("10.0.0.1", "orders", pid=7, nanos=42) == "10.0.0.1@orders"
+
+
+def test_without_an_instance_name_pid_and_nanoseconds_tell_clients_apart():
+    assert client_id("10.0.0.1", None, pid=7, nanos=42) == "10.0.0.1@7#42"
+
+
+def test_two_clients_of_one_process_have_different_ids(clock):
+    config = ClientConfig(name_server="127.0.0.1:1", client_ip="10.0.0.9")
+    first = ClientCore(config, clock=clock)
+    clock.advance(0.001)
+    second = ClientCore(config, clock=clock)
+
+    assert first.client_id.startswith("10.0.0.9@")
+    assert first.client_id != second.client_id
+
+
+def test_the_own_address_is_the_one_towards_the_name_server():
+    assert local_address("127.0.0.1:9876") == "127.0.0.1"
+    assert local_address("no-such-host.invalid:9876") == "127.0.0.1"
+
+
+def test_a_client_is_started_once():
+    async def scenario() -> None:
+        core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
+        with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
+            core.check_started()
+        core.start()
+        with pytest.raises(ClientStateError, match="is started: make a new one"):
+            core.start()
+        await core.close()
+        await core.close()
+        with pytest.raises(ClientStateError, match="is closed: make a new one"):
+            core.check_started()
+
+    run(scenario)
+
+
+def test_an_error_that_ends_a_background_task_is_logged(caplog):
+    async def fail() -> None:
+        raise RuntimeError("seven")
+
+    async def scenario() -> None:
+        core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
+        core.start()
+        core.spawn("doomed", fail())
+        (doomed,) = [task for task in asyncio.all_tasks() if task.get_name() == "doomed"]
+        await asyncio.wait([doomed])
+        await core.close()
+
+    run(scenario)
+    assert "background_task_failed task='doomed' reason=\"RuntimeError('seven')\"" in caplog.text
+
+
+def test_closing_ends_a_question_for_a_route_without_complaint(caplog):
+    async def scenario() -> None:
+        asked = asyncio.Event()
+        async with ScriptedPeer(lambda _: asked.set()).serving() as silent:
+            core = ClientCore(ClientConfig(name_server=silent.addr))
+            core.start()
+            left, waiting = (asyncio.ensure_future(core.routes.refresh("T")) for _ in range(2))
+            await asked.wait()
+            left.cancel()
+            await core.close()
+            with pytest.raises(ClientStateError, match="closed meanwhile"):
+                await waiting
+            assert not [task for task in asyncio.all_tasks() if "Routes" in repr(task)]
+
+    run(scenario)
+    assert "name_server_failed" not in caplog.text
+
+
+def test_heartbeats_tell_every_master_the_groups_and_close_takes_them_back():
+    cluster = FakeCluster(("a", "b"))
+    cluster.create_topic("T")
+
+    async def scenario() -> None:
+        async with cluster:
+            config = ProducerConfig(name_server=cluster.name_server, group="orders", instance_name="i")
+            async with Producer(config) as producer:
+                await producer._core.client.routes.publish_info("T")
+                await producer._core.client.send_heartbeats()
+
+    run(scenario)
+    for broker in ("a", "b"):
+        body = parse_json(cluster.requests(RequestCode.HEART_BEAT, broker=broker)[0].body)
+        (farewell,) = cluster.requests(RequestCode.UNREGISTER_CLIENT, broker=broker)
+        assert (body["clientID"], body["producerDataSet"]) == ("127.0.0.1@i", [{"groupName": "orders"}])
+        assert farewell.ext_fields["producerGroup"] == "orders"
+
+
+def test_a_dead_broker_does_not_keep_a_client_from_closing():
+    cluster = FakeCluster(("a", "b"))
+    cluster.create_topic("T")
+
+    async def scenario() -> None:
+        async with cluster:
+            config = ProducerConfig(name_server=cluster.name_server)
+            async with Producer(config) as producer:
+                await producer._core.client.routes.publish_info("T")
+                cluster.stop("a")
+                with pytest.raises(RemotingConnectError):
+                    await producer._core.client.remoting.connect(cluster.addr("a"))
+
+    run(scenario)

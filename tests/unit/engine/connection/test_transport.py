@@ -1,0 +1,78 @@
+"""What a connection writes, and when."""
+
+import asyncio
+
+import pytest
+
+from rmqtools.engine.connection.transport import Connection
+from rmqtools.errors import RemotingTimeoutError
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command
+from rmqtools.protocol.wire.framing import FrameDecoder
+from tests.support.scripted_peer import run
+
+ASK = RemotingCommand(28)
+
+
+class Wire(asyncio.Transport):
+    """Keeps each write; takes everything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(data)
+
+    def is_closing(self) -> bool:
+        return False
+
+    def opaques(self) -> list[list[int]]:
+        """Of the requests in each write."""
+        frames = [FrameDecoder().feed(data) for data in self.writes]
+        return [[decode_command(frame).opaque for frame in some] for some in frames]
+
+
+def connected() -> tuple[Connection, Wire]:
+    async def refuse(request: RemotingCommand, addr: str) -> None:
+        return None
+
+    connection, wire = Connection("127.0.0.1:1", on_request=refuse, max_frame_bytes=1 << 20), Wire()
+    connection.connection_made(wire)
+    return connection, wire
+
+
+def test_a_request_alone_goes_out_at_once_those_behind_it_together():
+    async def scenario() -> None:
+        connection, wire = connected()
+        for _ in range(4):
+            connection.start(ASK, 5)
+        assert wire.opaques() == [[1]]
+        await asyncio.sleep(0)
+        assert wire.opaques() == [[1], [2, 3, 4]]
+        connection.connection_lost(None)
+
+    run(scenario)
+
+
+def test_a_large_request_takes_those_before_it_along():
+    async def scenario() -> None:
+        connection, wire = connected()
+        for body in (b"", b"", bytes(100_000)):
+            connection.start(RemotingCommand(310, body=body), 5)
+        assert wire.opaques() == [[1], [2, 3]]
+        connection.connection_lost(None)
+
+    run(scenario)
+
+
+def test_each_request_ends_at_its_own_time():
+    async def scenario() -> None:
+        connection, _ = connected()
+        long, short = connection.start(ASK, 5), connection.start(ASK, 0.01)
+        with pytest.raises(RemotingTimeoutError, match=r"within 0\.010 s"):
+            await short
+        assert not long.done()
+        connection.connection_lost(None)
+        assert long.exception() is not None
+
+    run(scenario)

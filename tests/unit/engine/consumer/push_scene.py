@@ -1,0 +1,108 @@
+"""A push consumer that was not started, with queues in its hands and a scripted broker behind them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.consumer.listeners import Listener
+from rmqtools.engine.consumer.push_consumer import PushCore
+from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.allocate.averagely import AllocateAveragely
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from rmqtools.testing import stored_message
+from tests.support.clock import ManualClock
+from tests.support.scripted_peer import Script, ScriptedPeer
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+def stored(offset: int, *, topic: str = "T", times: int = 0, tags: str | None = None) -> MessageExt:
+    """A message as a broker stores it; its commit log offset is derived from its queue offset."""
+    hosts = {"born_host": "10.0.0.1:1", "store_host": "10.0.0.2:10911", "broker_name": "broker-a"}
+    return stored_message(topic, offset, tags=tags, reconsume_times=times, **hosts)
+
+
+def agrees(request: RemotingCommand) -> RemotingCommand:
+    return response(ResponseCode.SUCCESS, 0)
+
+
+def refuses(request: RemotingCommand) -> RemotingCommand:
+    return response(ResponseCode.SYSTEM_ERROR, 0, remark="scripted")
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Let the loop run until something has become true."""
+    async with asyncio.timeout(5):
+        while not true():  # noqa: ASYNC110 - any condition, not an event
+            await asyncio.sleep(0.001)
+
+
+async def idle(rounds: int = 20) -> None:
+    """Let everything run that can run without time passing."""
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+
+
+@dataclass
+class Scene:
+    """``held`` is the consumer's one queue."""
+
+    core: PushCore
+    broker: ScriptedPeer
+    held: ProcessQueue
+    clock: ManualClock
+    heard: list[list[int]] = field(default_factory=list)
+
+    @property
+    def committed(self) -> int | None:
+        return self.core.member.offsets.read_memory(QUEUE)
+
+    def arrive(self, *messages: MessageExt) -> None:
+        """Deliver the messages of a pull."""
+        self.held.put(messages)
+        self.core.fetching.take(self.held, list(messages))
+
+    def asked(self, code: RequestCode) -> list[dict[str, str]]:
+        """The fields of the requests of a code that came to the broker."""
+        return [dict(request.ext_fields) for request in self.broker.requests if request.code == code]
+
+
+@asynccontextmanager
+async def pushing(
+    listener: Listener | None = None, *, answer: Script = agrees, **settings: object
+) -> AsyncIterator[Scene]:
+    """A consumer that holds QUEUE from offset 0 on, its lock too."""
+    clock = ManualClock()
+    async with ScriptedPeer(answer).serving() as broker:
+        config = PushConsumerConfig(name_server=broker.addr, group="g", **settings)  # type: ignore[arg-type]
+        core = PushCore(config, AllocateAveragely(), clock=clock)
+        core.client.routes.tables.broker_addrs["broker-a"] = {0: broker.addr}
+        held = ProcessQueue(QUEUE, clock, 0)
+        held.lock(True)
+        core.member.held.pulled[QUEUE] = held
+        scene = Scene(core, broker, held, clock)
+        core.listen("T", listener or hears(scene))
+        try:
+            yield scene
+        finally:
+            held.drop()
+            await core._puller.close()
+            await core.consumption.close(0.01)
+            await core.client.close()
+
+
+def hears(scene: Scene) -> Listener:
+    """A listener that notes the offsets it is given, and acknowledges them."""
+
+    async def listen(messages, context) -> None:
+        scene.heard.append([message.queue_offset for message in messages])
+
+    return listen
+
+
+Scenario = Callable[[], Awaitable[None]]

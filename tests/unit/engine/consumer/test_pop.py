@@ -1,0 +1,223 @@
+"""Asking a broker for messages by pops."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from rmqtools.engine.group.pop_process_queue import PopProcessQueue
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.protocol.messages.stored import encode_message
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from tests.support.scripted_peer import run
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
+
+Answers = deque[RemotingCommand]
+
+
+def found(*offsets: int, tags: str | None = None, times: int = 0) -> RemotingCommand:
+    """What a broker says that hands messages out."""
+    fields = {
+        "popTime": "1700000000000",
+        "invisibleTime": "60000",
+        "reviveQid": "3",
+        "restNum": "0",
+        "startOffsetInfo": f"0 0 {offsets[0]}",
+        "msgOffsetInfo": f"0 0 {','.join(map(str, offsets))}",
+    }
+    body = b"".join(encode_message(stored(offset, tags=tags, times=times)) for offset in offsets)
+    return response(ResponseCode.SUCCESS, 0, ext_fields=fields, body=body)
+
+
+def scripted(*answers: RemotingCommand) -> Callable[[RemotingCommand], RemotingCommand | None]:
+    """Pops get these answers, then none."""
+    left = deque(answers)
+
+    def answer(request: RemotingCommand) -> RemotingCommand | None:
+        if request.code != RequestCode.POP_MESSAGE:
+            return agrees(request)
+        return left.popleft() if left else None
+
+    return answer
+
+
+def begin(scene: Scene) -> PopProcessQueue:
+    held = scene.core.member.held.popped[QUEUE] = PopProcessQueue(QUEUE, scene.clock)
+    scene.core._popper.start(held)
+    return held
+
+
+async def end(scene: Scene) -> None:
+    await scene.core._popper.close()
+    await scene.core._pop_consumption.close(1)
+
+
+def pops(scene: Scene) -> int:
+    return len(scene.asked(RequestCode.POP_MESSAGE))
+
+
+def test_a_pop_asks_with_the_consumers_settings():
+    async def scenario() -> None:
+        async with pushing(answer=scripted(), pop_batch_nums=7, pop_invisible_time=20.0) as scene:
+            begin(scene)
+            await until(lambda: pops(scene))
+            (asked,) = scene.asked(RequestCode.POP_MESSAGE)
+            await end(scene)
+
+            wanted = {
+                "consumerGroup": "g",
+                "topic": "T",
+                "queueId": "0",
+                "maxMsgNums": "7",
+                "invisibleTime": "20000",
+                "pollTime": "15000",
+                "bornTime": str(scene.clock.now_ms()),
+                "initMode": "1",
+                "expType": "TAG",
+                "exp": "*",
+                "order": "false",
+                "bname": "broker-a",
+            }
+            assert {name: asked.get(name) for name in wanted} == wanted
+
+    run(scenario)
+
+
+def test_what_is_popped_is_handed_out_and_acknowledged_and_the_next_pop_asked_at_once():
+    async def scenario() -> None:
+        async with pushing(answer=scripted(found(4, 5), found(6))) as scene:
+            held = begin(scene)
+            await until(lambda: pops(scene) == 3 and held.wait_ack_count == 0)
+            await end(scene)
+
+            assert sorted(scene.heard) == [[4], [5], [6]]
+            assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
+                "4",
+                "5",
+                "6",
+            ]
+
+    run(scenario)
+
+
+def test_a_pop_that_finds_nothing_is_made_again():
+    async def scenario() -> None:
+        nothing = response(ResponseCode.POLLING_TIMEOUT, 0)
+        async with pushing(answer=scripted(nothing, nothing, found(4))) as scene:
+            begin(scene)
+            await until(lambda: scene.heard == [[4]])
+            await end(scene)
+
+    run(scenario)
+
+
+def test_messages_of_other_tags_and_those_tried_too_often_are_acknowledged_unheard():
+    async def scenario() -> None:
+        answers = (found(4, tags="B"), found(5, tags="A", times=17), found(6, tags="A", times=16))
+        async with pushing(answer=scripted(*answers)) as scene:
+            scene.core.member.subscriptions.want("T", tags="A")
+            held = begin(scene)
+            await until(lambda: pops(scene) == 4 and held.wait_ack_count == 0)
+            await end(scene)
+
+            assert scene.heard == [[6]]
+            assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
+                "4",
+                "5",
+                "6",
+            ]
+
+    run(scenario)
+
+
+def test_while_too_many_wait_for_their_listener_nothing_is_popped():
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def listen(messages, context) -> None:
+            await gate.wait()
+
+        answers = scripted(found(4, 5, 6), found(7))
+        async with pushing(listen, answer=answers, pop_threshold_for_queue=2) as scene:
+            held = begin(scene)
+            await until(lambda: held.wait_ack_count == 3)
+            await idle()
+            before = pops(scene)
+            gate.set()
+            await until(lambda: pops(scene) == 3)
+            await end(scene)
+
+            assert before == 1
+
+    run(scenario)
+
+
+def test_a_suspended_consumer_pops_nothing_until_it_is_resumed():
+    async def scenario() -> None:
+        async with pushing(answer=scripted(found(4))) as scene:
+            scene.core.suspend()
+            begin(scene)
+            await idle()
+            before = pops(scene)
+            scene.core.resume()
+            await until(lambda: scene.heard == [[4]])
+            await end(scene)
+
+            assert before == 0
+
+    run(scenario)
+
+
+def test_a_busy_broker_is_asked_again_soon():
+    async def scenario() -> None:
+        busy = response(ResponseCode.FLOW_CONTROL, 0, remark="busy")
+        async with pushing(answer=scripted(busy, found(4))) as scene:
+            begin(scene)
+            await until(lambda: scene.heard == [[4]])
+            await end(scene)
+
+    run(scenario)
+
+
+def test_a_broker_where_too_many_wait_is_asked_again_after_a_while():
+    async def scenario() -> None:
+        full = response(ResponseCode.POLLING_FULL, 0)
+        async with pushing(answer=scripted(full, found(4)), delay_after_error=0.02) as scene:
+            begin(scene)
+            await until(lambda: scene.heard == [[4]])
+            await end(scene)
+
+    run(scenario)
+
+
+def test_a_queue_that_is_dropped_is_popped_no_more():
+    async def scenario() -> None:
+        async with pushing(answer=scripted(found(4), found(5))) as scene:
+            held = begin(scene)
+            held.drop()
+            await idle()
+            await end(scene)
+
+            assert pops(scene) == 0
+
+    run(scenario)
+
+
+def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_comes_is_left_to_others():
+    async def scenario() -> None:
+        def answer(request: RemotingCommand) -> RemotingCommand | None:
+            if request.code != RequestCode.POP_MESSAGE:
+                return agrees(request)
+            scene.core.unsubscribe("T")
+            return found(4, tags="B")
+
+        async with pushing(answer=answer) as scene:
+            scene.core.member.subscriptions.want("T", tags="A")
+            held = begin(scene)
+            await until(lambda: pops(scene))
+            await idle(200)
+            await end(scene)
+
+            assert (pops(scene), scene.heard, held.wait_ack_count) == (1, [], 0)
+            assert scene.asked(RequestCode.ACK_MESSAGE) == []
+
+    run(scenario)

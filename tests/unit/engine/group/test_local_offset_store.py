@@ -1,0 +1,116 @@
+import asyncio
+import threading
+
+import pytest
+
+from rmqtools.engine.group import local_offset_store
+from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
+from rmqtools.errors import ConfigError
+from rmqtools.model.queue import MessageQueue
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+OTHER = MessageQueue("T", "broker-b", 1)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "group" / "offsets.json"
+
+
+def written(path, *offsets: int) -> None:
+    """Store these offsets of QUEUE one after the other."""
+    store = LocalFileOffsetStore(path)
+    for offset in offsets:
+        store.update(QUEUE, offset)
+        asyncio.run(store.persist([QUEUE]))
+
+
+def test_offsets_are_found_again_those_of_queues_not_named_too(path):
+    store = LocalFileOffsetStore(path)
+    store.update(QUEUE, 5)
+    store.update(OTHER, 7)
+    asyncio.run(store.persist([QUEUE]))
+
+    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5, OTHER: 7}
+    assert asyncio.run(LocalFileOffsetStore(path).read_store(OTHER)) == 7
+
+
+def test_the_file_of_the_java_client_is_understood(path):
+    path.parent.mkdir()
+    path.write_text('{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:12\n}}')
+
+    assert LocalFileOffsetStore(path).noted() == {QUEUE: 12}
+
+
+@pytest.mark.parametrize("torn", [b"", b"{", b'{"offsetTable":{"a":1}}', b"\xff\xfe", b"null"])
+def test_a_torn_file_is_replaced_by_its_backup_and_the_log_says_so(path, torn, caplog):
+    written(path, 5, 6)
+    path.write_bytes(torn)
+
+    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5}
+    assert "consumer_offsets_unreadable" in caplog.text
+
+
+def test_a_crash_between_the_two_renames_costs_nothing(path):
+    written(path, 5, 6)
+    path.replace(path.with_name("offsets.json.bak"))
+
+    assert LocalFileOffsetStore(path).noted() == {QUEUE: 6}
+
+
+def test_where_file_and_backup_are_torn_the_error_names_the_file_and_the_remedy(path):
+    written(path, 5, 6)
+    path.write_bytes(b"{")
+    path.with_name("offsets.json.bak").write_bytes(b"{")
+
+    with pytest.raises(
+        ConfigError, match=r"offsets\.json and its backup are unreadable: mend or remove them"
+    ):
+        LocalFileOffsetStore(path)
+
+
+def test_a_file_that_cannot_be_written_is_logged_and_written_the_next_time(path, caplog):
+    path.parent.write_text("in the way")
+    store = LocalFileOffsetStore(path)
+    store.update(QUEUE, 5)
+    asyncio.run(store.persist([QUEUE]))
+    assert "consumer_offsets_not_stored" in caplog.text
+
+    path.parent.unlink()
+    asyncio.run(store.persist([QUEUE]))
+    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5}
+
+
+def test_a_write_whose_task_was_cancelled_does_not_meet_the_next_one(path, monkeypatch):
+    begun, go_on, replace = threading.Event(), threading.Event(), local_offset_store._replace
+
+    def slowly(path, offsets):
+        if not begun.is_set():
+            begun.set()
+            go_on.wait(5)
+        replace(path, offsets)
+
+    async def scenario():
+        store = LocalFileOffsetStore(path)
+        store.update(QUEUE, 5)
+        monkeypatch.setattr(local_offset_store, "_replace", slowly)
+        first = asyncio.create_task(store.persist([QUEUE]))
+        await asyncio.to_thread(begun.wait, 5)
+        first.cancel()
+        store.update(QUEUE, 6)
+        second = asyncio.create_task(store.persist([QUEUE]))
+        await asyncio.sleep(0.01)
+        assert not second.done()
+        go_on.set()
+        await second
+
+    asyncio.run(scenario())
+    assert LocalFileOffsetStore(path).noted() == {QUEUE: 6}
+
+
+def test_a_queue_given_up_keeps_its_offset(path):
+    store = LocalFileOffsetStore(path)
+    store.update(QUEUE, 5)
+    store.remove(QUEUE)
+
+    assert store.noted() == {QUEUE: 5}

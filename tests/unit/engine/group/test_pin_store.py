@@ -1,0 +1,183 @@
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from rmqtools.allocate import NO_PINS, Pins
+from rmqtools.config import ClientConfig
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.group.pin_store import KV_NAMESPACE, PinStore
+from rmqtools.errors import ConfigError, RemotingConnectError, RocketMQError
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from rmqtools.testing.fake import name_server
+from rmqtools.testing.fake.server import Answer, Peer, Server
+from tests.support.scripted_peer import run
+
+OLD, NEW = Pins(3, ["10.0.0.3"]), Pins(7, ["10.0.0.7"])
+NOWHERE = "127.0.0.1:1"
+
+
+class NameServer(Server):
+    """Keeps settings; ``frozen`` accepts new ones without storing them. ``text`` is the pins of group g."""
+
+    def __init__(self, text: str | None = None, *, frozen: bool = False) -> None:
+        super().__init__(self._answer)
+        self._kept = name_server.NameServer({})
+        self._kept.settings[KV_NAMESPACE] = {} if text is None else {"g": text}
+        self._frozen = frozen
+        self.keys: set[tuple[str | None, str | None]] = set()
+
+    @property
+    def text(self) -> str | None:
+        return self._kept.settings[KV_NAMESPACE].get("g")
+
+    def _answer(self, request: RemotingCommand, peer: Peer) -> Answer:
+        self.keys.add((request.ext_fields["namespace"], request.ext_fields["key"]))
+        if self._frozen and request.code == RequestCode.PUT_KV_CONFIG:
+            return response(ResponseCode.SUCCESS, 0)
+        return self._kept.handle(request, peer)
+
+
+def with_store(
+    use: Callable[[PinStore], Awaitable[None]], *servers: NameServer | str, **settings: str
+) -> None:
+    """Run ``use`` with a store on these name servers; a text is an address without a listener."""
+
+    async def scenario() -> None:
+        async with AsyncExitStack() as stack:
+            for server in servers:
+                if isinstance(server, NameServer):
+                    await stack.enter_async_context(server.serving())
+            addrs = [server if isinstance(server, str) else server.addr for server in servers]
+            client = ClientCore(ClientConfig(name_server=";".join(addrs), request_timeout=3.0, **settings))
+            stack.push_async_callback(client.close)
+            await use(PinStore(client))
+
+    run(scenario)
+
+
+def fetched(*servers: NameServer | str, last: Pins | None = None) -> Pins | None:
+    found: list[Pins | None] = []
+
+    async def use(store: PinStore) -> None:
+        found.append(await store.fetch("g", last))
+
+    with_store(use, *servers)
+    return found[0]
+
+
+def test_the_highest_version_of_all_name_servers_counts():
+    assert fetched(NameServer(OLD.format()), NameServer(NEW.format()), NameServer()) == NEW
+
+
+def test_a_name_server_without_the_group_says_no_pins():
+    assert fetched(NameServer(), last=None) == NO_PINS
+
+
+def test_when_nobody_answers_what_was_known_stays_and_unknown_stays_unknown():
+    assert fetched(NOWHERE, last=OLD) == OLD
+    assert fetched(NOWHERE, last=None) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"version":9}', '{"version":9,"ips":"10.0.0.1"}', "[" * 5000])
+def test_garbled_pins_count_as_no_answer_and_are_logged(text, caplog):
+    assert fetched(NameServer(text), last=OLD) == OLD
+    assert fetched(NameServer(text), last=None) is None
+    assert fetched(NameServer(text), NameServer(NEW.format()), last=OLD) == NEW
+    assert "pins_not_read group='g' addr='127.0.0.1" in caplog.text
+
+
+def test_a_name_server_that_lost_or_kept_old_pins_does_not_undo_newer_ones():
+    assert fetched(NameServer(), last=NEW) == NEW
+    assert fetched(NameServer(OLD.format()), last=NEW) == NEW
+
+
+def test_of_two_pins_of_one_version_all_take_the_greater_text_and_it_is_logged_once(caplog):
+    first, second = Pins(3, ["10.0.0.1"]), Pins(3, ["10.0.0.2"])
+
+    async def use(store: PinStore) -> None:
+        found = await store.fetch("g", None)
+        assert found == second
+        assert await store.fetch("g", found) == second
+
+    with_store(use, NameServer(second.format()), NameServer(first.format()))
+    assert fetched(NameServer(first.format()), last=second) == second
+    assert [record.message.split()[0] for record in caplog.records if record.levelname == "ERROR"] == [
+        "pins_conflict"
+    ] * 2
+
+
+def test_putting_writes_the_version_after_the_highest_everywhere():
+    servers = NameServer(OLD.format()), NameServer(NEW.format()), NameServer()
+
+    async def use(store: PinStore) -> None:
+        assert await store.put("g", Pins(0, ["10.0.0.9"])) == Pins(8, ["10.0.0.9"])
+
+    with_store(use, *servers)
+    assert {server.text for server in servers} == {Pins(8, ["10.0.0.9"]).format()}
+    assert servers[0].keys == {(KV_NAMESPACE, "g")}
+
+
+def test_clearing_leaves_a_tombstone_of_a_higher_version():
+    server = NameServer(NEW.format())
+
+    async def use(store: PinStore) -> None:
+        await store.clear("g", set_by="ops")
+
+    with_store(use, server)
+    assert Pins.parse(server.text or "") == Pins.cleared(8, set_by="ops")
+
+
+def test_a_name_server_that_is_down_fails_the_put_by_name_and_the_others_have_it():
+    server = NameServer(OLD.format())
+
+    async def use(store: PinStore) -> None:
+        with pytest.raises(
+            RocketMQError, match=r"version 4, are not on 1 of 2 .*127\.0\.0\.1:1: cannot conn"
+        ) as put:
+            await store.put("g", NEW)
+        assert "The others have it" in str(put.value)
+
+    with_store(use, server, NOWHERE)
+    assert Pins.parse(server.text or "").version == 4
+
+
+def test_a_name_server_that_keeps_something_else_fails_the_put():
+    async def use(store: PinStore) -> None:
+        with pytest.raises(RocketMQError, match="accepted it, but shows pins of version 3"):
+            await store.put("g", NEW)
+
+    with_store(use, NameServer(OLD.format(), frozen=True))
+
+
+def test_a_garbled_copy_is_overwritten():
+    servers = NameServer("{"), NameServer(OLD.format())
+
+    async def use(store: PinStore) -> None:
+        await store.put("g", NEW)
+
+    with_store(use, *servers)
+    assert servers[0].text == servers[1].text == Pins(4, NEW.ips).format()
+
+
+def test_the_key_is_the_group_in_its_namespace():
+    server = NameServer()
+
+    async def use(store: PinStore) -> None:
+        await store.fetch("g", None)
+
+    with_store(use, server, namespace="staging")
+    assert server.keys == {(KV_NAMESPACE, "staging%g")}
+
+
+def test_copies_are_told_apart_by_name_server():
+    server, garbled = NameServer(OLD.format()), NameServer("x")
+
+    async def use(store: PinStore) -> None:
+        copies = await store.fetch_copies("g")
+        assert copies[server.addr] == OLD
+        assert isinstance(copies[garbled.addr], ConfigError)
+        assert isinstance(copies[NOWHERE], RemotingConnectError)
+
+    with_store(use, server, garbled, NOWHERE)

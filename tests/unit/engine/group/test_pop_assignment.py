@@ -1,0 +1,203 @@
+"""A member whose share a broker computes: its requests, and the queues it then holds."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.consumer.push_consumer import PushCore
+from rmqtools.engine.group.pop_assignment import BrokerRebalance
+from rmqtools.errors import ConfigError
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.group import (
+    MessageModel,
+    MessageQueueAssignment,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
+)
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.route import BrokerData, QueueData, TopicRouteData
+from rmqtools.policy.allocate.averagely import AllocateAveragely
+from rmqtools.policy.allocate.by_consistent_hash import AllocateByConsistentHash
+from rmqtools.protocol.wire.bodies import format_body, parse_body
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from tests.support.scripted_peer import ScriptedPeer, run
+
+POPPED = MessageQueue("T", "broker-a", -1)
+PULLED = [MessageQueue("T", "broker-a", number) for number in range(2)]
+RETRY = "%RETRY%g_T"
+OFFSETS = {RequestCode.QUERY_CONSUMER_OFFSET: {"offset": "5"}}
+
+
+def share(mode: str, *queues: MessageQueue) -> QueryAssignmentResponseBody:
+    assignments = tuple(MessageQueueAssignment(message_queue=queue, mode=mode) for queue in queues)
+    return QueryAssignmentResponseBody(message_queue_assignments=assignments)
+
+
+class Broker:
+    """Assigns what ``share`` says; holds pulls and pops."""
+
+    def __init__(self) -> None:
+        self.share = share("POP", POPPED)
+        self.asked: list[QueryAssignmentRequestBody] = []
+
+    def answer(self, request: RemotingCommand) -> RemotingCommand | None:
+        if request.code in (RequestCode.PULL_MESSAGE, RequestCode.POP_MESSAGE):
+            return None
+        if request.code != RequestCode.QUERY_ASSIGNMENT:
+            return response(ResponseCode.SUCCESS, 0, ext_fields=OFFSETS.get(RequestCode(request.code), {}))
+        self.asked.append(parse_body(QueryAssignmentRequestBody, request.body))
+        return response(ResponseCode.SUCCESS, 0, body=format_body(self.share))
+
+
+@asynccontextmanager
+async def member(broker: Broker) -> AsyncIterator[PushCore]:
+    async with ScriptedPeer(broker.answer).serving() as peer:
+        config = PushConsumerConfig(name_server=peer.addr, group="g", client_rebalance=False)
+        core = PushCore(config, AllocateAveragely())
+
+        async def listen(messages, context) -> None:
+            """Acknowledge."""
+
+        core.listen("T", listen)
+        data = BrokerData(broker_name="broker-a", cluster="c", broker_addrs={0: peer.addr})
+        queues = QueueData(broker_name="broker-a", read_queue_nums=2, write_queue_nums=2, perm=6)
+        route = TopicRouteData(broker_datas=(data,), queue_datas=(queues,))
+        core.client.routes.tables.update("T", route, publish_needed=True)
+        try:
+            yield core
+        finally:
+            for held in core.member.held.pulled.values():
+                held.drop()
+            await core._puller.close()
+            await core._popper.close()
+            await core.client.close()
+
+
+async def rebalance(core: PushCore) -> bool:
+    rebalance = core.ownership.rounds._rebalance
+    assert isinstance(rebalance, BrokerRebalance)
+    return await rebalance.run(AllocateAveragely())
+
+
+def test_the_broker_is_asked_for_topic_group_member_and_strategy():
+    async def scenario() -> None:
+        broker = Broker()
+        async with member(broker) as core:
+            await rebalance(core)
+
+            assert broker.asked == [
+                QueryAssignmentRequestBody(
+                    topic="T", consumer_group="g", client_id=core.client.client_id, strategy_name="AVG"
+                )
+            ]
+
+    run(scenario)
+
+
+def test_queues_to_pop_are_popped_and_told_as_held():
+    async def scenario() -> None:
+        async with member(Broker()) as core:
+            assert await rebalance(core)
+            assert list(core.member.held.popped) == [POPPED]
+            assert core.member.held.pulled == {}
+            assert core.member.held_queues() == [POPPED]
+
+    run(scenario)
+
+
+def test_a_group_that_is_switched_to_pull_pulls_the_retry_topic_of_its_pops_too():
+    async def scenario() -> None:
+        broker = Broker()
+        async with member(broker) as core:
+            await rebalance(core)
+            popped = core.member.held.popped[POPPED]
+            broker.share = share("PULL", *PULLED)
+
+            assert await rebalance(core)
+            assert popped.is_dropped
+            assert core.member.held.popped == {}
+            assert {
+                queue: held.next_offset for queue, held in core.member.held.pulled.items()
+            } == dict.fromkeys(PULLED, 5)
+            assert RETRY in core.member.subscriptions
+
+    run(scenario)
+
+
+def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
+    async def scenario() -> None:
+        broker = Broker()
+        broker.share = share("PULL", *PULLED)
+        async with member(broker) as core:
+            await rebalance(core)
+            held = list(core.member.held.pulled.values())
+            broker.share = share("POP", POPPED)
+
+            assert await rebalance(core)
+            assert all(each.is_dropped for each in held)
+            assert core.member.held.pulled == {}
+            assert list(core.member.held.popped) == [POPPED]
+            assert RETRY not in core.member.subscriptions
+
+    run(scenario)
+
+
+def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soon():
+    async def scenario() -> None:
+        broker = Broker()
+        async with member(broker) as core:
+            await rebalance(core)
+            broker.share = QueryAssignmentResponseBody()
+
+            assert not await rebalance(core)
+            assert list(core.member.held.popped) == [POPPED]
+
+    run(scenario)
+
+
+def test_a_retry_topic_that_is_not_there_yet_is_no_reason_to_ask_again():
+    async def scenario() -> None:
+        async with member(Broker()) as core:
+            core.member.subscriptions.want_all("%RETRY%g")
+
+            assert await rebalance(core)
+
+    run(scenario)
+
+
+def test_a_topic_that_is_not_subscribed_any_more_is_popped_no_more():
+    async def scenario() -> None:
+        async with member(Broker()) as core:
+            await rebalance(core)
+            popped = core.member.held.popped[POPPED]
+            core.unsubscribe("T")
+            await rebalance(core)
+
+            assert popped.is_dropped
+            assert core.member.held.popped == {}
+
+    run(scenario)
+
+
+def test_a_strategy_that_brokers_do_not_know_is_refused():
+    config = PushConsumerConfig(name_server="127.0.0.1:1", group="g", client_rebalance=False)
+
+    with pytest.raises(ConfigError, match="brokers share queues out by AVG or AVG_BY_CIRCLE only"):
+        PushCore(config, AllocateByConsistentHash())
+
+
+@pytest.mark.parametrize("settings", [{"orderly": True}, {"message_model": MessageModel.BROADCASTING}])
+def test_in_order_and_broadcasting_members_share_by_themselves(settings, tmp_path):
+    config = PushConsumerConfig(
+        name_server="127.0.0.1:1",
+        group="g",
+        client_rebalance=False,
+        offset_store_path=str(tmp_path / "offsets.json"),
+        **settings,
+    )
+
+    core = PushCore(config, AllocateAveragely())
+
+    assert not isinstance(core.ownership.rounds._rebalance, BrokerRebalance)

@@ -1,0 +1,117 @@
+import json
+
+import pytest
+
+from rmqtools.engine.connection import background
+from rmqtools.engine.group import ownership
+from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.group.queue_lock import QueueLocks
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.queue import MessageQueue
+from rmqtools.protocol.wire.command import response
+from tests.support.scripted_peer import ScriptedPeer, run
+from tests.unit.engine.consumer.push_scene import QUEUE, pushing, until
+
+SECOND = MessageQueue("T", "broker-a", 1)
+ELSEWHERE = MessageQueue("T", "broker-b", 0)
+
+
+def grants(*numbers: int):
+    def answer(request):
+        queues = [{"topic": "T", "brokerName": "broker-a", "queueId": number} for number in numbers]
+        return response(ResponseCode.SUCCESS, 0, body=json.dumps({"lockOKMQSet": queues}).encode())
+
+    return answer
+
+
+def test_each_lock_is_told_granted_or_refused_and_a_broker_is_asked_once_for_all():
+    async def scenario():
+        async with pushing(answer=grants(1), orderly=True) as scene:
+            assert await QueueLocks(scene.core.client, "g").lock([QUEUE, SECOND]) == {
+                QUEUE: False,
+                SECOND: True,
+            }
+            (asked,) = scene.broker.requests
+            body = json.loads(asked.body)
+            assert (body["consumerGroup"], body["clientId"]) == ("g", scene.core.client.client_id)
+            assert len(body["mqSet"]) == 2
+
+    run(scenario)
+
+
+def test_of_a_broker_that_does_not_answer_nothing_is_known(caplog):
+    async def scenario():
+        async with pushing(answer=grants(0), orderly=True) as scene:
+            scene.core.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
+            assert await QueueLocks(scene.core.client, "g").lock([QUEUE, ELSEWHERE]) == {QUEUE: True}
+            await QueueLocks(scene.core.client, "g").unlock([ELSEWHERE])
+
+    run(scenario)
+    assert "lock_failed" in caplog.text
+    assert "unlock_failed" in caplog.text
+
+
+def test_renewed_locks_are_noted_refused_ones_too_and_unanswered_ones_stay():
+    async def scenario():
+        async with ScriptedPeer().serving(), pushing(answer=grants(1), orderly=True) as scene:
+            scene.core.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
+            table = scene.core.member.held.pulled
+            for queue in (SECOND, ELSEWHERE):
+                table[queue] = ProcessQueue(queue, scene.clock, 0)
+                table[queue].lock(queue is ELSEWHERE)
+            await scene.core.member.held.renew_locks()
+            assert {queue: held.is_locked for queue, held in table.items()} == {
+                QUEUE: False,
+                SECOND: True,
+                ELSEWHERE: True,
+            }
+            assert {one.code for one in scene.broker.requests} == {RequestCode.LOCK_BATCH_MQ}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("body", [b"\xff", b'{"lockOKMQSet":7}', b'{"lockOKMQSet":[{"queueId":"x"}]}'])
+def test_an_answer_that_cannot_be_read_tells_nothing_about_locks(body, caplog):
+    async def scenario():
+        async with pushing(answer=lambda _: response(ResponseCode.SUCCESS, 0, body=body)) as scene:
+            assert await QueueLocks(scene.core.client, "g").lock([QUEUE]) == {}
+
+    run(scenario)
+    assert "lock_failed" in caplog.text
+
+
+def test_locks_are_renewed_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    monkeypatch.setattr(ownership, "LOCK_INTERVAL", 0.001)
+    monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
+    tries = []
+
+    async def fail():
+        tries.append(1)
+        raise KeyError("foreseen by nobody")
+
+    async def scenario():
+        async with pushing(orderly=True) as scene:
+            monkeypatch.setattr(scene.core.member.held, "renew_locks", fail)
+            scene.core.ownership._spawn_loops()
+            await until(lambda: len(tries) > 1)
+
+    run(scenario)
+    assert "foreseen by nobody" in caplog.text
+
+
+def test_offsets_are_persisted_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
+    tries = []
+
+    async def fail(queues):
+        tries.append(queues)
+        raise KeyError("foreseen by nobody")
+
+    async def scenario():
+        async with pushing(persist_consumer_offset_interval=0.001) as scene:
+            monkeypatch.setattr(scene.core.member.offsets, "persist", fail)
+            scene.core.ownership._spawn_loops()
+            await until(lambda: len(tries) > 1)
+
+    run(scenario)
+    assert "foreseen by nobody" in caplog.text

@@ -1,0 +1,139 @@
+"""Rounds of a member whose queues cannot always be released at once."""
+
+import asyncio
+
+from rmqtools.allocate import AllocateAveragely
+from rmqtools.engine.group.held_queues import HeldQueues
+from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.group.rebalance import Rebalance
+from rmqtools.model.group import ConsumeType
+from rmqtools.model.queue import MessageQueue
+from tests.support.clock import ManualClock
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+AVG = AllocateAveragely()
+
+
+class Offsets:
+    """A store that notes when it is asked to persist; ``error`` is raised then."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+        self.error: Exception | None = None
+
+    def remove(self, queue): ...
+
+    async def persist(self, queues, *, again=False):
+        self.asked.append("persist")
+        if self.error is not None:
+            raise self.error
+
+
+class Locks:
+    """Grants every lock, and notes when it is asked."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    async def lock(self, queues):
+        self.asked.append("lock")
+        return dict.fromkeys(queues, True)
+
+    async def unlock(self, queues):
+        if queues:
+            self.asked.append("unlock")
+
+
+class Scene:
+    """A member of a group that reads one queue in order; its queues and members are scripted."""
+
+    group, client_id, assigned = "g", "me", None
+    consume_type = ConsumeType.CONSUME_PASSIVELY
+    is_broadcasting, is_orderly = False, True
+
+    def __init__(self, *members: str) -> None:
+        self.members = members
+        self.asked: list[str] = []
+        self.offsets = Offsets(self.asked)
+        self.held = HeldQueues(ManualClock(), self.offsets, Locks(self.asked))
+        self.subscriptions = self.membership = self
+        self.rounds = Rebalance(
+            self, start_offset=self.start_offset, queues_changed=lambda *_: None, later=lambda _: None
+        )
+
+    def topics(self):
+        return ["T"]
+
+    def wants(self, queue):
+        return True
+
+    async def find_queues(self, topic):
+        return [QUEUE]
+
+    async def find_members(self, topic):
+        return self.members
+
+    async def start_offset(self, queue):
+        return 7
+
+    async def lose(self) -> ProcessQueue:
+        """Hold the queue, and have it given to another member while a listener has messages of it."""
+        await self.rounds.run(AVG)
+        held = self.held.pulled[QUEUE]
+        await held.consuming.acquire()
+        self.members = ("another", "me")
+        await self.rounds.run(AVG)
+        self.asked.clear()
+        return held
+
+
+def test_a_queue_that_could_not_be_given_up_is_taken_again_in_the_round_that_wants_it_back():
+    async def scenario():
+        scene = Scene("me")
+        lost = await scene.lose()
+        assert (lost.is_dropped, scene.held.pulled) == (True, {QUEUE: lost})
+        scene.members = ("me",)
+        lost.consuming.release()
+        assert await scene.rounds.run(AVG)
+        assert scene.asked == ["persist", "unlock", "lock"]
+        assert scene.held.pulled[QUEUE] is not lost
+        assert not scene.held.pulled[QUEUE].is_dropped
+
+    asyncio.run(scenario())
+
+
+def test_a_queue_that_still_cannot_be_given_up_is_not_taken_again():
+    async def scenario():
+        scene = Scene("me")
+        lost = await scene.lose()
+        scene.members = ("me",)
+        assert not await scene.rounds.run(AVG)
+        assert (scene.asked, scene.held.pulled) == ([], {QUEUE: lost})
+
+    asyncio.run(scenario())
+
+
+def test_a_queue_that_was_given_up_late_is_given_up_no_more():
+    async def scenario():
+        scene = Scene("me")
+        (await scene.lose()).consuming.release()
+        await scene.rounds.run(AVG)
+        await scene.rounds.run(AVG)
+        assert (scene.asked, scene.held.pulled) == (["persist", "unlock"], {})
+
+    asyncio.run(scenario())
+
+
+def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplog):
+    async def scenario():
+        scene = Scene("me")
+        await scene.rounds.run(AVG)
+        scene.members = ("another", "me")
+        scene.offsets.error = KeyError("foreseen by nobody")
+        await scene.rounds.run(AVG)
+        scene.members, scene.offsets.error = ("me",), None
+        assert await scene.rounds.run(AVG)
+        assert scene.asked == ["lock", "persist", "persist", "unlock", "lock"]
+
+    asyncio.run(scenario())
+    assert "foreseen by nobody" in caplog.text

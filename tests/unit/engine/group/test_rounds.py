@@ -1,0 +1,180 @@
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from rmqtools.allocate import AllocateAveragely, AllocateByPins, Pins
+from rmqtools.config.consumer import ConsumerConfig
+from rmqtools.engine.connection import background
+from rmqtools.engine.connection.background import Background
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.group.rounds import LiveStrategy, Rounds
+from rmqtools.errors import RemotingConnectError
+from tests.support.scripted_peer import run
+from tests.unit.engine.consumer.push_scene import idle, until
+
+CONFIG = ConsumerConfig(name_server="127.0.0.1:1", group="g", rebalance_interval=60.0)
+
+
+class Rebalances:
+    """Stands in for a consumer's rebalance: counts rounds, with scripted results."""
+
+    def __init__(self, *answers: bool | Exception) -> None:
+        self.answers = list(answers)
+        self.strategies: list[object] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def run(self, strategy) -> bool:
+        self.strategies.append(strategy)
+        await self.go_on.wait()
+        answer = self.answers.pop(0) if self.answers else True
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def with_rounds(use, rebalance, *, strategy=None, config=CONFIG):
+    async def scenario():
+        live = LiveStrategy(strategy or AllocateAveragely(), ClientCore(config), "g")
+        rounds = Rounds(rebalance, live, config)
+        task = asyncio.create_task(rounds.run_forever())
+        try:
+            await rounds.first()
+            await use(rounds)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            rounds.close()
+
+    run(scenario)
+
+
+def test_requests_that_come_while_a_round_runs_make_one_more_together():
+    rebalance = Rebalances()
+
+    async def use(rounds):
+        rebalance.go_on.clear()
+        rounds.request()
+        await until(lambda: len(rebalance.strategies) == 2)
+        for _ in range(10):
+            rounds.request()
+        rebalance.go_on.set()
+        await until(lambda: len(rebalance.strategies) == 3)
+        await idle()
+        assert rounds.count == 3
+
+    with_rounds(use, rebalance)
+
+
+def test_a_round_asked_for_later_comes_then_and_not_after_closing():
+    rebalance = Rebalances()
+
+    async def use(rounds):
+        rounds.request_later(0.001)
+        await until(lambda: rounds.count == 2)
+        rounds.request_later(0.01)
+        rounds.close()
+        await asyncio.sleep(0.02)
+        assert rounds.count == 2
+
+    with_rounds(use, rebalance)
+
+
+def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
+    config = ConsumerConfig(
+        name_server="127.0.0.1:1", group="g", rebalance_interval=60.0, rebalance_min_interval=0.001
+    )
+
+    async def use(rounds):
+        await until(lambda: rounds.count == 3)
+        await asyncio.sleep(0.01)
+        assert rounds.count == 3
+
+    with_rounds(use, Rebalances(False, False, True), config=config)
+
+
+@pytest.mark.parametrize("error", [RemotingConnectError("nobody there"), KeyError("foreseen by nobody")])
+def test_a_round_that_fails_is_logged_and_does_not_end_the_rounds(error, caplog):
+    async def use(rounds):
+        rounds.request()
+        await until(lambda: rounds.count == 2)
+
+    with_rounds(use, Rebalances(error))
+    assert "rebalance_failed" in caplog.text
+
+
+class Pinned(AllocateAveragely):
+    """Wants pins, and does not take them."""
+
+    def with_pins(self, pins):
+        raise RuntimeError("no pins, please")
+
+
+def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplog):
+    rebalance = Rebalances()
+
+    async def use(rounds):
+        rounds.request()
+        await until(lambda: rounds.count == 2)
+        assert rebalance.strategies == []
+
+    with_rounds(use, rebalance, strategy=Pinned())
+    assert "no pins, please" in caplog.text
+
+
+class PinAnswers:
+    """Stands where pins are fetched: the first answer comes when it is let go, the others at once."""
+
+    def __init__(self, first: Pins | None, *others: Pins | None) -> None:
+        self._others = list(others)
+        self._first = first
+        self.go_on = asyncio.Event()
+        self.asked = 0
+
+    async def fetch(self, group, last):
+        self.asked += 1
+        if self.asked > 1:
+            return self._others.pop(0)
+        await self.go_on.wait()
+        return self._first
+
+
+@pytest.mark.parametrize("late", [Pins(3, ["10.0.0.3"]), None], ids=["older", "none"])
+def test_an_older_answer_that_comes_late_does_not_replace_newer_pins(late):
+    newer = Pins(7, ["10.0.0.7"])
+
+    async def scenario():
+        live = LiveStrategy(AllocateByPins(when_absent="nobody"), ClientCore(CONFIG), "g")
+        live._store = answers = PinAnswers(late, newer)
+        slow = asyncio.create_task(live.refresh())
+        await until(lambda: answers.asked)
+        assert await live.refresh()
+        answers.go_on.set()
+        await slow
+        live.now()
+        assert live.pins == newer
+
+    run(scenario)
+
+
+def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
+    tries = []
+    config = ConsumerConfig(name_server="127.0.0.1:1", group="g", pin_poll_interval=0.001)
+
+    async def fail():
+        tries.append(1)
+        raise KeyError("foreseen by nobody")
+
+    async def scenario():
+        live = LiveStrategy(AllocateAveragely(), ClientCore(config), "g")
+        monkeypatch.setattr(live, "refresh", fail)
+        owner, rounds = Background(), Rounds(Rebalances(), live, config)
+        owner.spawn_repeated("watch_pins", config.pin_poll_interval, rounds.watch_pins)
+        await until(lambda: len(tries) > 1)
+        await owner.stop()
+
+    run(scenario)
+    assert "foreseen by nobody" in caplog.text

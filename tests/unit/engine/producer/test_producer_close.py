@@ -1,0 +1,178 @@
+"""Closing a producer: at any time, twice, from any state, and to its end."""
+
+import asyncio
+
+import pytest
+
+from rmqtools.aio import Producer, TransactionProducer
+from rmqtools.config import ProducerConfig
+from rmqtools.errors import ClientStateError
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.message import Message
+from rmqtools.protocol.wire.command import RemotingCommand
+from tests.support.scripted_cluster import ScriptedCluster, silent, stored
+from tests.support.scripted_peer import run
+from tests.support.scripted_transactions import TransactionBroker, until
+from tests.support.transactions import COMMIT
+
+
+class Farewells(ScriptedCluster):
+    """Counts the goodbyes, and answers none."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": stored})
+        self.count = 0
+
+    def _broker(self, name):
+        answer = super()._broker(name)
+
+        def heard(request: RemotingCommand):
+            if request.code != RequestCode.UNREGISTER_CLIENT:
+                return answer(request)
+            self.count += 1
+            return None
+
+        return heard
+
+
+class Listener:
+    async def execute_local_transaction(self, message, arg):
+        return COMMIT
+
+    async def check_local_transaction(self, message):
+        await asyncio.Event().wait()
+
+
+def producer_of(kind: type[Producer], name_server: str) -> Producer:
+    config = ProducerConfig(name_server=name_server, group="g", request_timeout=0.15)
+    return kind(config, Listener()) if kind is TransactionProducer else kind(config)
+
+
+@pytest.fixture(params=[Producer, TransactionProducer])
+def kind(request) -> type[Producer]:
+    return request.param
+
+
+def closing(use, kind: type[Producer]) -> Farewells:
+    cluster = Farewells()
+
+    async def scenario() -> None:
+        async with cluster.serving():
+            producer = producer_of(kind, cluster.name_server)
+            await producer.start()
+            await producer.send(Message("T", b"x"))
+            await use(producer, cluster)
+            assert producer._core.client.remoting._open == {}
+            assert len(producer._core.client.background) == 0
+
+    run(scenario)
+    return cluster
+
+
+def test_every_call_of_close_waits_for_the_end_and_the_group_is_left_once(kind):
+    async def use(producer, cluster):
+        first = asyncio.create_task(producer.close())
+        await until(lambda: cluster.count)
+        await producer.close()
+        assert producer._core.client.remoting._open == {}
+        await first
+        await producer.close()
+
+    assert closing(use, kind).count == 1
+
+
+def test_a_close_that_was_cut_short_goes_on_and_the_next_one_waits_for_its_end(kind):
+    async def use(producer, cluster):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await producer.close()
+        assert producer._core.client.remoting._open != {}
+        await producer.close()
+
+    assert closing(use, kind).count == 1
+
+
+def test_nothing_is_sent_once_closing_has_begun(kind):
+    async def use(producer, cluster):
+        first = asyncio.create_task(producer.close())
+        await until(lambda: cluster.count)
+        with pytest.raises(ClientStateError, match="closed: make a new one"):
+            await producer.send(Message("T", b"x"))
+        await first
+
+    assert len(closing(use, kind).sends) == 1
+
+
+def test_a_step_that_fails_keeps_no_other_from_running(kind, caplog):
+    async def use(producer, cluster):
+        await producer._core.client.stop_tasks()  # a poll of the routes would remove the broker
+        producer._core.client.routes.tables.broker_addrs["odd"] = {0: 5}  # no address: a defect
+        await producer.close()
+
+    closing(use, kind)
+
+    assert "closing_step_failed" in caplog.text
+
+
+def test_a_producer_that_was_never_started_can_be_closed_and_not_be_started_afterwards(kind):
+    async def scenario() -> None:
+        producer = producer_of(kind, "127.0.0.1:1")
+        await producer.close()
+        await producer.close()
+        with pytest.raises(ClientStateError, match="closed: make a new one"):
+            await producer.start()
+
+    run(scenario)
+
+
+def test_a_request_that_waits_for_its_reply_ends_at_once_when_the_producer_closes():
+    async def scenario() -> None:
+        broker = TransactionBroker()
+        async with broker.serving():
+            producer = Producer(ProducerConfig(name_server=broker.name_server, group="g"))
+            await producer.start()
+            asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
+            await broker.arrived(RequestCode.SEND_MESSAGE_V2)
+            await producer.close()
+            with pytest.raises(ClientStateError, match=r"closed before the reply to request .* came"):
+                await asyncio.wait_for(asking, 2)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("code", [RequestCode.HEART_BEAT, RequestCode.SEND_MESSAGE_V2])
+def test_a_request_under_way_ends_at_once_when_the_producer_closes(code):
+    async def scenario() -> None:
+        broker = TransactionBroker(sends=silent)
+        broker.fault(code=code, times=None, answer=None)
+        async with broker.serving():
+            producer = Producer(ProducerConfig(name_server=broker.name_server, group="g", request_timeout=20))
+            await producer.start()
+            asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
+            await broker.arrived(code)
+            await producer.close()
+            with pytest.raises(ClientStateError):
+                await asyncio.wait_for(asking, 2)
+
+    run(scenario)
+
+
+def test_a_check_that_does_not_end_is_waited_for_once_however_often_close_is_called(monkeypatch):
+    monkeypatch.setattr("rmqtools.engine.producer.check_back._CLOSE_GRACE", 0.3)
+
+    async def scenario() -> None:
+        broker = TransactionBroker()
+        async with broker.serving():
+            producer = producer_of(TransactionProducer, broker.name_server)
+            await producer.start()
+            await broker.arrived(RequestCode.HEART_BEAT)
+            await broker.check("0" * 32, place=1)
+            await until(lambda: producer._core._check_back._checking)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await producer.close()
+            await producer.close()
+            assert producer._core._check_back._checking == {}
+            assert producer._core.client.remoting._open == {}
+
+    run(scenario)

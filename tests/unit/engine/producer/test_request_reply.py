@@ -1,0 +1,134 @@
+"""Requests and replies on a broker that answers, pushes and falls silent as a test says."""
+
+import asyncio
+
+import pytest
+
+from rmqtools import Message, ProducerConfig
+from rmqtools.aio import Producer
+from rmqtools.errors import CorruptBodyError, RemotingTimeoutError, SendError
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.protocol.headers import ReplyMessageRequestHeader
+from rmqtools.protocol.messages.compression import CompressionType, compress
+from rmqtools.protocol.messages.properties import format_properties, parse_properties
+from rmqtools.protocol.wire.command import encode_command, request
+from tests.support.scripted_cluster import says, silent
+from tests.support.scripted_peer import run
+from tests.support.scripted_transactions import TransactionBroker
+
+MESSAGE = Message("T", b"question")
+SEND = RequestCode.SEND_MESSAGE_V2
+
+
+def with_producer(use, broker: TransactionBroker | None = None) -> TransactionBroker:
+    broker = broker or TransactionBroker()
+
+    async def scenario() -> None:
+        async with (
+            broker.serving(),
+            Producer(ProducerConfig(name_server=broker.name_server, group="g")) as producer,
+        ):
+            await use(producer, broker)
+
+    run(scenario)
+    return broker
+
+
+async def push_reply(broker: TransactionBroker, *, body: bytes = b"answer", sys_flag: int = 0) -> None:
+    """Reply to the request that has arrived first."""
+    (asked, *_) = await broker.arrived(SEND)
+    correlation_id = parse_properties(asked.ext_fields["i"])["CORRELATION_ID"]
+    header = ReplyMessageRequestHeader(
+        producer_group="answerers",
+        topic="C_REPLY_TOPIC",
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=0,
+        sys_flag=sys_flag,
+        born_timestamp=1,
+        flag=0,
+        properties=format_properties({"CORRELATION_ID": correlation_id}),
+        born_host="127.0.0.1:1",
+        store_host="127.0.0.1:2",
+        store_timestamp=2,
+    )
+    broker.say("a", encode_command(request(header, body)))
+
+
+def test_a_request_says_who_asks_and_how_long_it_waits_after_its_brokers_know_the_client():
+    async def use(producer, broker):
+        asking = asyncio.create_task(producer.request(MESSAGE, timeout=5))
+        await push_reply(broker)
+        assert (await asking).body == b"answer"
+        (sent,) = broker.requests(SEND)
+        properties = parse_properties(sent.ext_fields["i"])
+        assert (properties["REPLY_TO_CLIENT"], properties["TTL"]) == (producer.client_id, "5000")
+
+    codes = [command.code for command in with_producer(use).requests()]
+    assert codes.index(RequestCode.HEART_BEAT) < codes.index(SEND)
+
+
+def test_only_the_first_request_on_a_connection_waits_for_a_heartbeat():
+    async def use(producer, broker):
+        for _ in range(3):
+            with pytest.raises(RemotingTimeoutError):
+                await producer.request(MESSAGE, timeout=0.05)
+
+    assert len(with_producer(use).requests(RequestCode.HEART_BEAT)) == 1
+
+
+def test_a_reply_counts_though_the_send_was_never_acknowledged():
+    async def use(producer, broker):
+        asking = asyncio.create_task(producer.request(MESSAGE, timeout=15))
+        await push_reply(broker)
+        assert (await asyncio.wait_for(asking, 2)).body == b"answer"
+
+    with_producer(use, TransactionBroker(sends=silent))
+
+
+def test_a_send_that_fails_ends_the_request_at_once():
+    async def use(producer, broker):
+        with pytest.raises(SendError, match="MESSAGE_ILLEGAL"):
+            await producer.request(MESSAGE, timeout=15)
+        assert producer._core._requests._waiting == {}
+
+    with_producer(use, TransactionBroker(sends=says(ResponseCode.MESSAGE_ILLEGAL)))
+
+
+def test_a_compressed_reply_arrives_as_it_was():
+    async def use(producer, broker):
+        asking = asyncio.create_task(producer.request(MESSAGE, timeout=5))
+        kind = CompressionType.ZLIB
+        await push_reply(broker, body=compress(kind, b"long" * 99), sys_flag=1 | kind.sys_flag)
+        reply = await asking
+        assert (reply.body, reply.sys_flag & 1) == (b"long" * 99, 0)
+
+    with_producer(use)
+
+
+def test_a_reply_whose_body_cannot_be_read_arrives_and_reading_its_body_raises():
+    async def use(producer, broker):
+        asking = asyncio.create_task(producer.request(MESSAGE, timeout=5))
+        await push_reply(broker, body=b"no zlib", sys_flag=1 | CompressionType.ZLIB.sys_flag)
+        reply = await asking
+        assert isinstance(reply.body_error, CorruptBodyError)
+        with pytest.raises(CorruptBodyError, match="ZLIB body of 7 bytes") as caught:
+            _ = reply.body
+        assert caught.value.raw == b"no zlib"
+
+    with_producer(use)
+
+
+def test_a_broker_that_ignores_heartbeats_costs_a_request_a_quarter_of_its_time_once():
+    broker = TransactionBroker()
+    broker.fault(code=RequestCode.HEART_BEAT, times=None, answer=None)
+
+    async def use(producer, broker):
+        now = asyncio.get_running_loop().time
+        began = now()
+        asking = asyncio.create_task(producer.request(MESSAGE, timeout=2))
+        await push_reply(broker)
+        await asking
+        assert 0.5 <= now() - began < 1.5
+
+    with_producer(use, broker)

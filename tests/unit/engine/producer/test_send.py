@@ -1,0 +1,372 @@
+"""The send loop with brokers that refuse or do not answer, which a real broker does not do on demand."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from rmqtools import Message, Outcome, SendStatus
+from rmqtools.aio import Producer
+from rmqtools.config import ProducerConfig
+from rmqtools.errors import (
+    ClientStateError,
+    MessageRejectedError,
+    PermissionDeniedError,
+    SendError,
+    SendManyError,
+    UnknownOutcomeError,
+)
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.queue import MessageQueue
+from rmqtools.protocol.wire.command import RemotingCommand
+from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
+from tests.support.scripted_peer import ScriptedPeer, run
+
+MESSAGE = Message("T", b"body")
+
+
+def with_producer(answers: dict[str, Answer], use, *, cluster_settings=None, **settings) -> ScriptedCluster:
+    """Run ``use(producer, cluster)`` on a scripted cluster; return the cluster with its requests."""
+    cluster = ScriptedCluster(answers, **(cluster_settings or {}))
+
+    async def scenario() -> None:
+        async with cluster.serving():
+            config = ProducerConfig(name_server=cluster.name_server, group="g", **settings)
+            async with Producer(config) as producer:
+                await use(producer, cluster)
+
+    run(scenario)
+    return cluster
+
+
+def test_a_stored_message_is_told_where():
+    async def use(producer, cluster):
+        result = await producer.send(MESSAGE)
+        assert result.status is SendStatus.SEND_OK
+        assert (result.queue.broker_name, result.queue_offset) == ("a", 5)
+        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED]
+        assert not result.may_be_duplicated
+
+    with_producer({"a": stored}, use)
+
+
+def test_messages_go_to_queues_in_turn():
+    async def use(producer, cluster):
+        queues = [(await producer.send(MESSAGE)).queue for _ in range(24)]
+        assert Counter(queues) == {MessageQueue("T", b, q): 3 for b in "ab" for q in range(4)}
+
+    with_producer({"a": stored, "b": stored}, use)
+
+
+def test_after_a_failure_another_broker_is_tried():
+    async def use(producer, cluster):
+        for _ in range(8):
+            result = await producer.send(MESSAGE)
+            assert result.queue.broker_name == "b"
+            assert len(result.attempts) <= 2
+
+    cluster = with_producer({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}, use)
+    assert Counter(name for name, _ in cluster.sends)["a"] >= 1
+
+
+@pytest.mark.parametrize("code", [ResponseCode.MESSAGE_ILLEGAL, ResponseCode.INVALID_PARAMETER])
+def test_a_no_that_will_stay_a_no_ends_the_send(code):
+    async def use(producer, cluster):
+        with pytest.raises(SendError, match=f"{code.name}.*scripted") as caught:
+            await producer.send(MESSAGE)
+        assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.REFUSED]
+        assert not isinstance(caught.value, UnknownOutcomeError)
+
+    assert len(with_producer({"a": says(code), "b": says(code)}, use).sends) == 1
+
+
+def test_silence_everywhere_is_an_unknown_outcome_within_the_timeout():
+    async def use(producer, cluster):
+        began = producer._core.client.clock.monotonic()
+        with pytest.raises(UnknownOutcomeError, match="may or may not be stored") as caught:
+            await producer.send(MESSAGE, timeout=0.4)
+        assert producer._core.client.clock.monotonic() - began < 1.4
+        assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN] * 3
+
+    with_producer({"a": silent, "b": silent}, use)
+
+
+def test_a_silent_broker_leaves_time_for_another_and_the_result_says_that_there_may_be_two():
+    async def use(producer, cluster):
+        results = [await producer.send(MESSAGE, timeout=0.4) for _ in range(5)]
+        assert {result.queue.broker_name for result in results} == {"b"}
+        assert [r.may_be_duplicated for r in results] == [len(r.attempts) == 2 for r in results]
+        assert any(result.may_be_duplicated for result in results)
+
+    with_producer({"a": silent, "b": stored}, use, cluster_settings={"queues": 1})
+
+
+def test_an_internal_error_is_no_proof_that_nothing_was_stored():
+    async def use(producer, cluster):
+        with pytest.raises(UnknownOutcomeError):
+            await producer.send(MESSAGE)
+
+    with_producer({"a": says(ResponseCode.SYSTEM_ERROR)}, use)
+
+
+def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at_once():
+    async def use(producer, cluster):
+        routes = producer._core.client.routes
+        cluster.stop("a")
+        while cluster.route_requests < 3:
+            await routes.refresh("T")  # until the poll soon after start is over
+        asked = cluster.route_requests
+        results = [await producer.send(MESSAGE) for _ in range(8)]
+        failed = [attempt for result in results for attempt in result.attempts if attempt.error]
+        assert {attempt.outcome for attempt in failed} == {Outcome.NOT_SENT}
+        assert cluster.route_requests >= asked + len(failed) >= asked + 1
+        assert not any(result.may_be_duplicated for result in results)
+
+    with_producer({"a": stored, "b": stored}, use)
+
+
+def test_a_queue_chosen_by_the_caller_is_tried_once_and_no_other():
+    async def use(producer, cluster):
+        queue = MessageQueue("T", "a", 3)
+        with pytest.raises(SendError) as caught:
+            await producer.send(MESSAGE, queue=queue)
+        assert [attempt.queue for attempt in caught.value.attempts] == [queue]
+
+    assert len(with_producer({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}, use).sends) == 1
+
+
+@pytest.mark.parametrize(
+    "queue", [MessageQueue("T", "a", 4), MessageQueue("T", "c", 0), MessageQueue("U", "a", 0)]
+)
+def test_a_queue_that_cannot_be_sent_to_is_refused_before_anything_is_sent(queue):
+    async def use(producer, cluster):
+        with pytest.raises(MessageRejectedError, match="is not among the 4 queues"):
+            await producer.send(MESSAGE, queue=queue)
+
+    assert with_producer({"a": stored}, use).sends == []
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (ResponseCode.FLUSH_DISK_TIMEOUT, SendStatus.FLUSH_DISK_TIMEOUT),
+        (ResponseCode.SLAVE_NOT_AVAILABLE, SendStatus.SLAVE_NOT_AVAILABLE),
+        (ResponseCode.FLUSH_SLAVE_TIMEOUT, SendStatus.FLUSH_SLAVE_TIMEOUT),
+    ],
+)
+def test_stored_but_not_flushed_or_replicated_is_a_status_of_its_own(code, status):
+    async def use(producer, cluster):
+        assert (await producer.send(MESSAGE)).status is status
+
+    assert len(with_producer({"a": lambda request: stored(request, code)}, use).sends) == 1
+
+
+def test_not_replicated_is_tried_elsewhere_where_asked_and_the_best_answer_is_kept():
+    async def use(producer, cluster):
+        result = await producer.send(MESSAGE)
+        assert result.status is SendStatus.SLAVE_NOT_AVAILABLE
+        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * 3
+
+    no_slave = ResponseCode.SLAVE_NOT_AVAILABLE
+    cluster = with_producer(
+        {"a": lambda request: stored(request, no_slave)}, use, retry_another_broker_when_not_store_ok=True
+    )
+    assert len(cluster.sends) == 3
+
+
+def test_a_topic_without_the_write_bit_is_refused_before_anything_is_sent():
+    async def use(producer, cluster):
+        with pytest.raises(
+            PermissionDeniedError, match=r"'T' may not be written: perm by broker is .*'a': 4"
+        ):
+            await producer.send(MESSAGE)
+
+    assert with_producer({"a": stored}, use, cluster_settings={"perm": 4}).sends == []
+
+
+@pytest.mark.parametrize("bad", [Message("T", b""), Message("", b"x"), Message("T", b"x", tags="a||b")])
+def test_a_bad_message_among_many_is_refused_before_any_is_sent(bad):
+    async def use(producer, cluster):
+        with pytest.raises(MessageRejectedError):
+            await producer.send_many([MESSAGE] * 3 + [bad])
+
+    assert with_producer({"a": stored}, use).sends == []
+
+
+def test_send_many_packs_messages_into_batches_and_gives_one_result_each_in_order():
+    async def use(producer, cluster):
+        messages = [Message("T", b"%04d" % n * 100) for n in range(500)]
+        results = await producer.send_many(messages)
+        assert len(results) == len({result.msg_id for result in results}) == 500
+        assert [r.queue_offset for r in results[:3]] == [5, 6, 7]
+
+    cluster = with_producer({"a": stored}, use, max_batch_bytes=60_000)
+    assert {request.code for _, request in cluster.sends} == {RequestCode.SEND_BATCH_MESSAGE}
+    assert len(cluster.sends) == 5
+
+
+def test_send_many_says_for_each_message_what_became_of_it():
+    def refuse_b(request: RemotingCommand) -> RemotingCommand:
+        return (
+            says(ResponseCode.MESSAGE_ILLEGAL)(request) if request.ext_fields["b"] == "B" else stored(request)
+        )
+
+    async def use(producer, cluster):
+        with pytest.raises(SendManyError, match="1 of 3 messages could not be placed") as caught:
+            await producer.send_many([MESSAGE, Message("B", b"x"), MESSAGE])
+        assert [isinstance(result, SendError) for result in caught.value.results] == [False, True, False]
+
+    with_producer({"a": refuse_b}, use)
+
+
+def test_send_many_goes_on_behind_a_message_that_was_refused():
+    async def use(producer, cluster):
+        with pytest.raises(SendManyError, match="1 of 40 messages could not be placed"):
+            await producer.send_many([Message("T", bytes(900)) for _ in range(40)])
+
+    answers = iter([says(ResponseCode.MESSAGE_ILLEGAL), *[stored] * 39])
+    cluster = with_producer({"a": lambda request: next(answers)(request)}, use, max_batch_bytes=1000)
+    assert len(cluster.sends) == 40
+
+
+def test_send_many_keeps_no_more_requests_on_the_wire_than_allowed():
+    third = asyncio.Event()
+
+    def count(request: RemotingCommand) -> None:
+        counted.append(request)
+        if len(counted) == 3:
+            third.set()
+
+    counted: list[RemotingCommand] = []
+
+    async def use(producer, cluster):
+        messages = [Message("T", bytes(900)) for _ in range(300)]
+        sending = asyncio.create_task(producer.send_many(messages))  # awaited below
+        await third.wait()
+        remoting = producer._core.client.remoting
+        await remoting.invoke_ok(cluster.addrs["a"], RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO))
+        assert len(counted) == 3  # the broker has read all that was written before this request
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+    with_producer({"a": count}, use, max_batch_bytes=1000, max_in_flight=3)
+
+
+@pytest.mark.parametrize("compression", ["zlib", "lz4", "zstd"])
+def test_a_large_body_is_compressed_and_a_small_one_is_not(compression):
+    async def use(producer, cluster):
+        await producer.send(Message("T", b"x" * 5000))
+        await producer.send(Message("T", b"x" * 4000))
+
+    cluster = with_producer({"a": stored}, use, compression=compression)
+    large, small = (request for _, request in cluster.sends)
+    assert len(large.body) < 200
+    assert int(large.ext_fields["f"] or 0) & 1
+    assert (len(small.body), small.ext_fields["f"]) == (4000, "0")
+
+
+def test_a_producer_that_is_not_started_or_closed_says_so():
+    async def scenario() -> None:
+        producer = Producer(ProducerConfig(name_server="127.0.0.1:1", group="g"))
+        with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
+            await producer.send(MESSAGE)
+        await producer.start()
+        await producer.close()
+        with pytest.raises(ClientStateError, match="is closed: make a new one"):
+            await producer.send(MESSAGE)
+
+    run(scenario)
+
+
+def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
+    async def scenario() -> None:
+        async with ScriptedPeer().serving() as name_server:
+            config = ProducerConfig(name_server=name_server.addr, group="g")
+            async with Producer(config) as producer:
+                began = producer._core.client.clock.monotonic()
+                with pytest.raises(SendError, match="nothing was sent") as caught:
+                    await producer.send(MESSAGE, timeout=0.1)
+                assert producer._core.client.clock.monotonic() - began < 1
+                assert not isinstance(caught.value, UnknownOutcomeError)
+
+    run(scenario)
+
+
+def test_a_send_without_a_name_server_says_which_one_and_why(caplog):
+    async def scenario() -> None:
+        async with Producer(ProducerConfig(name_server="127.0.0.1:1", group="g")) as producer:
+            with pytest.raises(SendError) as error:
+                await producer.send(MESSAGE, timeout=0.3)
+        assert "cannot connect to 127.0.0.1:1: " in str(error.value)
+        assert "check name_server='127.0.0.1:1'" in str(error.value)
+
+    run(scenario)
+    assert caplog.text.count("name_server_failed") == 1  # not with every try
+
+
+def test_look_ups_at_the_same_time_all_find_the_name_server_that_is_alive():
+    cluster = ScriptedCluster({"a": stored})
+
+    async def scenario() -> None:
+        async with cluster.serving(), ScriptedPeer().serving() as silent_server:
+            for both in (
+                f"{silent_server.addr};{cluster.name_server}",
+                f"{cluster.name_server};{silent_server.addr}",
+            ):
+                config = ProducerConfig(name_server=both, group="g", request_timeout=0.6, send_timeout=5.0)
+                async with Producer(config) as producer:
+                    topics = [Message(f"T{number}", b"x") for number in range(6)]
+                    results = await asyncio.gather(*(producer.send(message) for message in topics))
+                    assert len(results) == 6
+
+    run(scenario)
+
+
+def test_an_answer_that_cannot_be_read_is_no_proof_of_anything():
+    def two_ids(request: RemotingCommand) -> RemotingCommand:
+        answer = stored(request)
+        return replace(answer, ext_fields={**answer.ext_fields, "msgId": "A,B"})
+
+    async def use(producer, cluster):
+        with pytest.raises(UnknownOutcomeError, match="2 ids for 1 messages"):
+            await producer.send(MESSAGE)
+
+    with_producer({"a": two_ids}, use)
+
+
+def test_requests_of_a_batch_after_one_that_failed_are_said_not_to_have_been_tried():
+    def first_only(request: RemotingCommand) -> RemotingCommand | None:
+        return stored(request) if len(cluster_of_test[0].sends) == 1 else None
+
+    cluster_of_test: list[ScriptedCluster] = []
+
+    async def use(producer, cluster):
+        cluster_of_test.append(cluster)
+        with pytest.raises(SendManyError) as caught:
+            await producer.send_batch([Message("T", bytes(600))] * 3, timeout=0.2)
+        kinds = [type(result).__name__ for result in caught.value.results]
+        assert kinds == ["SendResult", "UnknownOutcomeError", "SendError"]
+
+    with_producer({"a": first_only}, use, max_message_bytes=1000, retry_times_when_send_failed=0)
+
+
+def test_a_message_stored_twice_is_said_to_be():
+    codes = [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SUCCESS]
+
+    async def use(producer, cluster):
+        result = await producer.send(MESSAGE)
+        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * 2
+        assert result.may_be_duplicated
+
+    with_producer(
+        {"a": lambda request: stored(request, codes.pop(0))}, use, retry_another_broker_when_not_store_ok=True
+    )
+
+
+def test_a_flag_that_does_not_fit_is_refused_before_anything_is_sent():
+    async def use(producer, cluster):
+        with pytest.raises(MessageRejectedError, match=r"flag=2147483648: want a signed 32-bit number"):
+            await producer.send_many([MESSAGE, Message("T", b"x", flag=2**31)])
+
+    assert with_producer({"a": stored}, use).sends == []

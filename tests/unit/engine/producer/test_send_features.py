@@ -1,0 +1,150 @@
+"""Messages that not every broker has: refused before they are sent."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rmqtools import Message, Producer, ProducerConfig, TransactionProducer, create_reply
+from rmqtools.errors import MessageRejectedError, SendManyError, UnsupportedError
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.messages.properties import parse_properties
+from rmqtools.testing import FakeCluster
+from tests.support.behind_proxy import show_as_proxy, show_version
+from tests.support.transactions import COMMIT, Listener
+
+SEND = RequestCode.SEND_MESSAGE_V2
+QUESTION = RequestCode.GET_MIN_OFFSET
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        yield cluster
+
+
+@pytest.fixture
+def producer(cluster: FakeCluster) -> Iterator[Producer]:
+    with Producer(ProducerConfig(name_server=cluster.name_server, group="g")) as producer:
+        yield producer
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "text"),
+    [
+        pytest.param(Message("T", b"x", delay=2.0), "4.9.7", "delay.* is 4.9.7; use delay_level", id="delay"),
+        pytest.param(Message("T", b"x", deliver_at_ms=2**41), "4.9.7", "is 4.9.7", id="deliver-at"),
+        pytest.param(Message("T", b"x", priority=1), "5.3.3", "priority.*since 5.4.0.*5.3.3", id="priority"),
+    ],
+)
+@pytest.mark.parametrize("how", ["send", "send_oneway"])
+def test_a_message_that_a_broker_would_store_as_an_ordinary_one_is_refused(
+    cluster, producer, message, version, text, how
+):
+    show_version(cluster, version)
+
+    with pytest.raises(UnsupportedError, match=text):
+        getattr(producer, how)(message)
+
+    assert cluster.requests(code=SEND) == []
+
+
+def test_a_refusal_is_told_of_every_message_of_many(cluster, producer):
+    show_version(cluster, "4.9.7")
+
+    with pytest.raises(SendManyError) as caught:
+        producer.send_many([Message("T", b"x"), Message("T", b"y", delay=2.0)])
+
+    stored, refused = caught.value.results
+    assert stored.queue.topic == "T"
+    assert "broker-a at" in str(refused)
+
+
+def test_a_broker_is_asked_for_its_version_once(cluster, producer):
+    for _ in range(3):
+        producer.send(Message("T", b"x", delay=2.0))
+
+    assert len(cluster.requests(code=QUESTION)) == 1
+    assert len(cluster.requests(code=SEND)) == 3
+
+
+def test_a_broker_that_was_upgraded_takes_what_it_did_not_before(cluster, producer):
+    show_version(cluster, "4.9.7", times=1)
+    with pytest.raises(UnsupportedError):
+        producer.send(Message("T", b"x", delay=2.0))
+
+    producer.send(Message("T", b"x", delay=2.0))
+
+    assert len(cluster.requests(code=SEND)) == 1
+
+
+def test_a_broker_that_does_not_tell_its_version_gets_nothing(cluster, producer):
+    cluster.fault(code=QUESTION, times=None, answer=None)
+
+    with pytest.raises(Exception, match="did not tell its version, so nothing was sent"):
+        producer.send(Message("T", b"x", delay=2.0), timeout=0.1)
+
+    assert cluster.requests(code=SEND) == []
+
+
+def test_delay_levels_and_ordinary_messages_need_no_question(cluster, producer):
+    producer.send(Message("T", b"x", delay_level=1))
+    producer.send(Message("T", b"x"))
+
+    assert cluster.requests(code=QUESTION) == []
+
+
+def test_the_priority_is_a_property_and_such_messages_travel_alone(cluster, producer):
+    producer.send_many([Message("T", b"%d" % number, priority=number) for number in range(2)])
+
+    sent = [parse_properties(request.ext_fields["i"]) for request in cluster.requests(code=SEND)]
+    assert sorted(properties["_SYS_MSG_PRIORITY_"] for properties in sent) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        pytest.param({"priority": -1}, "priority=-1: want 0 or more", id="negative"),
+        pytest.param({"priority": 1, "delay_level": 1}, "priority=1 and a delay", id="delay"),
+        pytest.param({"priority": 1, "sharding_key": "k"}, "priority=1 and a sharding_key", id="key"),
+    ],
+)
+def test_a_priority_that_brokers_would_drop_is_refused(producer, settings, text):
+    with pytest.raises(MessageRejectedError, match=text):
+        producer.send(Message("T", b"x", **settings))
+
+
+def test_messages_with_a_priority_cannot_be_a_batch(producer):
+    with pytest.raises(MessageRejectedError, match="priority cannot be in a batch"):
+        producer.send_batch([Message("T", b"x", priority=1)])
+
+
+def test_a_message_in_a_transaction_has_no_priority(cluster):
+    config = ProducerConfig(name_server=cluster.name_server, group="g")
+    with (
+        TransactionProducer(config, Listener(lambda message, arg: COMMIT)) as producer,
+        pytest.raises(MessageRejectedError, match="cannot have a priority"),
+    ):
+        producer.send_message_in_transaction(Message("T", b"x", priority=1))
+
+
+def test_a_request_through_a_proxy_is_refused_and_not_sent(cluster, producer):
+    show_as_proxy(cluster)
+
+    with pytest.raises(UnsupportedError, match="requests and replies: not served by the proxy"):
+        producer.request(Message("T", b"x"))
+
+    assert cluster.requests(code=SEND) == []
+
+
+@pytest.mark.parametrize("how", ["send", "send_oneway"])
+def test_a_reply_through_a_proxy_is_refused(cluster, producer, how):
+    (asked,) = cluster.store("T", b"x")
+    properties = {"REPLY_TO_CLIENT": "c", "CORRELATION_ID": "1", "CLUSTER": "DefaultCluster"}
+    reply = create_reply(asked.with_values(properties=properties), b"y")
+    show_as_proxy(cluster)
+
+    with pytest.raises(UnsupportedError, match="requests and replies"):
+        getattr(producer, how)(reply)
+
+    assert cluster.requests(code=RequestCode.SEND_REPLY_MESSAGE_V2) == []

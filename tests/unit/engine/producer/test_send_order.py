@@ -1,0 +1,76 @@
+"""Order within a queue: one request of each on the wire, first come, first served."""
+
+import asyncio
+
+import pytest
+
+from rmqtools import Message
+from rmqtools.errors import SendError
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.command import RemotingCommand
+from tests.support.scripted_cluster import silent, stored
+from tests.unit.engine.producer.test_send import with_producer
+
+
+async def sends_on_the_wire(producer, cluster, expected: int) -> int:
+    """How many sends have reached the broker once it has read all that was written."""
+    remoting = producer._core.client.remoting
+    command = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
+    await remoting.invoke_ok(cluster.addrs["a"], command)
+    while len(cluster.sends) < expected:
+        await remoting.invoke_ok(cluster.addrs["a"], command)
+    await remoting.invoke_ok(cluster.addrs["a"], command)
+    return len(cluster.sends)
+
+
+@pytest.mark.parametrize(("queues", "expected"), [(1, 1), (3, 3)])
+def test_send_many_has_one_batch_of_each_queue_on_the_wire(queues, expected):
+    async def use(producer, cluster):
+        messages = [Message("T", bytes(900)) for _ in range(9)]
+        sending = asyncio.create_task(producer.send_many(messages))
+        assert await sends_on_the_wire(producer, cluster, expected) == expected
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+    with_producer({"a": silent}, use, cluster_settings={"queues": queues}, max_batch_bytes=1000)
+
+
+@pytest.mark.parametrize(("keys", "expected"), [(("k", "k"), 1), (("order-1", "a"), 2)])
+def test_orderly_sends_of_one_queue_wait_for_one_another(keys, expected):
+    async def use(producer, cluster):
+        await producer._core.client.routes.publish_info("T")
+        sends = [asyncio.create_task(producer.send_orderly(Message("T", b"x", sharding_key=k))) for k in keys]
+        assert await sends_on_the_wire(producer, cluster, expected) == expected
+        for send in sends:
+            send.cancel()
+        await asyncio.gather(*sends, return_exceptions=True)
+
+    with_producer({"a": silent}, use)
+
+
+def test_an_orderly_send_whose_turn_does_not_come_was_not_sent():
+    async def use(producer, cluster):
+        first = asyncio.create_task(producer.send_orderly(Message("T", b"x", sharding_key="k"), timeout=5))
+        await sends_on_the_wire(producer, cluster, 1)
+        with pytest.raises(SendError, match=r"its turn did not come within 0\.1 s: nothing was sent"):
+            await producer.send_orderly(Message("T", b"y", sharding_key="k"), timeout=0.1)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+
+    assert len(with_producer({"a": silent}, use).sends) == 1
+
+
+def test_orderly_sends_keep_their_order_also_while_the_first_of_them_waits_for_the_route():
+    async def use(producer, cluster):
+        late: list[asyncio.Task] = []
+
+        def send(number: int) -> asyncio.Task:
+            return asyncio.create_task(producer.send_orderly(Message("T", b"%d" % number, sharding_key="k")))
+
+        # called when the route is known and those who wait for it have not woken up yet
+        producer._core.client.routes.on_change(lambda topic: late.append(send(9)))
+        await asyncio.gather(*(send(number) for number in range(9)))
+        await asyncio.gather(*late)
+
+    cluster = with_producer({"a": stored}, use)
+    assert [int(request.body) for _, request in cluster.sends] == list(range(10))

@@ -1,0 +1,336 @@
+"""Transactions against a broker that answers and asks as a test says."""
+
+import asyncio
+import json
+
+import pytest
+
+from rmqtools import Message, ProducerConfig, SendStatus
+from rmqtools.aio import TransactionProducer
+from rmqtools.engine.connection import client
+from rmqtools.engine.producer import check_back, transaction
+from rmqtools.errors import ConfigError, MessageRejectedError, UnknownOutcomeError
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.protocol.messages.properties import parse_properties
+from tests.support.scripted_cluster import says as answers
+from tests.support.scripted_cluster import silent, stored
+from tests.support.scripted_peer import run
+from tests.support.scripted_transactions import TransactionBroker, until
+from tests.support.transactions import COMMIT, ROLLBACK, UNKNOWN, raise_now
+
+MESSAGE = Message("T", b"body", tags="t")
+END = RequestCode.END_TRANSACTION
+
+
+class Listener:
+    """Coroutines with scripted results, which wait for ``go_on`` if given."""
+
+    def __init__(self, *, decides=COMMIT, checks=COMMIT, go_on=None) -> None:
+        self.decides, self.checks, self.go_on = decides, checks, go_on
+        self.executed, self.checked = [], []
+
+    async def execute_local_transaction(self, message, arg):
+        self.executed.append(message)
+        return await self._give(self.decides)
+
+    async def check_local_transaction(self, message):
+        self.checked.append(message)
+        return await self._give(self.checks)
+
+    async def _give(self, state):
+        if self.go_on is not None:
+            await self.go_on.wait()
+        return state() if callable(state) else state
+
+
+def with_producer(use, listener: Listener, broker: TransactionBroker | None = None, **settings):
+    """Run ``use(producer, broker)``; return the broker with its requests."""
+    broker = broker or TransactionBroker()
+
+    async def scenario() -> None:
+        async with broker.serving():
+            config = ProducerConfig(name_server=broker.name_server, group="g", **settings)
+            async with TransactionProducer(config, listener) as producer:
+                await use(producer, broker)
+
+    run(scenario)
+    return broker
+
+
+def send_one(listener: Listener, broker: TransactionBroker | None = None, **settings):
+    """Send one message in a transaction; the result and the broker's ENDs."""
+    results = []
+
+    async def use(producer, broker):
+        results.append(await producer.send_message_in_transaction(MESSAGE))
+        await broker.arrived(END)
+
+    broker = with_producer(use, listener, broker, **settings)
+    return results[0], broker.requests(END)
+
+
+def test_the_half_message_says_that_it_is_one_and_whom_to_ask():
+    broker = TransactionBroker()
+    send_one(Listener(), broker)
+
+    (sent,) = broker.requests(RequestCode.SEND_MESSAGE_V2)
+    properties = parse_properties(sent.ext_fields["i"])
+    assert (properties["TRAN_MSG"], properties["PGROUP"], properties["TAGS"]) == ("true", "g", "t")
+    assert int(sent.ext_fields["f"]) & 12 == 4
+
+
+@pytest.mark.parametrize(("state", "bits"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOWN, "0")])
+def test_the_decision_names_the_place_of_the_half_message(state, bits):
+    result, (end,) = send_one(Listener(decides=state))
+
+    assert result.local_transaction_state is state
+    assert result.end_transaction_error is None
+    assert {name: end.ext_fields[name] for name in ("topic", "producerGroup", "bname", "msgId")} == {
+        "topic": "T",
+        "producerGroup": "g",
+        "bname": "a",
+        "msgId": result.msg_id,
+    }
+    assert end.ext_fields["commitOrRollback"] == bits
+    assert (end.ext_fields["tranStateTableOffset"], end.ext_fields["commitLogOffset"]) == ("5", "0")
+    assert end.ext_fields["fromTransactionCheck"] == "false"
+    assert end.is_oneway == (state is UNKNOWN)
+
+
+def test_a_local_transaction_that_raises_is_unknown_and_the_broker_is_told_why(caplog):
+    result, (end,) = send_one(Listener(decides=raise_now))
+
+    assert result.local_transaction_state is UNKNOWN
+    assert "the database is away" in result.local_transaction_error
+    assert "the database is away" in end.remark
+    assert "transaction_listener_failed" in caplog.text
+
+
+def test_a_half_message_that_is_not_safe_is_rolled_back_without_a_local_transaction():
+    listener = Listener()
+    broker = TransactionBroker(sends=lambda command: stored(command, ResponseCode.FLUSH_DISK_TIMEOUT))
+    result, (end,) = send_one(listener, broker)
+
+    assert (result.status, result.local_transaction_state) == (SendStatus.FLUSH_DISK_TIMEOUT, ROLLBACK)
+    assert end.ext_fields["commitOrRollback"] == "12"
+    assert listener.executed == []
+
+
+def test_a_half_message_without_an_answer_is_unknown_and_nothing_is_decided():
+    listener = Listener()
+
+    async def use(producer, broker):
+        with pytest.raises(UnknownOutcomeError):
+            await producer.send_message_in_transaction(MESSAGE, timeout=0.2)
+        assert producer.core._check_back._executing == {}
+
+    broker = with_producer(use, listener, TransactionBroker(sends=silent))
+    assert (listener.executed, broker.requests(END)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        pytest.param(silent, "did not answer", id="silent"),
+        pytest.param(answers(ResponseCode.ILLEGAL_OPERATION), "ILLEGAL_OPERATION", id="refused"),
+    ],
+)
+def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_again(ends, reason):
+    result, sent = send_one(Listener(), TransactionBroker(ends=ends), send_timeout=0.3)
+
+    assert reason in result.end_transaction_error
+    assert result.local_transaction_state is COMMIT
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "bits"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOWN, "0"), (raise_now, "0")]
+)
+def test_a_check_is_answered_with_the_place_it_named(state, bits):
+    listener = Listener(checks=state)
+
+    async def use(producer, broker):
+        await broker.arrived(RequestCode.HEART_BEAT)
+        await broker.check("id-1", place=7)
+        await broker.arrived(END)
+
+    (end,) = with_producer(use, listener).requests(END)
+    assert (end.ext_fields["commitOrRollback"], end.ext_fields["msgId"]) == (bits, "id-1")
+    assert (end.ext_fields["tranStateTableOffset"], end.ext_fields["commitLogOffset"]) == ("7", "700")
+    assert end.ext_fields["fromTransactionCheck"] == "true"
+    assert [(message.msg_id, message.body) for message in listener.checked] == [("id-1", b"half")]
+
+
+def test_a_half_message_whose_body_cannot_be_read_is_checked_like_any_other():
+    listener = Listener(checks=COMMIT)
+
+    async def use(producer, broker):
+        await broker.arrived(RequestCode.HEART_BEAT)
+        await broker.check("id-1", place=7, is_corrupt=True)
+        await broker.arrived(END)
+
+    (end,) = with_producer(use, listener).requests(END)
+    assert (end.ext_fields["commitOrRollback"], end.ext_fields["msgId"]) == ("8", "id-1")
+    assert [message.body_error.raw for message in listener.checked] == [b"half"]
+
+
+def test_a_check_during_the_local_transaction_waits_and_the_decision_names_its_place():
+    listener = Listener(go_on=asyncio.Event())
+
+    async def use(producer, broker):
+        sending = asyncio.create_task(producer.send_message_in_transaction(MESSAGE))
+        await broker.arrived(RequestCode.SEND_MESSAGE_V2)
+        await until(lambda: listener.executed)
+        for place in (7, 8):
+            await broker.check(listener.executed[0].transaction_id, place=place)
+        await held_at(producer, 8)
+        listener.go_on.set()
+        await sending
+
+    (end,) = with_producer(use, listener).requests(END)
+    assert (end.ext_fields["tranStateTableOffset"], end.ext_fields["fromTransactionCheck"]) == ("8", "true")
+    assert listener.checked == []
+
+
+async def held_at(producer, place: int) -> None:
+    """Wait until the newest place of the only open message is known."""
+    check_back = producer.core._check_back
+
+    def newest() -> int:
+        places = [
+            *check_back._checking.values(),
+            *(p for d in check_back._executing.values() for p in d.values()),
+        ]
+        return max((p.tran_state_table_offset for p in places), default=0)
+
+    await until(lambda: newest() == place)
+
+
+def test_while_a_check_is_under_way_the_same_message_is_not_checked_again():
+    listener = Listener(go_on=asyncio.Event())
+
+    async def use(producer, broker):
+        await broker.arrived(RequestCode.HEART_BEAT)
+        for place in (7, 8):
+            await broker.check("id-1", place=place)
+        await held_at(producer, 8)
+        listener.go_on.set()
+        await broker.arrived(END)
+
+    (end,) = with_producer(use, listener).requests(END)
+    assert end.ext_fields["tranStateTableOffset"] == "8"
+    assert len(listener.checked) == 1
+
+
+def test_a_copy_of_what_was_decided_is_rolled_back_without_asking():
+    listener = Listener()
+
+    async def use(producer, broker):
+        result = await producer.send_message_in_transaction(MESSAGE)
+        await broker.check(result.msg_id, place=7)
+        await broker.arrived(END, 2)
+
+    first, second = with_producer(use, listener).requests(END)
+    assert (first.ext_fields["commitOrRollback"], second.ext_fields["commitOrRollback"]) == ("8", "12")
+    assert second.ext_fields["tranStateTableOffset"] == "7"
+    assert listener.checked == []
+
+
+def test_what_may_not_have_been_taken_is_checked_as_usual():
+    listener, taken = Listener(), []
+
+    def ends(command):
+        taken.append(command)
+        return answers(ResponseCode.SYSTEM_BUSY if len(taken) == 1 else ResponseCode.SUCCESS)(command)
+
+    async def use(producer, broker):
+        result = await producer.send_message_in_transaction(MESSAGE)
+        await broker.check(result.msg_id, place=7)
+        await broker.arrived(END, 2)
+
+    ends_seen = with_producer(use, listener, TransactionBroker(ends=ends)).requests(END)
+    assert [end.ext_fields["commitOrRollback"] for end in ends_seen] == ["8", "8"]
+    assert len(listener.checked) == 1
+
+
+def test_checks_at_once_and_checks_held_are_bounded(caplog):
+    listener = Listener(go_on=asyncio.Event())
+
+    async def use(producer, broker):
+        await broker.arrived(RequestCode.HEART_BEAT)
+        for number in range(5):
+            await broker.check(f"id-{number}", place=number)
+        await held_at(producer, 3)
+        await until(lambda: "transaction_check_refused" in caplog.text)
+        assert len(listener.checked) == 2
+        listener.go_on.set()
+        await broker.arrived(END, 4)
+
+    with_producer(use, listener, check_thread_pool_max_size=2, check_request_hold_max=4)
+    assert len(listener.checked) == 4
+
+
+def test_a_check_for_another_group_is_left_to_its_members():
+    listener = Listener()
+
+    async def use(producer, broker):
+        await broker.arrived(RequestCode.HEART_BEAT)
+        await broker.check("other", place=1, group="other")
+        await broker.check("mine", place=2)
+        await broker.arrived(END)
+
+    with_producer(use, listener)
+    assert [message.msg_id for message in listener.checked] == ["mine"]
+
+
+def test_closing_lets_a_check_end():
+    listener = Listener(go_on=asyncio.Event())
+
+    async def use(producer, broker):
+        await broker.arrived(RequestCode.HEART_BEAT)
+        await broker.check("id-1", place=1)
+        await held_at(producer, 1)
+        asyncio.get_running_loop().call_later(0.05, listener.go_on.set)
+
+    assert len(with_producer(use, listener).requests(END)) == 1
+
+
+def test_closing_drops_a_check_that_does_not_end(monkeypatch, caplog):
+    monkeypatch.setattr(check_back, "_CLOSE_GRACE", 0.05)
+    listener = Listener(go_on=asyncio.Event())
+
+    async def use(producer, broker):
+        await broker.arrived(RequestCode.HEART_BEAT)
+        await broker.check("id-1", place=1)
+        await held_at(producer, 1)
+
+    assert with_producer(use, listener).requests(END) == []
+    assert "transaction_checks_dropped" in caplog.text
+
+
+def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_on_a_new_connection(monkeypatch):
+    monkeypatch.setattr(transaction, "_ANNOUNCE_INTERVAL", 0.05)
+    monkeypatch.setattr(client, "_FIRST_HEARTBEAT_DELAY", 0.05)
+
+    async def use(producer, broker):
+        first, _ = await broker.arrived(RequestCode.HEART_BEAT, 2)  # at once, and the regular one
+        assert json.loads(first.body)["producerDataSet"] == [{"groupName": "g"}]
+        for connection in list(producer.core.client.remoting._open.values()):
+            connection.abort()
+        await broker.arrived(RequestCode.HEART_BEAT, 3)
+
+    assert with_producer(use, Listener()).requests(RequestCode.SEND_MESSAGE_V2) == []
+
+
+def test_the_default_group_is_refused():
+    with pytest.raises(ConfigError, match="give the group a name of its own"):
+        TransactionProducer(ProducerConfig(name_server="127.0.0.1:1"), Listener())
+
+
+@pytest.mark.parametrize("delay", [{"delay_level": 1}, {"delay": 1.0}, {"deliver_at_ms": 1}])
+def test_a_delay_is_refused(delay):
+    async def use(producer, broker):
+        with pytest.raises(MessageRejectedError, match="cannot have a delay"):
+            await producer.send_message_in_transaction(Message("T", b"x", **delay))
+
+    assert with_producer(use, Listener()).requests(RequestCode.SEND_MESSAGE_V2) == []

@@ -1,0 +1,145 @@
+"""Answers to a range read in which a message is broken."""
+
+import struct
+
+import pytest
+
+from rmqtools import aio
+from rmqtools.config import ClientConfig
+from rmqtools.errors import CorruptBodyError, ProtocolError
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import QueueRange
+from rmqtools.model.sys_flag import COMPRESSED_FLAG
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from tests.support.scripted_peer import run
+from tests.support.scripted_queue import QUEUE, Broker, reading, stored
+
+AT = 3  # the offset of the broken message
+
+
+def with_broken_body() -> bytes:
+    whole = bytearray(stored(AT))
+    struct.pack_into(">i", whole, 36, COMPRESSED_FLAG)
+    return bytes(whole)
+
+
+def with_broken_head() -> bytes:
+    whole = bytearray(stored(AT))
+    struct.pack_into(">i", whole, 4, 0x12345678)
+    return bytes(whole)
+
+
+def with_broken_size(size: int) -> bytes:
+    whole = bytearray(stored(AT))
+    struct.pack_into(">i", whole, 0, size)
+    return bytes(whole)
+
+
+class Damaged(Broker):
+    """A queue of eight messages, answered together; one of them is damaged."""
+
+    def __init__(self, damaged: bytes) -> None:
+        super().__init__(0, 8)
+        self._damaged = damaged
+
+    def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+        if request.code != RequestCode.PULL_MESSAGE:
+            return super().__call__(request)
+        self.pulls.append(int(request.ext_fields["queueOffset"] or 0))
+        body = b"".join(self._damaged if offset == AT else stored(offset) for offset in range(8))
+        return response(0, 0, ext_fields=self._fields(8), body=body)
+
+
+def read(damaged: bytes, **how: str) -> list[MessageExt]:
+    """The messages of the whole queue."""
+    found: list[MessageExt] = []
+
+    async def scenario() -> None:
+        async with reading(Damaged(damaged)) as (_, client):
+            async for messages in client.read_messages(QueueRange(QUEUE, 0, 8), **how):  # type: ignore[arg-type]
+                found.extend(messages)
+
+    run(scenario)
+    return found
+
+
+def test_a_body_that_cannot_be_read_fails_the_read_and_is_named():
+    with pytest.raises(CorruptBodyError, match=f"message at queue offset {AT} of ") as caught:
+        read(with_broken_body())
+
+    error = caught.value
+    assert (error.queue, error.offset, error.raw) == (QUEUE, AT, b"3")
+    assert error.why.startswith("ZLIB body of 1 bytes cannot be decompressed")
+
+
+def test_raw_gives_the_body_as_it_is_stored_and_leaves_the_mark_that_it_is_compressed():
+    messages = read(with_broken_body(), corrupt_body="raw")
+
+    assert [message.body for message in messages] == [b"%d" % offset for offset in range(8)]
+    assert [message.queue_offset for message in messages if message.sys_flag & COMPRESSED_FLAG] == [AT]
+    assert {message.body_error for message in messages} == {None}
+
+
+def test_null_gives_a_message_that_has_everything_but_its_body():
+    messages = read(with_broken_body(), corrupt_body="null")
+
+    errors = [message.body_error for message in messages]
+    assert [message.queue_offset for message in messages] == list(range(8))
+    assert [error.offset for error in errors if error is not None] == [AT]
+    with pytest.raises(CorruptBodyError):
+        _ = messages[AT].body
+
+
+@pytest.mark.parametrize("choice", ["raw", "null"])
+def test_a_message_whose_head_is_broken_is_passed_over_alone_and_logged_with_its_offset(choice, caplog):
+    messages = read(with_broken_head(), corrupt_body=choice)
+
+    assert [message.queue_offset for message in messages] == [0, 1, 2, 4, 5, 6, 7]
+    (record,) = [one for one in caplog.records if "message_passed_over" in one.getMessage()]
+    assert f"queue offset {AT} of {QUEUE}" in record.getMessage()
+
+
+def test_a_message_whose_head_is_broken_fails_a_read_that_was_told_nothing():
+    with pytest.raises(ProtocolError, match=f"message at queue offset {AT} of .* cannot be decoded"):
+        read(with_broken_head())
+
+
+@pytest.mark.parametrize("size", [0, -1, 10_000_000], ids=["none", "negative", "beyond-the-answer"])
+def test_messages_in_front_of_an_impossible_size_are_handed_out_and_the_error_says_where_they_end(size):
+    found: list[MessageExt] = []
+
+    async def scenario() -> None:
+        async with reading(Damaged(with_broken_size(size))) as (_, client):
+            async for messages in client.read_messages(QueueRange(QUEUE, 0, 8)):
+                found.extend(messages)
+
+    with pytest.raises(ProtocolError, match=rf"{AT} on$") as caught:
+        run(scenario)
+
+    assert [message.queue_offset for message in found] == list(range(AT))
+    assert str(QUEUE) in str(caught.value)
+
+
+def test_an_unknown_choice_is_refused_before_anything_is_read():
+    async def scenario() -> None:
+        async with reading(Broker(0, 8)) as (_, client):
+            client.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="skip")  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match="corrupt_body='skip': want one of 'fail', 'raw', 'null'"):
+        run(scenario)
+
+
+def test_an_administrator_reads_past_a_corrupt_message_too():
+    found: list[MessageExt] = []
+
+    async def scenario() -> None:
+        async with (
+            reading(Damaged(with_broken_body())) as (cluster, _),
+            aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin,
+        ):
+            async for messages in admin.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="raw"):
+                found.extend(messages)
+
+    run(scenario)
+    assert [message.body for message in found] == [b"%d" % offset for offset in range(8)]

@@ -1,0 +1,30 @@
+import json
+from pathlib import Path
+
+from rmqtools.protocol import headers
+
+FIELDS = Path(__file__).parents[3] / "vectors" / "header_fields.json"
+# Java sends these requests without a header, or has the class as a root only.
+WITHOUT_JAVA_CLASS = {
+    "GetAllTopicListRequestHeader",
+    "GetBrokerClusterInfoRequestHeader",
+    "GetBrokerConfigRequestHeader",
+    "GetBrokerRuntimeInfoRequestHeader",
+    "Header",
+    "QueryAssignmentRequestHeader",
+    "RequestHeader",
+    "RpcRequestHeader",
+    "SetMessageRequestModeRequestHeader",
+    "TopicRequestHeader",
+    "UpdateBrokerConfigRequestHeader",
+    "UpdateSubscriptionGroupRequestHeader",
+}
+# Of its four one-field answers Java makes four classes.
+MANY_IN_JAVA = {"OffsetResponseHeader"}
+
+
+def test_every_header_that_java_has_is_compared_with_javas():
+    compared = {case["header"] for case in json.loads(FIELDS.read_text())}
+    ours = {name for name in headers.__all__ if isinstance(getattr(headers, name), type)}
+
+    assert ours - compared == WITHOUT_JAVA_CLASS | MANY_IN_JAVA

@@ -1,0 +1,152 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqtools.errors import ProtocolError
+from rmqtools.model import group
+from rmqtools.model.group import ConsumerData, MessageModel, QueryAssignmentRequestBody, SubscriptionData
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.route import BrokerData, ClusterInfo, QueueData, TopicQueueMapping, TopicRouteData
+from rmqtools.protocol.wire import bodies
+from rmqtools.protocol.wire.bodies import format_body, parse_body
+
+ROUTE = TopicRouteData(
+    queue_datas=(QueueData("broker-a", 4, 5, 6),),
+    broker_datas=(BrokerData("broker-a", {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}, "C"),),
+    filter_server_table={"x": ("y",)},
+    topic_queue_mapping_by_broker={
+        "broker-a": TopicQueueMapping("T", "broker-a", "__global__", 2, 3, curr_id_map={0: 1})
+    },
+)
+QUEUE = MessageQueue("T", "broker-a", 0)
+PARSERS = [
+    getattr(bodies, name) for name in bodies.__all__ if name.startswith("parse_") and name != "parse_body"
+]
+
+
+def test_a_route_is_read_whether_keys_are_quoted_or_not():
+    loose = format_body(ROUTE)
+    strict = loose.replace(b"{0:", b'{"0":').replace(b",1:", b',"1":')
+
+    assert b"{0:" in loose
+    assert json.loads(strict)
+    assert bodies.parse_topic_route(loose) == bodies.parse_topic_route(strict) == ROUTE
+
+
+def test_what_a_4_9_server_leaves_out_has_its_default():
+    queue_data = b'{"brokerName":"b","readQueueNums":1,"writeQueueNums":2,"perm":6}'
+    data = b'{"queueDatas":[' + queue_data + b'],"brokerDatas":null}'
+
+    assert bodies.parse_topic_route(data) == TopicRouteData(queue_datas=(QueueData("b", 1, 2, 6),))
+
+
+def test_no_order_conf_and_an_empty_one_differ():
+    assert bodies.parse_topic_route(b"{}").order_topic_conf is None
+    assert bodies.parse_topic_route(b'{"orderTopicConf":""}').order_topic_conf == ""
+
+
+def test_fields_of_a_newer_server_are_passed_over():
+    assert bodies.parse_cluster_info(b'{"fromTheFuture":[1],"clusterAddrTable":{"C":["b"]}}') == ClusterInfo(
+        cluster_addr_table={"C": ("b",)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"[]", "TopicRouteData.*object"),
+        (b'{"queueDatas":{}}', "queueDatas.*array"),
+        (b'{"queueDatas":[1]}', "QueueData.*object"),
+        (b'{"queueDatas":[{}]}', "QueueData.brokerName is missing"),
+        (b'{"brokerDatas":[{"brokerName":"b","brokerAddrs":{"x":"a"}}]}', "brokerAddrs.*'x'"),
+        (b'{"brokerDatas":[{"brokerName":"b","brokerAddrs":{"0":1}}]}', "brokerAddrs.*str"),
+        (b'{"brokerDatas":[{"brokerName":7,"brokerAddrs":{}}]}', "brokerName.*str"),
+        (b'{"filterServerTable":7}', "filterServerTable.*object"),
+    ],
+)
+def test_what_does_not_fit_is_named(data, words):
+    with pytest.raises(ProtocolError, match=words):
+        bodies.parse_topic_route(data)
+
+
+def test_topic_list_kv_table_and_consumer_list_are_plain():
+    assert bodies.parse_topic_list(b'{"topicList":["a","T"]}') == ("a", "T")
+    assert bodies.parse_kv_table(b'{"table":{"k":"v"}}') == {"k": "v"}
+    assert bodies.parse_consumer_list(b'{"consumerIdList":["c2","c1"]}') == ("c2", "c1")
+
+
+def test_queues_as_keys_are_queues():
+    table = group.TopicStatsTable(offset_table={QUEUE: group.TopicOffset(min_offset=1, max_offset=9)})
+    stats = group.ConsumeStats(offset_table={QUEUE: group.OffsetWrapper(broker_offset=9, consumer_offset=4)})
+    reset = group.ResetOffsetBody(offset_table={QUEUE: 5})
+
+    assert bodies.parse_topic_stats(format_body(table)) == table
+    assert bodies.parse_consume_stats(format_body(stats)) == stats
+    assert bodies.parse_reset_offset(format_body(reset)) == reset
+
+
+def test_a_key_that_is_no_queue_is_refused():
+    with pytest.raises(ProtocolError, match="MessageQueue"):
+        bodies.parse_topic_stats(b'{"offsetTable":{7:{"minOffset":1,"maxOffset":9}}}')
+
+
+def test_a_heartbeat_names_client_and_groups():
+    subscription = SubscriptionData(topic="T", sub_string="a || b", tags_set=("a", "b"), code_set=(97, 98))
+    consumer = ConsumerData(
+        group_name="cg", message_model=MessageModel.BROADCASTING, subscription_data_set=(subscription,)
+    )
+
+    data = bodies.format_heartbeat("c@1", ["pg"], [consumer])
+
+    assert parse_body(group.HeartbeatData, data) == group.HeartbeatData(
+        client_id="c@1",
+        producer_data_set=(group.ProducerData(group_name="pg"),),
+        consumer_data_set=(consumer,),
+    )
+    assert json.loads(data)["consumerDataSet"][0]["messageModel"] == "BROADCASTING"
+
+
+def test_locks_name_group_client_and_queues():
+    data = bodies.format_lock("g", "c", [QUEUE])
+
+    assert data == bodies.format_unlock("g", "c", [QUEUE])
+    assert json.loads(data) == {
+        "clientId": "c",
+        "consumerGroup": "g",
+        "mqSet": [{"brokerName": "broker-a", "queueId": 0, "topic": "T"}],
+        "onlyThisBroker": False,
+    }
+    assert bodies.parse_locked_queues(data.replace(b"mqSet", b"lockOKMQSet")) == (QUEUE,)
+
+
+def test_an_assignment_may_be_unknown_empty_or_without_queue():
+    assert bodies.parse_query_assignment(b"{}").message_queue_assignments is None
+    assert bodies.parse_query_assignment(b'{"messageQueueAssignments":[]}').message_queue_assignments == ()
+    (assignment,) = bodies.parse_query_assignment(
+        b'{"messageQueueAssignments":[{"mode":"POP"}]}'
+    ).message_queue_assignments
+    assert (assignment.message_queue, assignment.mode) == (None, "POP")
+
+
+def test_a_question_for_an_assignment_says_who_asks_for_what():
+    question = QueryAssignmentRequestBody(topic="T", consumer_group="g", client_id="c", strategy_name="AVG")
+
+    assert json.loads(bodies.format_query_assignment(question))["messageModel"] == "CLUSTERING"
+
+
+def test_a_message_model_without_name_here_still_fits():
+    data = b'{"messageModel":"FROM_THE_FUTURE"}'
+
+    assert bodies.parse_consumer_connection(data).message_model == "FROM_THE_FUTURE"
+
+
+@pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)
+@given(data=st.binary(max_size=60))
+def test_any_bytes_give_a_value_or_a_protocol_error(parse, data):
+    for body in (data, b'{"table":' + data + b"}", b'{"offsetTable":{' + data + b"}}"):
+        try:
+            parse(body)
+        except ProtocolError:
+            continue

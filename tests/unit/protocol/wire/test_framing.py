@@ -1,0 +1,110 @@
+import struct
+import tracemalloc
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqtools.errors import ProtocolError
+from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
+
+FRAMES = st.lists(
+    st.builds(Frame, st.integers(0, 255), st.binary(max_size=40), st.binary(max_size=80)), max_size=6
+)
+IMPOSSIBLE = struct.pack(">II", 1 << 31, 2)
+
+
+def wire(frames):
+    return b"".join(encode_frame(*frame) for frame in frames)
+
+
+def cut_at(data, places):
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+def feed_all(decoder, pieces):
+    """All frames of the pieces, and whether the stream broke."""
+    frames = []
+    for piece in pieces:
+        try:
+            frames += decoder.feed(piece)
+        except ProtocolError:
+            break
+    return frames, decoder.error is not None
+
+
+def test_feed_returns_nothing_until_the_last_byte_then_one_frame():
+    stream, decoder = encode_frame(0, b"{}", b"payload"), FrameDecoder()
+
+    assert [decoder.feed(stream[i : i + 1]) for i in range(len(stream) - 1)] == [[]] * (len(stream) - 1)
+    assert decoder.feed(stream[-1:]) == [Frame(serializer=0, header=b"{}", body=b"payload")]
+
+
+@given(FRAMES, st.lists(st.integers(0, 1000), max_size=12))
+def test_any_cut_of_a_stream_gives_the_same_frames(frames, places):
+    assert feed_all(FrameDecoder(), cut_at(wire(frames), places)) == (frames, False)
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 1000), max_size=8))
+def test_any_bytes_in_any_cut_give_frames_or_a_protocol_error_alike(data, places):
+    whole = feed_all(FrameDecoder(max_frame_bytes=64), [data])
+
+    assert feed_all(FrameDecoder(max_frame_bytes=64), cut_at(data, places)) == whole
+
+
+@given(FRAMES.filter(bool), st.lists(st.integers(0, 1000), max_size=12))
+def test_frames_in_front_of_an_impossible_one_are_not_lost(frames, places):
+    pieces = cut_at(wire(frames) + IMPOSSIBLE, places)
+
+    assert feed_all(FrameDecoder(), pieces) == (frames, True)
+
+
+@pytest.mark.parametrize(
+    ("total", "header_length"),
+    [
+        pytest.param(1 << 31, 2, id="larger-than-the-limit"),
+        pytest.param(6, 9, id="header-longer-than-frame"),
+        pytest.param(3, 0, id="no-room-for-the-header-length"),
+    ],
+)
+def test_feed_rejects_impossible_lengths(total, header_length):
+    with pytest.raises(ProtocolError):
+        FrameDecoder().feed(struct.pack(">II", total, header_length))
+
+
+def test_a_broken_stream_stays_broken():
+    decoder = FrameDecoder()
+    with pytest.raises(ProtocolError):
+        decoder.feed(IMPOSSIBLE)
+
+    with pytest.raises(ProtocolError):
+        decoder.feed(encode_frame(0, b"{}", b""))
+
+
+def test_the_limit_counts_the_length_field_too():
+    stream = encode_frame(0, b"{}", b"x" * 90)
+
+    assert len(FrameDecoder(max_frame_bytes=100).feed(stream)) == 1
+    with pytest.raises(ProtocolError):
+        FrameDecoder(max_frame_bytes=99).feed(stream)
+
+
+def test_memory_stays_within_one_frame_however_much_is_fed():
+    decoder, frame = FrameDecoder(max_frame_bytes=1 << 20), encode_frame(0, b"{}", bytes(1 << 19))
+    stream = frame[:-1]
+    tracemalloc.start()
+
+    decoder.feed(stream)
+    for _ in range(20):
+        decoder.feed(frame[-1:] + frame[:-1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 6 << 20
+
+
+def test_a_header_too_long_for_its_length_is_refused():
+    with pytest.raises(ProtocolError):
+        encode_frame(0, bytes(1 << 24), b"")

@@ -1,0 +1,39 @@
+"""Bodies that are views on items wider than a byte: lengths are in bytes."""
+
+import array
+
+import pytest
+
+from rmqtools.errors import MessageRejectedError
+from rmqtools.model.message import Message
+from rmqtools.policy.packing import pack, wire_bytes
+from rmqtools.policy.validate import check_message
+from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
+
+WIDE = memoryview(array.array("q", range(16)))
+BYTES = WIDE.tobytes()
+
+
+def test_a_frame_of_a_wide_view_is_that_of_its_bytes():
+    assert encode_frame(0, b"{}", WIDE) == encode_frame(0, b"{}", BYTES)
+
+
+def test_a_decoder_fed_a_wide_view_reads_its_bytes():
+    stream = encode_frame(0, b"{}", bytes(6))
+    assert len(stream) % 8 == 0
+
+    frames = FrameDecoder().feed(memoryview(stream).cast("q"))  # type: ignore[arg-type]
+
+    assert frames == [Frame(0, b"{}", bytes(6))]
+
+
+def test_the_limit_of_a_body_is_in_bytes():
+    with pytest.raises(MessageRejectedError, match="body has 128 bytes, more than max_message_bytes=100"):
+        check_message(Message("T", WIDE), 100)  # type: ignore[arg-type]
+
+
+def test_batches_are_packed_by_bytes():
+    message = Message("T", WIDE)  # type: ignore[arg-type]
+
+    assert wire_bytes(message) == wire_bytes(Message("T", BYTES))
+    assert list(pack([message] * 2, 400)) == [[0], [1]]

@@ -1,0 +1,127 @@
+"""Offsets as text and as numbers."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqtools import MessageQueue
+from spark_connector.options.offsets import (
+    Times,
+    format_offsets,
+    parse_offset_spec,
+    parse_offsets,
+    parse_time,
+    parse_times,
+    parse_zone,
+)
+from spark_connector.options.queue_json import default_of, is_named
+
+A0, A1, B0 = (
+    MessageQueue("T", "broker-a", 0),
+    MessageQueue("T", "broker-a", 1),
+    MessageQueue("T", "broker-b", 0),
+)
+EARLIEST = {A0: 10, A1: 0, B0: 5}
+LATEST = {A0: 20, A1: 0, B0: 9}
+
+# "*" stands for all; no topic or broker has that name.
+names = st.text(min_size=1).filter(lambda name: name != "*")
+queues = st.builds(MessageQueue, names, names, st.integers(0, 2**31 - 1))
+
+
+@pytest.mark.parametrize("text", ["group", " Group ", "GROUP"])
+def test_words_are_read_in_any_case(text):
+    assert parse_offset_spec(text) == "group"
+
+
+def test_json_is_read_per_queue():
+    spec = parse_offset_spec('{"T":{"broker-a":{"0":12,"1":-2},"broker-b":{"0":-1}}}')
+
+    assert spec == {A0: 12, A1: -2, B0: -1}
+
+
+def test_offsets_are_written_sorted():
+    assert format_offsets({B0: 9, A1: 0, A0: 20}) == '{"T":{"broker-a":{"0":20,"1":0},"broker-b":{"0":9}}}'
+
+
+@given(st.dictionaries(queues, st.integers(-2, 2**63 - 1), min_size=1))
+def test_what_is_written_reads_back_equal(offsets):
+    assert parse_offsets(format_offsets(offsets)) == offsets
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("latests", "neither earliest, latest, group nor JSON", id="a-word-nobody-knows"),
+        pytest.param('{"T":{"a":{"0":1}', "at line 1 column 18", id="cut-off"),
+        pytest.param('{"T":\n{"a" {"0":1}}}', "at line 2 column 6", id="second-line"),
+        pytest.param("[1]", "the whole is [1]: want an object of topics", id="a-list"),
+        pytest.param("{}", "the whole is empty", id="empty"),
+        pytest.param('{"T":5}', "topic 'T' is 5: want an object of broker names", id="no-brokers"),
+        pytest.param('{"T":{"a":[]}}', "broker 'a' is []: want an object of queue ids", id="no-queues"),
+        pytest.param('{"T":{"a":{"x":1}}}', "queue id 'x'", id="queue-id-no-number"),
+        pytest.param('{"T":{"a":{"-1":1}}}', "queue id '-1'", id="queue-id-negative"),
+        pytest.param('{"T":{"a":{"01":1}}}', "queue id '01'", id="queue-id-with-leading-zero"),
+        pytest.param('{"T":{"a":{"0":"1"}}}', 'offset "1" of T/a/0', id="offset-text"),
+        pytest.param('{"T":{"a":{"0":1.0}}}', "offset 1.0 of T/a/0", id="offset-fraction"),
+        pytest.param('{"T":{"a":{"0":true}}}', "offset true of T/a/0", id="offset-boolean"),
+        pytest.param('{"T":{"a":{"0":-3}}}', "offset -3 of T/a/0", id="offset-too-small"),
+        pytest.param(
+            '{"T":{"a":{"0":9223372036854775808}}}', "offset 9223372036854775808", id="offset-too-large"
+        ),
+        pytest.param('{"T":{"a":{"0":1,"0":2}}}', "'0' is given twice", id="queue-twice"),
+        pytest.param('{"T":{"a":{"0":1}},"T":{"a":{"1":2}}}', "'T' is given twice", id="topic-twice"),
+    ],
+)
+def test_malformed_offsets_are_refused_with_the_place(text, says):
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011  # the text is compared below, special characters and all
+        parse_offset_spec(text)
+
+    assert says in str(refusal.value)
+
+
+def test_times_are_for_all_queues_or_for_each():
+    assert Times(5).at(A0) == 5
+    assert parse_times('{"T":{"broker-a":{"1":7}}}').in_zone(None).at(A1) == 7
+
+
+def test_times_before_1970_are_refused():
+    with pytest.raises(ValueError, match="time -1 of T/broker-a/1: want a whole number; milliseconds"):
+        parse_times('{"T":{"broker-a":{"1":-1}}}')
+
+
+def test_the_form_is_that_of_the_documentation():
+    assert json.loads(format_offsets({A0: 1})) == {"T": {"broker-a": {"0": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        pytest.param("1795296714754", 1795296714754, id="milliseconds"),
+        pytest.param("1970-01-01T00:00:01Z", 1000, id="utc"),
+        pytest.param("1970-01-01T02:00:00.5+02:00", 500, id="offset"),
+        pytest.param("1970-01-01", -3600_000, id="a-day-in-the-zone-given"),
+        pytest.param(" 1970-01-02 00:00 ", 23 * 3600_000, id="a-minute-in-the-zone-given"),
+    ],
+)
+def test_times_are_milliseconds_or_iso_8601(text, ms):
+    zone = parse_zone("Europe/Berlin")
+
+    assert parse_time(text).in_zone(zone) == Times(ms)
+    assert parse_times(f'{{"T":{{"broker-a":{{"1":"{text.strip()}"}}}}}}').in_zone(zone).at(A1) == ms
+
+
+@pytest.mark.parametrize(("text", "hours"), [("UTC", 0), ("+02:00", 2), ("-05:30", -5.5), ("Asia/Tokyo", 9)])
+def test_zones_are_named_or_numbers(text, hours):
+    assert parse_time("1970-01-01T12:00").in_zone(parse_zone(text)) == Times(int((12 - hours) * 3600_000))
+
+
+def test_a_star_stands_for_the_queues_not_named_at_its_level():
+    spec = parse_offsets('{"T":{"broker-a":{"0":12,"*":-1},"*":-2},"*":-1}')
+    others = [MessageQueue("T", "broker-c", 3), MessageQueue("U", "broker-a", 0)]
+
+    assert spec[A0] == 12
+    assert [default_of(queue, spec) for queue in (A1, B0, *others)] == [-1, -2, -2, -1]
+    assert [queue for queue in spec if is_named(queue)] == [A0]

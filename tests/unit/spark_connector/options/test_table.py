@@ -1,0 +1,120 @@
+"""The option table: names, values, errors."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import spark_connector
+from rmqtools.errors import ConfigError
+from spark_connector.options.option import Where
+from spark_connector.options.read_settings import read_options
+from spark_connector.options.table import OPTIONS, describe_options, parse_options
+from spark_connector.options.write_settings import write_options
+
+NEEDED = {"nameserver": "127.0.0.1:9876", "topic": "Orders"}
+
+
+@pytest.fixture(autouse=True)
+def _no_name_server_in_the_environment(monkeypatch):
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+
+
+def refusal(role, **options):
+    with pytest.raises(ConfigError) as found:
+        role(parse_options(options))
+    return str(found.value)
+
+
+def test_a_write_may_leave_the_topic_to_its_rows():
+    assert write_options(parse_options({"nameServer": "h:1"})).topic is None
+
+
+def test_client_settings_arrive_by_option_and_by_prefix():
+    given = NEEDED | {
+        "namespace": "tenant",
+        "accesskey": "alice",
+        "secretkey": "s3cret",
+        "brokeraddressmap": "10.0.0.5:10911=127.0.0.1:20911",
+        "rocketmq.requesttimeout": "9.5",
+        "tls.enable": "true",
+        "tls.cafile": "/etc/ca.pem",
+    }
+    client = read_options(parse_options(given)).client
+
+    assert (client.access_key, client.secret_key, client.request_timeout) == ("alice", "s3cret", 9.5)
+    assert client.namespace == "tenant"
+    assert (client.tls_enable, client.tls_ca_file) == (True, "/etc/ca.pem")
+    assert client.broker_address_map == {"10.0.0.5:10911": "127.0.0.1:20911"}
+
+
+def test_producer_settings_arrive_at_a_write_and_are_refused_at_a_read():
+    given = NEEDED | {"rocketmq.sendtimeout": "7"}
+
+    assert write_options(parse_options(given)).producer.send_timeout == 7.0
+    assert "unknown setting 'sendtimeout'" in refusal(read_options, **given)
+
+
+def test_sends_have_options_in_sparks_units():
+    given = NEEDED | {"sendtimeoutms": "1500", "batchbytes": "1000"}
+    producer = write_options(parse_options(given)).producer
+
+    assert (producer.send_timeout, producer.max_batch_bytes) == (1.5, 1000)
+
+
+def test_the_environment_may_name_the_name_server(monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.1:9876")
+
+    assert read_options(parse_options({"topic": "T"})).client.name_servers == ("10.0.0.1:9876",)
+
+
+def test_sparks_own_options_are_accepted_everywhere():
+    given = NEEDED | {"path": "x", "checkpointLocation": "y"}
+
+    assert read_options(parse_options(given)) == read_options(parse_options(NEEDED))
+    assert write_options(parse_options(given)) == write_options(parse_options(NEEDED))
+
+
+def test_parsed_options_travel_between_processes():
+    given = parse_options(NEEDED | {"minPartitions": "3"})
+
+    assert read_options(pickle.loads(pickle.dumps(given))) == read_options(given)
+
+
+@pytest.mark.parametrize("name", ["startingOffset", "STARTINGOFFSET"])
+def test_an_unknown_option_is_refused_with_the_nearest_name(name):
+    assert f"unknown option '{name}'" in refusal(read_options, **{name: "earliest"})
+    assert "did you mean 'startingOffsets'?" in refusal(read_options, **{name: "earliest"})
+
+
+def test_an_option_like_no_other_is_refused_with_all_names():
+    text = refusal(read_options, zzz="1")
+
+    assert [option.name for option in OPTIONS if option.name not in text] == []
+
+
+def test_secrets_are_in_no_error_and_no_representation():
+    given = NEEDED | {"secretKey": "hunter2"}
+
+    assert "hunter2" not in refusal(read_options, **given)  # the access key is missing
+    assert "option 'secretKey' = ***: it is empty" in refusal(read_options, **NEEDED, secretKey=" ")
+    assert "hunter2" not in repr(read_options(parse_options(given | {"accessKey": "alice"})))
+
+
+def test_the_documentation_holds_every_option_and_its_default():
+    text = describe_options()
+
+    assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in text] == []
+    assert "| earliest |" in text
+    assert {option.where for option in OPTIONS} >= {Where.BOTH, Where.READ, Where.SPARK}
+
+
+def test_defaults_are_values_of_their_options():
+    for option in OPTIONS:
+        assert option.default is None or option.parse(option.default) is not None
+
+
+def test_the_page_of_options_is_the_table():
+    page = Path(spark_connector.__file__).with_name("OPTIONS.md")
+
+    assert page.read_text() == describe_options(), f"write describe_options() into {page}"

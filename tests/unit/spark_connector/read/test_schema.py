@@ -1,0 +1,101 @@
+"""Columns: Spark's types agree with the batches', and what cannot be written is refused."""
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, IntegerType, MapType, StringType, StructField, StructType
+
+from rmqtools.arrow import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema
+from rmqtools.errors import ConfigError
+from spark_connector.options.read_settings import read_options
+from spark_connector.options.table import parse_options
+from spark_connector.read.schema import READ_SCHEMA, check_read_schema, read_schema
+from spark_connector.write.write_schema import WRITE_TYPES, check_write_schema
+
+
+def fields(**types):
+    return StructType([StructField(name, kind) for name, kind in types.items()])
+
+
+def test_spark_expects_exactly_the_batches_that_are_read():
+    assert to_arrow_schema(READ_SCHEMA, timezone="UTC").equals(MESSAGE_SCHEMA, check_metadata=True)
+
+
+@pytest.mark.parametrize("include_properties", [True, False])
+@pytest.mark.parametrize("offset_msg_id", [True, False])
+def test_options_shape_sparks_columns_and_the_batches_alike(include_properties, offset_msg_id):
+    given = {
+        "nameserver": "h:1",
+        "topic": "T",
+        "includeproperties": str(include_properties),
+        "offsetmsgid": str(offset_msg_id),
+    }
+    columns = read_schema(read_options(parse_options(given)))
+
+    assert to_arrow_schema(columns, timezone="UTC").equals(
+        message_schema(include_properties=include_properties, offset_msg_id=offset_msg_id),
+        check_metadata=True,
+    )
+
+
+def test_spark_sends_exactly_the_columns_that_are_written():
+    as_arrow = {
+        name: tuple(to_arrow_schema(fields(c=kind), timezone="UTC").field("c").type for kind in kinds)
+        for name, kinds in WRITE_TYPES.items()
+    }
+
+    assert as_arrow == WRITE_COLUMNS
+
+
+def test_the_schema_of_the_source_itself_is_accepted():
+    check_read_schema(StructType.fromJson(READ_SCHEMA.jsonValue()), READ_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(StructType(READ_SCHEMA.fields[:-1]), id="a-column-less"),
+        pytest.param(StructType(READ_SCHEMA.fields[::-1]), id="another-order"),
+        pytest.param(fields(body=StringType()), id="its-own"),
+    ],
+)
+def test_any_other_schema_is_refused(schema):
+    with pytest.raises(ConfigError, match="has a schema of its own"):
+        check_read_schema(schema, READ_SCHEMA)
+
+
+def test_all_columns_together_may_be_written():
+    check_write_schema(fields(**{name: kinds[-1] for name, kinds in WRITE_TYPES.items()}), topic=None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        pytest.param(fields(tags=StringType()), "no column 'body'", id="no-body"),
+        pytest.param(fields(body=StringType()), "set option 'topic' or add a column 'topic'", id="no-topic"),
+        pytest.param(
+            fields(body=IntegerType()), "column 'body' is int: cast it to binary or string", id="body-type"
+        ),
+        pytest.param(
+            fields(body=StringType(), tag=StringType()), "did you mean 'tags'?", id="unknown-column"
+        ),
+        pytest.param(
+            fields(body=StringType(), keys=ArrayType(StringType())), "column 'keys' is array", id="keys-type"
+        ),
+        pytest.param(
+            fields(body=StringType(), properties=MapType(StringType(), IntegerType())),
+            "cast it to map<string,string>",
+            id="properties-type",
+        ),
+    ],
+)
+def test_rows_that_are_no_messages_are_refused_by_column(schema, says):
+    with pytest.raises(ConfigError) as refusal:
+        check_write_schema(schema, topic=None)
+
+    assert says in str(refusal.value)
+
+
+def test_the_constants_are_spark_and_arrow_of_the_same_length():
+    assert len(READ_SCHEMA) == len(MESSAGE_SCHEMA)
+    assert isinstance(MESSAGE_SCHEMA, pa.Schema)

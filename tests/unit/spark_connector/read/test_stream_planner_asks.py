@@ -1,0 +1,58 @@
+"""How often a stream's planner asks brokers."""
+
+import pytest
+
+from spark_connector.options.limits import Limits
+from spark_connector.read.stream_offsets import StreamOffsets
+from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on
+
+
+def test_an_idle_query_asks_brokers_once_per_poll_interval(clock):
+    brokers = ScriptedBrokers({A: (0, 10)})
+    planner = planner_on(brokers, clock, poll_interval=1.0)
+    start = planner.initial_offset()
+    assert plan(planner, start) is None
+    asked = brokers.asked
+
+    for _ in range(40):
+        clock.advance(0.1)
+        assert plan(planner, start) is None
+
+    assert brokers.asked - asked == 4
+
+
+def test_a_backlog_known_to_fill_the_next_batches_is_read_without_asking(clock):
+    brokers = ScriptedBrokers({A: (0, 10), B: (0, 10)}, start="earliest")
+    planner = planner_on(brokers, clock, limits=Limits(max_offsets=4))
+    end = planner.initial_offset()
+    asked, sums = brokers.asked, []
+
+    for _ in range(5):
+        end = plan(planner, end)
+        sums.append(sum(end.next.values()))
+    assert (sums, brokers.asked) == ([4, 8, 12, 16, 20], asked)
+    assert plan(planner, end) is None
+    assert brokers.asked == asked + 1
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param({"seconds": 1.0}, id="a-second-has-passed"),
+        pytest.param({"max_offsets": 17}, id="fewer-are-known-than-a-batch-takes"),
+        pytest.param({"max_bytes": 1000}, id="sizes-count"),
+        pytest.param({"limited": False}, id="all-there-is-is-wanted"),
+        pytest.param({"start": StreamOffsets({A: 2})}, id="the-start-lacks-a-queue"),
+    ],
+)
+def test_brokers_are_asked_where_the_known_backlog_does_not_say_enough(clock, case):
+    brokers = ScriptedBrokers({A: (0, 10), B: (0, 10)}, start="earliest", sizes={A: 10, B: 10})
+    limits = Limits(max_offsets=case.get("max_offsets", 4), max_bytes=case.get("max_bytes"))
+    planner = planner_on(brokers, clock, limits=limits, poll_interval=60.0)
+    planner.initial_offset()
+    asked = brokers.asked
+    clock.advance(case.get("seconds", 0.0))
+
+    plan(planner, case.get("start", StreamOffsets({A: 2, B: 2})), limited=case.get("limited", True))
+
+    assert brokers.asked == asked + 1

@@ -1,0 +1,65 @@
+"""The place of a write task, from Spark's context, and the stamps made of it."""
+
+import pytest
+
+from rmqtools.errors import ConfigError
+from spark_connector.options.table import parse_options
+from spark_connector.options.write_settings import write_options
+from spark_connector.write.write_task import TaskPlace, place_of_task
+
+
+class Context:
+    """The context of a running task."""
+
+    def __init__(self, **properties: str) -> None:
+        self.properties = {name.replace("_", "."): text for name, text in properties.items()}
+
+    def getLocalProperty(self, name):
+        return self.properties.get(name)
+
+    def partitionId(self):
+        return 3
+
+    def attemptNumber(self):
+        return 1
+
+
+def options(**given):
+    return write_options(parse_options({"nameServer": "h:1", "topic": "T", "stamp": "true", **given}))
+
+
+def test_a_write_outside_of_queries_has_the_id_made_for_it():
+    assert place_of_task(Context(), "made") == TaskPlace("made", 0, 3, 1, is_made=True)
+    assert place_of_task(None, "made") == TaskPlace("made", 0, 0, 0, is_made=True)
+
+
+def test_a_write_inside_a_query_has_the_querys_id_and_batch():
+    context = Context(sql_streaming_queryId="q", streaming_sql_batchId="7")
+
+    assert place_of_task(context, "made") == TaskPlace("q", 7, 3, 1)
+
+
+def test_a_write_by_spark_connect_with_stamps_asks_for_an_id():
+    place = place_of_task(Context(spark_job_tags="x,SparkConnect_OperationTag_1"), "made")
+
+    with pytest.raises(ConfigError, match="option 'stamp' needs option 'stampId' on Spark Connect"):
+        place.stamper(options())
+    assert place.stamper(options(stampId="run-7")).stamp_id == "run-7"
+    assert place.stamper(options(stamp="false")) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "given", "stamped"),
+    [
+        pytest.param(TaskPlace("made", 0, 1, 0, is_made=True), {}, ("made", None), id="batch"),
+        pytest.param(
+            TaskPlace("made", 0, 1, 0, is_made=True), {"stampId": "x"}, (None, "x"), id="batch-with-id"
+        ),
+        pytest.param(TaskPlace("q", 7, 1, 0), {}, ("q", None), id="query"),
+        pytest.param(TaskPlace("q", 7, 1, 0), {"stampId": "x"}, ("q", "x"), id="query-with-id"),
+    ],
+)
+def test_stamps_are_made_of_ids_that_come_again(place, given, stamped):
+    stamper = place.stamper(options(**given))
+
+    assert (stamper.query, stamper.stamp_id) == stamped

@@ -1,0 +1,224 @@
+"""Start and close of the blocking classes, interrupted at any moment."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+
+from rmqtools import Client, ClientConfig, Producer, ProducerConfig, TransactionProducer
+from rmqtools.aio.lifecycle import Asynchronous
+from rmqtools.engine.connection.background import Closing
+from rmqtools.errors import ClientStateError, ConfigError
+from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.loop import Bridge
+from tests.support.interrupts import interrupted_when
+
+
+class Slow(Asynchronous):
+    """Starts and closes when the gates open; cleans up after an interrupted start."""
+
+    def __init__(self, *, error: Exception | None = None) -> None:
+        self.error = error
+        self.may_start, self.may_close = asyncio.Event(), asyncio.Event()
+        self.starting, self.closing_begun = threading.Event(), threading.Event()
+        self.done: list[str] = []
+        self.closing = Closing("slow", self._close)
+
+    async def start(self) -> None:
+        self.starting.set()
+        try:
+            await self.may_start.wait()
+            if self.error is not None:
+                raise self.error
+        except BaseException:
+            self.done.append("cut short")
+            raise
+        self.done.append("started")
+
+    async def close(self) -> None:
+        await self.closing.wait()
+
+    async def _close(self) -> None:
+        self.closing_begun.set()
+        await self.may_close.wait()
+        self.done.append("closed")
+
+
+def opened(*, start: bool = True, close: bool = True, error: Exception | None = None) -> Slow:
+    async def make() -> Slow:
+        slow = Slow(error=error)
+        if start:
+            slow.may_start.set()
+        if close:
+            slow.may_close.set()
+        return slow
+
+    return Bridge().run(make())
+
+
+def on_the_loop(function) -> None:
+    async def called() -> None:
+        function()
+
+    Bridge().run(called())
+
+
+def test_a_start_that_is_interrupted_leaves_nothing_behind():
+    slow = opened(start=False)
+    blocking = Blocking(slow)
+
+    with interrupted_when(slow.starting), pytest.raises(KeyboardInterrupt):
+        blocking.start()
+
+    assert slow.done == ["cut short", "closed"]
+
+
+def test_a_with_block_that_is_interrupted_while_it_is_entered_leaves_nothing_behind():
+    slow = opened(start=False)
+
+    with interrupted_when(slow.starting), pytest.raises(KeyboardInterrupt), Blocking(slow):
+        pass
+
+    assert slow.done == ["cut short", "closed"]
+
+
+def test_a_close_that_is_interrupted_goes_on_and_the_next_one_waits_for_its_end():
+    slow = opened(close=False)
+    blocking = Blocking(slow)
+    blocking.start()
+
+    with interrupted_when(slow.closing_begun), pytest.raises(KeyboardInterrupt):
+        blocking.close()
+    assert slow.done == ["started"]
+    on_the_loop(lambda: asyncio.get_running_loop().call_later(0.1, slow.may_close.set))
+    blocking.close()
+
+    assert slow.done == ["started", "closed"]
+
+
+def test_a_close_on_another_thread_ends_a_start_and_waits_for_what_it_cleans_up():
+    slow = opened(start=False)
+    blocking = Blocking(slow)
+
+    def close() -> None:
+        slow.starting.wait(10)
+        blocking.close()
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    with pytest.raises(ClientStateError, match="closed while it was being started"):
+        blocking.start()
+    thread.join()
+
+    assert slow.done == ["cut short", "closed"]
+
+
+def test_a_second_close_waits_for_the_first():
+    slow = opened(close=False)
+    blocking = Blocking(slow)
+    blocking.start()
+    seen: list[list[str]] = []
+
+    def close() -> None:
+        blocking.close()
+        seen.append(list(slow.done))
+
+    threads = [threading.Thread(target=close) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    slow.closing_begun.wait(10)
+    on_the_loop(slow.may_close.set)
+    for thread in threads:
+        thread.join()
+
+    assert seen == [["started", "closed"]] * 2
+
+
+def test_closing_what_was_never_started_does_nothing():
+    slow = opened()
+    blocking = Blocking(slow)
+
+    blocking.close()
+    assert slow.done == []
+    blocking.start()
+    blocking.close()
+
+    assert slow.done == ["started", "closed"]
+
+
+def test_a_start_that_failed_can_be_closed_and_is_no_resource_left_open():
+    slow = opened(error=ConfigError("no"))
+    blocking = Blocking(slow)
+
+    with pytest.raises(ConfigError):
+        blocking.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        blocking.__del__()
+    blocking.close()
+
+    assert slow.done == ["cut short", "closed"]
+
+
+def test_a_close_that_is_refused_on_the_loop_thread_can_be_made_up_for():
+    slow = opened()
+    blocking = Blocking(slow)
+    blocking.start()
+
+    with pytest.raises(ClientStateError, match="blocking call on the loop thread"):
+        on_the_loop(blocking.close)
+    blocking.close()
+
+    assert slow.done == ["started", "closed"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Client(ClientConfig(name_server="127.0.0.1:1")),
+        lambda: Producer(ProducerConfig(name_server="127.0.0.1:1")),
+        lambda: TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), None),
+    ],
+    ids=["Client", "Producer", "TransactionProducer"],
+)
+def test_a_second_start_fails_and_leaves_the_first_as_it_is(make):
+    made = make()
+    made.start()
+
+    with pytest.raises(ClientStateError, match="is started: make a new one"):
+        made.start()
+    made.close()
+    made.close()
+    with pytest.raises(ClientStateError, match="is closed: make a new one"):
+        made.start()
+
+
+def test_an_object_left_open_says_so_and_one_that_is_closed_does_not():
+    left = Blocking(opened())
+    left.start()
+
+    with pytest.warns(ResourceWarning, match="unclosed Blocking"):
+        left.__del__()
+    left.close()
+    del left
+    gc.collect()
+
+
+@pytest.mark.process
+def test_a_transaction_producer_that_is_closed_when_the_process_ends_still_closes():
+    program = """
+import atexit
+from rmqtools import ProducerConfig, TransactionProducer
+producer = TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), None)
+producer.start()
+atexit.register(lambda: print("closed"))
+atexit.register(producer.close)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20)
+
+    assert (done.returncode, done.stdout) == (0, "closed\n")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,98 @@
+"""Blocking consumers whose start or close is interrupted, and listeners that close their consumer."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+
+import pytest
+
+from rmqtools import ConsumeFromWhere, PullConsumer, PushConsumer, PushConsumerConfig
+from rmqtools.model.codes import RequestCode
+from rmqtools.sync.loop import Bridge
+from tests.unit.engine.consumer.pull_scene import TOPIC, config
+from tests.unit.engine.consumer.quiet_brokers import QuietBrokers
+
+MEMBERS, STORE = RequestCode.GET_CONSUMER_LIST_BY_GROUP, RequestCode.UPDATE_CONSUMER_OFFSET
+
+
+@pytest.fixture
+def brokers() -> Iterator[QuietBrokers]:
+    bridge, stack, brokers = Bridge(), AsyncExitStack(), QuietBrokers(10)
+    bridge.run(stack.enter_async_context(brokers.serving()))
+    yield brokers
+    bridge.run(stack.aclose())
+
+
+@contextmanager
+def interrupted(seconds: float) -> Iterator[None]:
+    """Ctrl-C after some time, and not a second one."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def consumer_of(brokers: QuietBrokers) -> PullConsumer:
+    consumer = PullConsumer(config(brokers, request_timeout=1.0))
+    consumer.subscribe(TOPIC)
+    return consumer
+
+
+def test_a_start_that_is_interrupted_leaves_the_group_before_it_raises(brokers):
+    brokers.silent.add(MEMBERS)
+    consumer = consumer_of(brokers)
+    with interrupted(0.3):
+        consumer.start()
+
+    assert brokers.left() == 1
+    consumer.close()
+
+
+def test_a_close_that_is_interrupted_is_finished_by_the_next(brokers):
+    consumer = consumer_of(brokers)
+    consumer.start()
+    assert len(consumer.poll(5, 10)) == 10
+    brokers.silent.add(STORE)
+    with interrupted(0.3):
+        consumer.close()
+    assert brokers.left() == 0
+    consumer.close()
+
+    assert (brokers.left(), brokers.updates[-1]) == (1, (0, 10))
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_blocking_listeners_that_close_their_own_consumer_are_not_waited_for(brokers, threads):
+    closed = threading.Semaphore(0)
+    all_here = threading.Barrier(threads)
+
+    def listen(messages, context):
+        all_here.wait(10)
+        consumer.close()
+        closed.release()
+
+    settings = PushConsumerConfig(
+        name_server=brokers.name_server,
+        group="g",
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        consume_threads=threads,
+        close_timeout=60.0,
+    )
+    consumer = PushConsumer(settings)
+    consumer.subscribe(TOPIC, listen)
+    began = time.monotonic()
+    consumer.start()
+
+    assert [closed.acquire(timeout=30) for _ in range(threads)] == [True] * threads
+    assert time.monotonic() - began < 30
+    consumer.close()

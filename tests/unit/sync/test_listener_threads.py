@@ -1,0 +1,88 @@
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rmqtools.sync.listener_threads import ListenerThreads
+from tests.support.scripted_peer import run
+
+
+def raises(error: BaseException):
+    def listen():
+        raise error
+
+    return listen
+
+
+def test_results_come_back_to_who_awaits_them():
+    async def scenario():
+        threads = ListenerThreads(3)
+        assert await asyncio.gather(*(threads.call(abs, -n) for n in range(100))) == list(range(100))
+        threads.close()
+
+    run(scenario)
+
+
+def test_no_more_threads_are_started_than_calls_need_or_may_run_at_once():
+    names = set()
+
+    async def scenario():
+        threads = ListenerThreads(2)
+        for _ in range(20):
+            await threads.call(lambda: names.add(threading.current_thread().name))
+        assert len(names) == 1
+        together = threading.Barrier(2)
+        await asyncio.gather(*(threads.call(together.wait, 5) for _ in range(4)))
+        assert threads._threads == 2
+        threads.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), StopIteration(), SystemExit(3), asyncio.CancelledError()])
+def test_whatever_a_listener_raises_comes_back_as_an_exception_and_its_thread_goes_on(error):
+    async def scenario():
+        threads = ListenerThreads(1)
+        with pytest.raises((ValueError, RuntimeError)) as raised:
+            await threads.call(raises(error))
+        assert error in (raised.value, raised.value.__cause__)
+        assert await threads.call(abs, -1) == 1
+        threads.close()
+
+    run(scenario)
+
+
+def test_closing_ends_the_threads_and_calls_not_begun_are_never_made():
+    begun, over, made = threading.Event(), threading.Event(), []
+
+    async def scenario():
+        threads = ListenerThreads(1)
+        first = threads.call(lambda: (begun.set(), over.wait(5)))
+        threads.call(made.append, 1)
+        await asyncio.to_thread(begun.wait, 5)
+        thread = next(one for one in threading.enumerate() if one.name == "rmqtools-listener-1")
+        threads.close()
+        over.set()
+        await first
+        await asyncio.to_thread(thread.join, 5)
+        assert (made, thread.is_alive()) == ([], False)
+
+    run(scenario)
+
+
+@pytest.mark.process
+def test_a_listener_that_never_ends_does_not_keep_the_process():
+    program = """
+import asyncio, threading
+from rmqtools.sync.listener_threads import ListenerThreads
+
+async def main():
+    begun = threading.Event()
+    ListenerThreads(1).call(lambda: (begun.set(), threading.Event().wait()))
+    begun.wait()
+
+asyncio.run(main())
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=20, check=False).returncode == 0

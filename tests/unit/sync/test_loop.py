@@ -1,0 +1,206 @@
+import asyncio
+import gc
+import os
+import threading
+import weakref
+from concurrent.futures import CancelledError
+
+import pytest
+
+from rmqtools.errors import ClientStateError
+from rmqtools.sync.loop import Bridge, LoopThread
+from tests.support.interrupts import interrupted_when
+
+
+async def where() -> int:
+    return threading.get_ident()
+
+
+def test_one_loop_thread_serves_all_bridges_of_a_process():
+    assert Bridge().run(where()) == Bridge().run(where()) != threading.get_ident()
+
+
+def test_threads_that_start_it_at_the_same_time_get_the_same_loop():
+    seen: set[int] = set()
+    threads = [threading.Thread(target=lambda: seen.add(Bridge().run(where()))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(seen) == 1
+
+
+def test_an_error_of_the_coroutine_reaches_the_caller():
+    async def fail() -> None:
+        raise ValueError("seven")
+
+    with pytest.raises(ValueError, match="seven"):
+        Bridge().run(fail())
+
+
+def test_a_blocking_call_on_the_loop_thread_raises_instead_of_waiting_for_itself():
+    bridge = Bridge()
+
+    async def block() -> None:
+        bridge.run(where())
+
+    with pytest.raises(ClientStateError, match=r"use rmqtools\.aio"):
+        bridge.run(block())
+
+
+def test_iterate_crosses_once_per_item_and_closes_a_generator_left_early():
+    closed = threading.Event()
+
+    async def numbers():
+        try:
+            for number in range(5):
+                yield number
+        finally:
+            closed.set()
+
+    items = Bridge().iterate(numbers())
+    first = next(items)
+    items.close()
+
+    assert (first, closed.is_set()) == (0, True)
+    assert list(Bridge().iterate(numbers())) == [0, 1, 2, 3, 4]
+
+
+def test_iterate_has_the_next_item_made_while_one_is_used_and_no_more():
+    made = []
+    second = threading.Event()
+
+    async def numbers():
+        for number in range(5):
+            made.append(number)
+            if number == 1:
+                second.set()
+            yield number
+
+    items = Bridge().iterate(numbers())
+
+    assert next(items) == 0
+    assert second.wait(5)
+    assert next(items) == 1
+    assert Bridge().run(settled(made)) == [0, 1, 2]
+    items.close()
+
+
+async def settled(made: list[int]) -> list[int]:
+    """What was made when the loop has done all it can do now."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    return list(made)
+
+
+def test_an_error_of_the_item_made_ahead_comes_in_its_turn():
+    async def numbers():
+        yield 0
+        raise ValueError("second")
+
+    items = Bridge().iterate(numbers())
+
+    assert next(items) == 0
+    with pytest.raises(ValueError, match="second"):
+        next(items)
+
+
+def test_an_interrupt_while_an_item_is_waited_for_is_that_interrupt():
+    waiting = threading.Event()
+
+    async def one_item():
+        yield 0
+        await asyncio.Event().wait()
+
+    items = Bridge().iterate(one_item())
+    next(items)
+    threading.Timer(0.1, waiting.set).start()
+
+    with interrupted_when(waiting), pytest.raises(KeyboardInterrupt):
+        next(items)
+
+
+def test_an_interrupt_while_a_call_is_waited_for_cancels_its_coroutine():
+    waiting, ended = threading.Event(), threading.Event()
+
+    async def wait_for_ever():
+        waiting.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with interrupted_when(waiting), pytest.raises(KeyboardInterrupt):
+        Bridge().run(wait_for_ever())
+
+    assert ended.wait(5)
+
+
+def test_a_coroutine_that_was_cancelled_is_an_exception_like_any_other_for_its_caller():
+    async def cancelled():
+        raise asyncio.CancelledError
+
+    with pytest.raises(CancelledError) as caught:
+        Bridge().run(cancelled())
+
+    assert isinstance(caught.value, Exception)
+
+
+def test_an_error_keeps_nothing_alive_that_its_caller_had():
+    class Held:
+        pass
+
+    async def fail() -> None:
+        raise ValueError
+
+    def call() -> weakref.ref[Held]:
+        held = Held()
+        try:
+            Bridge().run(fail())
+        except ValueError:
+            return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert call()() is None
+    finally:
+        gc.enable()
+
+
+def in_child(work) -> str:
+    """What ``work`` returns in a forked child."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, work().encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    os.waitpid(pid, 0)
+    return text
+
+
+def test_a_bridge_of_the_parent_refuses_to_work_in_a_forked_child():
+    bridge = Bridge()
+    bridge.run(where())
+
+    def use_inherited() -> str:
+        try:
+            bridge.run(where())
+        except ClientStateError as error:
+            return str(error)
+        return "worked"
+
+    assert f"made in process {os.getpid()}" in in_child(use_inherited)
+
+
+def test_a_new_bridge_in_a_forked_child_has_a_loop_of_its_own():
+    Bridge().run(where())
+
+    def use_new() -> str:
+        Bridge().run(asyncio.sleep(0))
+        return f"{LoopThread.of_this_process() is LoopThread.of_this_process()}"
+
+    assert in_child(use_new) == "True"

@@ -1,0 +1,215 @@
+"""Unfinished iterators: the process still ends, without output."""
+
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from rmqtools.errors import ClientStateError
+from rmqtools.sync.loop import Bridge
+
+SCENE = """
+import asyncio, contextlib, gc, json, sys, threading
+from rmqtools import Client, ClientConfig, MessageQueue, QueueRange
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.command import response
+from tests.support.scripted_peer import ScriptedPeer
+
+class Scene:
+    addr = ""
+    pulled = threading.Event()
+
+    def route(self, command):
+        if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            numbers = {"readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "topicSysFlag": 0}
+            brokers = [{"brokerName": "a", "cluster": "C", "brokerAddrs": {"0": self.addr}}]
+            return response(0, 0, body=json.dumps(
+                {"brokerDatas": brokers, "queueDatas": [{"brokerName": "a"} | numbers]}).encode())
+        if command.code == RequestCode.PULL_MESSAGE:
+            self.pulled.set()
+            return None
+        return response(0, 0, ext_fields={"offset": "100"})
+
+    def serve(self, ready):
+        async def serving():
+            async with ScriptedPeer(self.route).serving() as peer:
+                self.addr = peer.addr
+                ready.set()
+                await asyncio.Event().wait()
+        asyncio.run(serving())
+
+scene, ready = Scene(), threading.Event()
+threading.Thread(target=scene.serve, args=(ready,), daemon=True).start()
+ready.wait()
+
+async def numbers():
+    number = 0
+    while True:
+        yield number
+        number += 1
+        await asyncio.sleep(0)
+
+async def one_then_an_error():
+    yield 0
+    raise ValueError
+
+async def one_then_nothing():
+    yield 0
+    await asyncio.Event().wait()
+
+client = Client(ClientConfig(name_server=scene.addr))
+client.start()
+"""
+
+PROGRAMS = {
+    "iterators of every kind, the client closed": """
+        walked = client.iterate(numbers())
+        next(walked)
+        waiting = client.iterate(one_then_nothing())
+        next(waiting)
+        failed = client.iterate(one_then_an_error())
+        next(failed)
+        unwalked = client.iterate(numbers())
+        circle = [client.iterate(one_then_nothing())]
+        next(circle[0])
+        circle.append(circle)
+        del circle
+
+        def walk():
+            items = client.iterate(numbers())
+            try:
+                for item in items:
+                    yield item
+            finally:
+                items.close()
+
+        walking = walk()
+        next(walking)
+        reading = client.read_messages(QueueRange(MessageQueue("T", "a", 0), 0, 100))
+        threading.excepthook = lambda args: None
+        threading.Thread(target=list, args=(reading,), daemon=True).start()
+        scene.pulled.wait()
+        client.run(asyncio.sleep(0.05))
+        client.close()
+        """,
+    "iterators and an owner that closes late, the client left open": """
+        import warnings
+        warnings.simplefilter("ignore", ResourceWarning)
+        walked = client.iterate(numbers())
+        next(walked)
+        circle = [client.iterate(one_then_nothing())]
+        next(circle[0])
+        circle.append(circle)
+        del circle
+
+        class Owner:
+            def __init__(self, client):
+                self.client = client
+
+            def __del__(self):
+                with contextlib.suppress(Exception):
+                    self.client.close()
+
+        owner = Owner(client)
+        owner.itself = owner
+        """,
+    "an iterator collected on the loop thread": """
+        items = client.iterate(numbers())
+        next(items)
+        circle = [items]
+        circle.append(circle)
+        gc.disable()
+        del items, circle
+
+        async def collect():
+            gc.collect()
+
+        client.run(collect())
+        client.close()
+        """,
+}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_process_with_an_unfinished_iterator_ends_at_once_and_says_nothing(program):
+    done = subprocess.run(
+        [sys.executable, "-c", SCENE + textwrap.dedent(program)], capture_output=True, text=True, timeout=20
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_iterator_that_is_let_go_of_closes_its_generator_without_being_waited_for():
+    closed = threading.Event()
+
+    async def numbers():
+        try:
+            while True:
+                yield 0
+        finally:
+            closed.set()
+
+    items = Bridge().iterate(numbers())
+    next(items)
+    del items
+    gc.collect()
+
+    assert closed.wait(5)
+
+
+def test_an_iterator_that_was_closed_has_no_more_items():
+    async def numbers():
+        while True:
+            yield 0
+
+    items = Bridge().iterate(numbers())
+    next(items)
+    items.close()
+    items.close()
+
+    assert list(items) == []
+
+
+def test_an_iterator_that_failed_has_no_more_items():
+    async def fails():
+        yield 0
+        raise ValueError
+
+    items = Bridge().iterate(fails())
+    next(items)
+    with pytest.raises(ValueError):  # noqa: PT011 - the test's own
+        next(items)
+
+    assert list(items) == []
+
+
+def test_two_threads_may_walk_one_iterator():
+    async def numbers():
+        for number in range(200):
+            yield number
+
+    items, seen = Bridge().iterate(numbers()), []
+    threads = [threading.Thread(target=lambda: seen.extend(items)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(seen) == list(range(200))
+
+
+def test_an_iterator_on_the_loop_thread_is_refused():
+    async def numbers():
+        yield 0
+
+    bridge = Bridge()
+
+    async def walk() -> None:
+        next(bridge.iterate(numbers()))
+
+    with pytest.raises(ClientStateError, match=r"use rmqtools\.aio"):
+        bridge.run(walk())

@@ -1,0 +1,37 @@
+"""README and pyproject.toml claim what docs/compatibility.md shows, and that shows what was run."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from rmqtools.cluster.lock import locked_versions
+from tests.versions import table
+from tests.versions.features import FEATURES
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_page_shows_the_outcomes_of_the_last_run():
+    assert table.shown() == table.render(table.load())
+
+
+def test_every_feature_was_run_on_every_version_that_can_be_started():
+    assert {version: list(features) for version, features in table.load().items()} == {
+        version: list(FEATURES) for version in locked_versions()
+    }
+
+
+def test_the_readme_claims_the_first_and_the_last_version_that_were_run():
+    first, *_, last = (version.rpartition(".")[0] for version in sorted(table.load()))
+
+    assert f"Apache RocketMQ {first} – {last}" in README
+
+
+def test_the_classifiers_and_the_readme_name_the_pythons_that_were_run():
+    run = re.findall(r"^\| (3\.\d+) \|", table.PAGE.read_text(), flags=re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    classified = [each.rpartition(" ")[2] for each in project["classifiers"] if ":: Python :: 3." in each]
+
+    assert classified == run
+    assert f"run on {', '.join(run[:-1])} and {run[-1]}" in README

@@ -1,0 +1,376 @@
+"""What a test can do with the fake cluster; how it answers requests is in ``tests/behaviour``."""
+
+import asyncio
+import threading
+from time import perf_counter
+
+import pytest
+
+from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, PullConsumerConfig, QueueRange, aio
+from rmqtools.errors import (
+    BrokerError,
+    ClientStateError,
+    RemotingConnectError,
+    SendError,
+    TopicNotFoundError,
+)
+from rmqtools.model.result import Outcome
+from rmqtools.protocol.wire.command import response
+from rmqtools.testing import (
+    NAME_SERVER,
+    FakeCluster,
+    Reaction,
+    RequestCode,
+    ResponseCode,
+    encode_stored,
+    stored_message,
+)
+from tests.support.scripted_peer import run
+
+SEND = RequestCode.SEND_MESSAGE_V2
+Q0 = MessageQueue("T", "broker-a", 0)
+
+
+def producer_of(cluster: FakeCluster, **settings) -> aio.Producer:
+    given = {"send_timeout": 0.5, "retry_times_when_send_failed": 0} | settings
+    return aio.Producer(ProducerConfig(name_server=cluster.name_server, group="p", **given))
+
+
+def scene(test, **settings) -> None:
+    """Run ``test(cluster, producer)`` with topic T of two queues."""
+
+    async def scenario() -> None:
+        async with FakeCluster(**settings) as cluster:
+            cluster.create_topic("T", queues=2)
+            async with producer_of(cluster) as producer:
+                await test(cluster, producer)
+
+    run(scenario)
+
+
+def test_it_is_ready_in_50_ms_and_leaves_no_thread() -> None:
+    threads = set(threading.enumerate())
+    begin = perf_counter()
+    with FakeCluster(brokers=("broker-a", "broker-b")):
+        seconds = perf_counter() - begin
+
+    assert seconds < 0.05
+    assert set(threading.enumerate()) == threads
+
+
+def test_on_the_callers_loop_it_needs_no_thread() -> None:
+    threads = set(threading.enumerate())
+
+    async def test(cluster, producer) -> None:
+        await producer.send(Message("T", b"body"))
+        assert set(threading.enumerate()) == threads
+
+    scene(test)
+
+
+def test_it_shows_what_was_there_after_it_is_closed() -> None:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        cluster.store("T", b"one", b"two", tags="t")
+        cluster.commit("g", Q0, 1)
+
+    assert [(one.body, one.tags, one.queue_offset) for one in cluster.messages("T")] == [
+        (b"one", "t", 0),
+        (b"two", "t", 1),
+    ]
+    assert (cluster.committed("g", Q0), cluster.committed("other", Q0)) == (1, None)
+
+
+def test_it_cannot_be_started_twice() -> None:
+    with FakeCluster() as cluster, pytest.raises(ClientStateError, match="make another one"):
+        asyncio.run(cluster.start())
+
+
+def test_messages_of_a_topic_that_is_not_there_are_not_stored() -> None:
+    with FakeCluster() as cluster, pytest.raises(TopicNotFoundError, match="create_topic first"):
+        cluster.store("T", b"one")
+
+
+def test_without_a_fault_requests_are_only_remembered() -> None:
+    async def test(cluster, producer) -> None:
+        await producer.send(Message("T", b"body"))
+
+        assert [request.body for request in cluster.requests(SEND)] == [b"body"]
+        assert cluster.requests(SEND, broker=NAME_SERVER) == cluster.requests(SEND, topic="U") == []
+        assert cluster.requests(broker=NAME_SERVER, topic="T")[0].code == RequestCode.GET_ROUTEINFO_BY_TOPIC
+
+    scene(test)
+
+
+def test_a_fault_strikes_as_often_as_its_budget_says() -> None:
+    async def test(cluster, producer) -> None:
+        fault = cluster.fault(code=SEND, times=2, answer=ResponseCode.NO_PERMISSION)
+        for _ in range(2):
+            with pytest.raises(SendError):
+                await producer.send(Message("T", b"no"))
+        await producer.send(Message("T", b"yes"))
+
+        assert (fault.fired(), [request.body for request in fault.requests]) == (2, [b"no", b"no"])
+        assert [message.body for message in cluster.messages("T")] == [b"yes"]
+
+    scene(test)
+
+
+def test_a_fault_that_was_removed_strikes_no_more() -> None:
+    async def test(cluster, producer) -> None:
+        fault = cluster.fault(code=SEND, times=None, answer=ResponseCode.NO_PERMISSION)
+        with pytest.raises(SendError):
+            await producer.send(Message("T", b"no"))
+        fault.remove()
+        await producer.send(Message("T", b"yes"))
+
+        assert fault.fired() == 1
+
+    scene(test)
+
+
+@pytest.mark.parametrize(
+    "matcher",
+    [
+        pytest.param({"code": RequestCode.SEND_MESSAGE}, id="code"),
+        pytest.param({"broker": "broker-b"}, id="broker"),
+        pytest.param({"topic": "U"}, id="topic"),
+        pytest.param({"queue_id": 1}, id="queue"),
+        pytest.param({"group": "q"}, id="group"),
+    ],
+)
+def test_a_fault_strikes_only_what_it_matches(matcher) -> None:
+    async def test(cluster, producer) -> None:
+        given = {"code": SEND, "broker": "broker-a", "topic": "T", "queue_id": 0, "group": "p"}
+        missing = cluster.fault(**(given | matcher), answer=ResponseCode.NO_PERMISSION)
+        matching = cluster.fault(**given, answer=Reaction.PASS)
+        await producer.send(Message("T", b"body"), queue=Q0)
+
+        assert (missing.fired(), matching.fired()) == (0, 1)
+
+    scene(test)
+
+
+def test_of_two_faults_the_first_strikes_until_its_budget_is_spent() -> None:
+    async def test(cluster, producer) -> None:
+        first = cluster.fault(code=SEND, answer=ResponseCode.NO_PERMISSION)
+        second = cluster.fault(code=SEND, answer=ResponseCode.MESSAGE_ILLEGAL)
+        codes = []
+        for _ in range(2):
+            with pytest.raises(SendError) as error:
+                await producer.send(Message("T", b"no"))
+            codes.append((first.fired(), second.fired(), "MESSAGE_ILLEGAL" in str(error.value)))
+
+        assert codes == [(1, 0, False), (1, 1, True)]
+
+    scene(test)
+
+
+def test_a_fault_that_lets_requests_pass_leaves_them_to_the_next() -> None:
+    async def test(cluster, producer) -> None:
+        first = cluster.fault(code=SEND, times=None)
+        second = cluster.fault(code=SEND, answer=ResponseCode.NO_PERMISSION)
+        with pytest.raises(SendError):
+            await producer.send(Message("T", b"no"))
+        await producer.send(Message("T", b"yes"))
+
+        assert (first.fired(), second.fired()) == (2, 1)
+
+    scene(test)
+
+
+@pytest.mark.parametrize(
+    ("answer", "stored"),
+    [
+        pytest.param(Reaction.SILENCE, 0, id="silence"),
+        pytest.param(None, 0, id="none"),
+        pytest.param(Reaction.SWALLOW, 1, id="swallowed"),
+        pytest.param(Reaction.DISCONNECT, 0, id="disconnected"),
+        pytest.param(b"\0\0\0\1garbage", 0, id="garbage"),
+    ],
+)
+def test_a_fault_leaves_the_outcome_of_a_send_unknown(answer, stored) -> None:
+    async def test(cluster, producer) -> None:
+        cluster.fault(code=SEND, answer=answer)
+        with pytest.raises(SendError) as error:
+            await producer.send(Message("T", b"body"))
+
+        assert error.value.attempts[-1].outcome is Outcome.UNKNOWN
+        assert len(cluster.messages("T")) == stored
+
+    scene(test)
+
+
+def test_a_fault_answers_what_a_function_makes_of_the_request() -> None:
+    async def test(cluster, producer) -> None:
+        fields = {"msgId": "0" * 32, "queueId": "1", "queueOffset": "77"}
+        cluster.fault(code=SEND, answer=lambda request: response(0, 0, ext_fields=fields, body=request.body))
+
+        assert (await producer.send(Message("T", b"body"))).queue_offset == 77
+
+    scene(test)
+
+
+def test_a_fault_delays_an_answer() -> None:
+    async def test(cluster, producer) -> None:
+        cluster.fault(code=SEND, delay=0.05)
+        begin = perf_counter()
+        await producer.send(Message("T", b"body"))
+
+        assert perf_counter() - begin >= 0.05
+
+    scene(test)
+
+
+def test_a_raw_answer_may_be_given_to_any_request() -> None:
+    async def test(cluster, producer) -> None:
+        body = encode_stored([stored_message("T", 5), stored_message("T", 6, tags="t")])
+        fields = {"suggestWhichBrokerId": "0", "nextBeginOffset": "7", "minOffset": "5", "maxOffset": "7"}
+        cluster.fault(code=RequestCode.PULL_MESSAGE, answer=response(0, 0, ext_fields=fields, body=body))
+        async with aio.Client(ClientConfig(name_server=cluster.name_server)) as client:
+            read = client.read_messages(QueueRange(Q0, 5, 7))
+            found = [message async for messages in read for message in messages]
+
+        assert [(message.queue_offset, message.tags) for message in found] == [(5, None), (6, "t")]
+
+    scene(test)
+
+
+def test_a_broker_that_was_stopped_takes_no_connection_until_it_is_started_again() -> None:
+    async def test(cluster, producer) -> None:
+        addr = cluster.addr("broker-a")
+        cluster.stop("broker-a")
+        with pytest.raises(SendError) as error:
+            await producer.send(Message("T", b"one"))
+        cluster.restart("broker-a")
+        await producer.send(Message("T", b"two"))
+
+        assert isinstance(error.value.__cause__, RemotingConnectError)
+        assert cluster.addr("broker-a") == addr
+        assert [message.body for message in cluster.messages("T")] == [b"two"]
+
+    scene(test)
+
+
+def test_a_broker_that_the_name_server_misses_is_in_no_route() -> None:
+    async def test(cluster, producer) -> None:
+        cluster.stop("broker-b", in_route=False)
+        async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            route = await admin.fetch_route("T")
+
+        assert [broker.broker_name for broker in route.broker_datas] == ["broker-a"]
+
+    scene(test, brokers=("broker-a", "broker-b"))
+
+
+def test_a_queue_loses_messages_at_its_front_and_in_between() -> None:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        cluster.store("T", b"0", b"1", b"2", b"3")
+        cluster.begin_at(Q0, 1)
+        cluster.erase(Q0, 2)
+
+        assert [message.queue_offset for message in cluster.messages("T", Q0)] == [1, 3]
+
+
+def test_a_new_queue_begins_where_a_test_says() -> None:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        cluster.begin_at(Q0, 1 << 40)
+
+        assert cluster.store("T", b"far")[0].queue_offset == 1 << 40
+
+
+def test_a_delay_passes_at_its_time_where_it_is_kept() -> None:
+    async def test(cluster, producer) -> None:
+        await producer.send(Message("T", b"later", delay_level=2))
+        cluster.advance(4.9)
+        assert cluster.messages("T") == []
+
+        cluster.advance(0.2)
+        assert [message.body for message in cluster.messages("T")] == [b"later"]
+
+    scene(test, delay_scale=1.0)
+
+
+def test_a_broker_that_is_full_takes_no_messages() -> None:
+    async def test(cluster, producer) -> None:
+        await producer.send(Message("T", bytes(1000)))
+        with pytest.raises(SendError, match="max_bytes"):
+            await producer.send(Message("T", b"more"))
+
+    scene(test, max_bytes=500)
+
+
+def test_a_slave_has_an_address_of_its_own_in_the_route() -> None:
+    async def test(cluster, producer) -> None:
+        async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            (broker,) = (await admin.fetch_route("T")).broker_datas
+
+        addrs = {number: cluster.addr(name) for number, name in enumerate(("broker-a", "broker-a/1"))}
+        assert broker.broker_addrs == addrs
+        assert addrs[0] != addrs[1]
+
+    scene(test, slaves=1)
+
+
+def test_a_topic_that_may_not_be_made_is_not_there() -> None:
+    async def test(cluster, producer) -> None:
+        with pytest.raises(TopicNotFoundError):
+            await producer.send(Message("new", b"body"))
+
+    scene(test, auto_create_topics=False)
+
+
+def test_errors_of_a_broker_have_its_code() -> None:
+    async def test(cluster, producer) -> None:
+        cluster.fault(code=RequestCode.GET_MAX_OFFSET, answer=ResponseCode.SYSTEM_ERROR, times=None)
+        config = ClientConfig(name_server=cluster.name_server, request_timeout=0.2)
+        async with aio.Admin(config) as admin:
+            with pytest.raises(BrokerError) as error:
+                await admin.max_offset(Q0)
+
+        assert error.value.code == ResponseCode.SYSTEM_ERROR
+
+    scene(test)
+
+
+def test_members_that_do_nothing_come_and_go() -> None:
+    with FakeCluster() as cluster:
+        cluster.add_member("g", "one")
+        cluster.add_member("g", "two")
+        both = cluster.members("g")
+        cluster.remove_member("g", "one")
+
+    assert (both, cluster.members("g")) == (["one", "two"], ["two"])
+
+
+def test_messages_may_be_stored_before_it_is_started() -> None:
+    cluster = FakeCluster()
+    cluster.create_topic("T")
+    cluster.store("T", b"early")
+    with cluster:
+        assert [message.body for message in cluster.messages("T")] == [b"early"]
+
+
+def test_a_condition_is_refused_as_by_a_broker_with_its_defaults() -> None:
+    async def test(cluster, producer) -> None:
+        config = PullConsumerConfig(name_server=cluster.name_server, group="g")
+        consumer = aio.PullConsumer(config)
+        consumer.subscribe("T", sql="a > 1")
+        with pytest.raises(BrokerError, match="filter message by SQL92"):
+            await consumer.start()
+        await consumer.close()
+
+    scene(test)
+
+
+def test_a_route_may_name_an_address_that_is_none() -> None:
+    async def test(cluster, producer) -> None:
+        cluster.announce("broker-a", "a..b:10911")
+        async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            (broker,) = (await admin.fetch_route("T")).broker_datas
+
+        assert broker.broker_addrs == {0: "a..b:10911"}
+
+    scene(test)

@@ -1,0 +1,56 @@
+"""Draining topics of a fake cluster."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rmqtools import Admin, Client, ClientConfig, MessageQueue
+from rmqtools.errors import TopicNotFoundError
+from rmqtools.testing import Drain, FakeCluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(("broker-a", "broker-b")) as cluster:
+        cluster.create_topic("orders", queues=2)
+        yield cluster
+
+
+@pytest.fixture
+def drain(cluster: FakeCluster) -> Iterator[Drain]:
+    with Client(ClientConfig(name_server=cluster.name_server)) as client, Admin(client) as admin:
+        yield Drain(client, admin)
+
+
+def test_messages_come_by_broker_queue_and_offset_and_only_once(cluster, drain) -> None:
+    for broker, queue_id in (("broker-b", 1), ("broker-a", 1), ("broker-a", 0)):
+        queue = MessageQueue("orders", broker, queue_id)
+        cluster.store("orders", b"%b%d.0" % (broker.encode(), queue_id), b"second", queue=queue)
+
+    first = drain("orders")
+    cluster.store("orders", b"later")
+
+    assert [m.body for m in first[::2]] == [b"broker-a0.0", b"broker-a1.0", b"broker-b1.0"]
+    assert len(first) == 6
+    assert [m.body for m in drain("orders")] == [b"later"]
+    assert drain("orders") == []
+
+
+def test_a_queue_that_has_lost_messages_is_read_from_its_first(cluster, drain) -> None:
+    queue = MessageQueue("orders", "broker-a", 0)
+    cluster.store("orders", b"0", b"1", queue=queue)
+    cluster.begin_at(queue, 1)
+
+    assert [m.body for m in drain("orders")] == [b"1"]
+
+
+def test_messages_that_do_not_come_in_time_fail_the_test_with_those_that_came(cluster, drain) -> None:
+    cluster.store("orders", b"only")
+
+    with pytest.raises(AssertionError, match=r"'orders': 1 of 2 messages after 0\.05 s: \[b'only'\]"):
+        drain("orders", 2, timeout=0.05)
+
+
+def test_a_topic_that_is_not_there_is_an_error(drain) -> None:
+    with pytest.raises(TopicNotFoundError):
+        drain("none")

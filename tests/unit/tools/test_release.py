@@ -1,0 +1,122 @@
+import datetime
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rmqtools
+from tools.release import (
+    ROOT,
+    UNRELEASED,
+    ReleaseError,
+    build,
+    main,
+    pinned_versions,
+    prepare,
+    with_dated_section,
+    with_version,
+)
+
+DAY = datetime.date(2026, 12, 24)
+CHANGELOG = (
+    "# Changelog\n\n## Unreleased\n\n### Added\n- A door.\n\n## 0.1.0 - 2026-11-01\n\n### Added\n- A wall.\n"
+)
+DATED = (
+    "# Changelog\n\n## Unreleased\n\n## 0.2.0 - 2026-12-24\n\n### Added\n- A door.\n\n"
+    "## 0.1.0 - 2026-11-01\n\n### Added\n- A wall.\n"
+)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The files that a release reads, and the packages."""
+    for name in ("pyproject.toml", "README.md", "LICENSE", "pyspark_rocketmq.py"):
+        shutil.copy2(ROOT / name, tmp_path / name)
+    for package in ("rmqtools", "spark_connector"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    return tmp_path
+
+
+def test_the_version_changes_in_its_own_line_only():
+    text = 'version = "0.1.0"\npython_version = "3.11"\n'
+
+    assert with_version(text, "version = ", "0.2.0") == 'version = "0.2.0"\npython_version = "3.11"\n'
+
+
+def test_a_file_without_a_version_is_refused():
+    with pytest.raises(ReleaseError, match="0 lines begin with 'version = '"):
+        with_version("name = 'x'\n", "version = ", "0.2.0")
+
+
+def test_unreleased_lines_move_under_the_version_and_its_date():
+    assert with_dated_section(CHANGELOG, "0.2.0", DAY) == DATED
+
+
+def test_a_section_that_is_dated_already_stays():
+    assert with_dated_section(DATED, "0.2.0", datetime.date(2027, 1, 1)) == DATED
+
+
+@pytest.mark.parametrize(
+    ("changelog", "version", "text"),
+    [
+        pytest.param("# Changelog\n", "0.2.0", "no line '## Unreleased'", id="no-section"),
+        pytest.param(DATED, "0.3.0", "say what is new", id="nothing-new"),
+        pytest.param(CHANGELOG, "0.1.0", "choose another version", id="released-before"),
+    ],
+)
+def test_a_changelog_that_says_nothing_of_the_version_is_refused(changelog, version, text):
+    with pytest.raises(ReleaseError, match=text):
+        with_dated_section(changelog, version, DAY)
+
+
+@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0rc1", ""])
+def test_a_version_that_is_not_three_numbers_is_refused_before_a_file_changes(checkout, version):
+    before = (checkout / "pyproject.toml").read_text()
+
+    with pytest.raises(ReleaseError, match=r"want x\.y\.z"):
+        prepare(checkout, version, DAY)
+
+    assert (checkout / "pyproject.toml").read_text() == before
+
+
+def test_preparing_writes_version_and_date_into_three_files(checkout):
+    prepare(checkout, "7.8.9", DAY)
+
+    assert 'version = "7.8.9"' in (checkout / "pyproject.toml").read_text()
+    assert '__version__ = "7.8.9"' in (checkout / "rmqtools/__init__.py").read_text()
+    assert "## 7.8.9 - 2026-12-24" in (checkout / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.process
+def test_the_wheel_and_the_sdist_are_built_with_the_version(checkout, tmp_path):
+    prepare(checkout, "7.8.9", DAY)
+
+    built = build(checkout, tmp_path / "out", "7.8.9")
+
+    assert [path.name for path in built] == ["rmqtools-7.8.9-py3-none-any.whl", "rmqtools-7.8.9.tar.gz"]
+
+
+def test_constraints_are_the_locks_versions_without_hashes():
+    lock = "# made by make lock\nlz4==4.4.5 \\\n    --hash=sha256:12\n    # via rmqtools\nrich==14.0\n"
+
+    assert pinned_versions(lock) == "lz4==4.4.5\nrich==14.0\n"
+
+
+def test_the_packages_version_is_the_projects():
+    assert f'\nversion = "{rmqtools.__version__}"\n' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_the_changelog_has_a_place_for_new_lines_and_dates_for_all_others():
+    sections = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## ")]
+
+    assert sections[0] == UNRELEASED
+    assert [
+        line for line in sections[1:] if not re.fullmatch(r"## \d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", line)
+    ] == []
+
+
+def test_a_release_that_cannot_be_made_says_why_and_ends_with_1(capsys, tmp_path):
+    assert main(["not-a-version", "--dry-run", "--output", str(tmp_path)]) == 1
+    assert "no release: VERSION='not-a-version': want x.y.z" in capsys.readouterr().err

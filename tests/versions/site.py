@@ -1,0 +1,88 @@
+"""One broker of one version, and clients of it."""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rmqtools import (
+    Admin,
+    Client,
+    ClientConfig,
+    ConsumeFromWhere,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.cluster import LocalCluster
+from tests.support.cluster_scene import wait_until
+from tests.support.listening import Listener
+from tests.support.transactions import read_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PATIENCE = 30.0  # seconds until messages must be there
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a feature is tried on."""
+
+    name_server: str
+    admin: Admin
+    client: Client
+    producer: Producer
+    spark: "Callable[[], SparkSession]"  # started when it is first asked for
+    folder: Path
+
+    def topic(self, queues: int = 2) -> str:
+        """A new topic."""
+        topic = self.name("topic")
+        self.admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues)
+        return topic
+
+    def name(self, kind: str) -> str:
+        return f"{kind}-{uuid.uuid4().hex[:12]}"
+
+    def queues(self, topic: str) -> Sequence[MessageQueue]:
+        return self.admin.fetch_subscribe_queues(topic)
+
+    def read(self, topic: str, count: int) -> list[MessageExt]:
+        """The messages of a topic by queue and offset, as soon as there are ``count``."""
+        wait_until(lambda: self._stored(topic) >= count, seconds=PATIENCE)
+        return read_all(self.client, self.admin, topic)
+
+    def options(self, topic: str) -> dict[str, str]:
+        """The options of Spark's data source."""
+        return {"nameServer": self.name_server, "topic": topic}
+
+    @contextmanager
+    def listening(self, topic: str, listener: Listener, **settings: Any) -> Iterator[PushConsumer]:
+        """A push consumer, from the first offset on."""
+        given = {"group": self.name("group"), "consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET}
+        consumer = PushConsumer(PushConsumerConfig(name_server=self.name_server, **given | settings))
+        consumer.subscribe(topic, listener)
+        with consumer:
+            yield consumer
+
+    def _stored(self, topic: str) -> int:
+        return sum(self.admin.max_offset(queue) for queue in self.queues(topic))
+
+
+@contextmanager
+def site_of(version: str, spark: "Callable[[], SparkSession]", folder: Path) -> Iterator[Site]:
+    """A name server and a broker of a version; the timer wheel is on where the version has one."""
+    with LocalCluster(version=version, timer_wheel=True) as cluster:
+        config = ClientConfig(name_server=cluster.name_server)
+        producing = ProducerConfig(name_server=cluster.name_server, group="versions")
+        with Admin(config) as admin, Client(config) as client, Producer(producing) as producer:
+            yield Site(cluster.name_server, admin, client, producer, spark, folder)
+
+
+Feature = Callable[[Site], None]
