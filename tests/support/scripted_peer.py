@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.server import Answer, Peer, Server
+from tests.support.skipping_loop import run_skipping
 
 Script = Callable[[RemotingCommand], Answer]
 
@@ -41,9 +42,9 @@ class ScriptedPeer(Server):
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    """Run an asynchronous test, for 20 seconds at the most."""
+    """Run an asynchronous test, for 20 seconds at the most, on a loop that does not wait."""
 
     async def main() -> None:
         await asyncio.wait_for(scenario(), 20)
 
-    asyncio.run(main())
+    run_skipping(main)

@@ -49,6 +49,8 @@ class Peer(asyncio.Protocol):
         """See :meth:`asyncio.Protocol.connection_made`."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        # asyncio sets it only on sockets whose protocol number is named, unlike those of create_server
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host, port = transport.get_extra_info("peername")[:2]
         self.addr = f"{host}:{port}"
         self._server.connected(self)

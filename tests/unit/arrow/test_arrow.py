@@ -6,6 +6,7 @@ import sys
 import pytest
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("missing", ["numpy", "pyarrow"])
 def test_an_import_without_its_libraries_names_the_extra(missing: str) -> None:
     program = f"import sys; sys.modules[{missing!r}] = None; import rmqtools.arrow"

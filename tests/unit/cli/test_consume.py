@@ -138,6 +138,7 @@ def test_a_group_gets_its_share_and_commits_what_is_printed(run, cluster):
     assert (first, committed, rest) == ("1\n2\n", 2, "3\n")
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_a_follower_without_a_word(cluster, topic):
     program = [sys.executable, "-c", "from rmqtools.cli import main; main()", "consume", topic]
     environment = os.environ | {"NAMESRV_ADDR": cluster.name_server}

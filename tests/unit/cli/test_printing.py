@@ -77,6 +77,7 @@ def test_a_time_of_zero_is_never():
     assert (time_text(0), time_text(1_700_000_000_000)) == (None, "2023-11-14 22:13:20 UTC")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("body", "code"), [("pass", 0), ("raise Interrupted(2)", 130)])
 def test_a_closed_pipe_and_ctrl_c_end_a_command_without_a_word(body, code):
     program = f"""

@@ -9,6 +9,8 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.compat.client import ConsumeStatus, MessageModel, PushConsumer, TraceModel
 from rmqtools.compat.exceptions import ConsumerException, PushConsumerStartFailed
+from rmqtools.testing import RequestCode
+from tests.support.cluster_scene import wait_until
 from tests.unit.compat.conftest import message_of
 
 SUCCESS, LATER = ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER
@@ -122,11 +124,13 @@ def test_only_the_tags_of_the_expression_come(consumer, producer) -> None:
 
 
 def test_each_topic_has_its_own_callback_also_after_the_start(consumer, producer, cluster) -> None:
-    cluster.create_topic("refunds")
+    cluster.create_topic("refunds", queues=1)
     orders, refunds = Heard(), Heard()
     consumer.subscribe("orders", orders)
     with consumer:
         consumer.subscribe("refunds", refunds)
+        # a topic that is new to the group is consumed from its end, as it is when its queues are first pulled
+        wait_until(lambda: cluster.requests(RequestCode.PULL_MESSAGE, topic="refunds"))
         producer.send_sync(message_of(topic="orders"))
         producer.send_sync(message_of(topic="refunds"))
         assert (orders.next().topic, refunds.next().topic) == ("orders", "refunds")

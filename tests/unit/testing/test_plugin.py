@@ -18,6 +18,8 @@ PROJECT = ROOT / "tests/support/user_project"
 PAGE = ROOT / "docs/testing.md"
 RunPytest = Callable[..., tuple[str, int]]
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def run_pytest(tmp_path_factory: pytest.TempPathFactory) -> RunPytest:

@@ -1,7 +1,5 @@
 """Rounds of a member whose queues cannot always be released at once."""
 
-import asyncio
-
 from rmqtools.allocate import AllocateAveragely
 from rmqtools.engine.group.held_queues import HeldQueues
 from rmqtools.engine.group.process_queue import ProcessQueue
@@ -9,6 +7,7 @@ from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
 from tests.support.clock import ManualClock
+from tests.support.scripted_peer import run
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 AVG = AllocateAveragely()
@@ -99,7 +98,7 @@ def test_a_queue_that_could_not_be_given_up_is_taken_again_in_the_round_that_wan
         assert scene.held.pulled[QUEUE] is not lost
         assert not scene.held.pulled[QUEUE].is_dropped
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
 def test_a_queue_that_still_cannot_be_given_up_is_not_taken_again():
@@ -110,7 +109,7 @@ def test_a_queue_that_still_cannot_be_given_up_is_not_taken_again():
         assert not await scene.rounds.run(AVG)
         assert (scene.asked, scene.held.pulled) == ([], {QUEUE: lost})
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
 def test_a_queue_that_was_given_up_late_is_given_up_no_more():
@@ -121,7 +120,7 @@ def test_a_queue_that_was_given_up_late_is_given_up_no_more():
         await scene.rounds.run(AVG)
         assert (scene.asked, scene.held.pulled) == (["persist", "unlock"], {})
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
 def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplog):
@@ -135,5 +134,5 @@ def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplog):
         assert await scene.rounds.run(AVG)
         assert scene.asked == ["lock", "persist", "persist", "unlock", "lock"]
 
-    asyncio.run(scenario())
+    run(scenario)
     assert "foreseen by nobody" in caplog.text

@@ -1,0 +1,90 @@
+"""An event loop that does not wait: its time hardly moves while anything runs, and jumps when all rest.
+
+A test of a timeout of half a second takes ten milliseconds, and a busy machine makes no timeout strike too
+early, since time passes only where every task waits and no socket has news. Peers must live on the same loop,
+as those of ``tests.support`` do; while a thread works for the loop, its time is the machine's.
+"""
+
+import asyncio
+import selectors
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+from rmqtools.clock import SystemClock
+
+_LOOK_SECONDS = 0.001
+_JUMP_SECONDS = 0.05  # a look: bytes on their way over loopback get that much real time
+_STEP_SECONDS = 2e-6  # from one look at the clock to the next, so that no two times are equal
+
+
+class SkippingSelector(selectors.DefaultSelector):
+    """Tells the loop how long it waited, which is more than it did."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0.0
+        self.threads_at_work = 0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        """See :meth:`selectors.BaseSelector.select`."""
+        found = super().select(0)
+        left = float("inf") if timeout is None else timeout
+        while not found and left > 0:
+            if timeout is None or self.threads_at_work:
+                began = time.monotonic()
+                found = super().select(min(left, 0.01) if self.threads_at_work else None)
+                waited = time.monotonic() - began
+            else:
+                found = super().select(_LOOK_SECONDS)
+                waited = 0.0 if found else min(left, _JUMP_SECONDS)
+            self.passed += waited
+            left -= waited
+        return found
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """The loop; ``asyncio.Runner(loop_factory=SkippingLoop)``."""
+
+    def __init__(self) -> None:
+        self._skipping = SkippingSelector()
+        self._began = time.monotonic()
+        super().__init__(self._skipping)
+
+    def time(self) -> float:
+        """Seconds of a clock that hardly moves while anything runs."""
+        self._skipping.passed += _STEP_SECONDS
+        return self._began + self._skipping.passed
+
+    def run_in_executor(self, executor: Executor | None, func: Any, *args: Any) -> asyncio.Future[Any]:
+        """See :meth:`asyncio.loop.run_in_executor`."""
+        self._skipping.threads_at_work += 1
+        future = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, _: asyncio.Future[Any]) -> None:
+        self._skipping.threads_at_work -= 1
+
+
+@contextmanager
+def _clock_of(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let the engine's clock be the loop's."""
+    before = SystemClock.monotonic
+    SystemClock.monotonic = staticmethod(loop.time)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        SystemClock.monotonic = staticmethod(before)  # type: ignore[assignment]
+
+
+def run_skipping(main: Callable[[], Awaitable[Any]]) -> Any:
+    """``asyncio.run`` on such a loop."""
+
+    async def whole() -> Any:
+        return await main()
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner, _clock_of(runner.get_loop()):
+        return runner.run(whole())
