@@ -100,7 +100,8 @@ def test_a_topic_that_may_not_be_read_is_named(read, make_topic):
 
 
 def test_a_name_server_that_is_not_there_is_named(read):
-    assert "127.0.0.1:9" in error_of(lambda: read(nameServer="127.0.0.1:9", topic="T").count())
+    nowhere = {"nameServer": "127.0.0.1:9", "topic": "T", "planningTimeout": 3}
+    assert "127.0.0.1:9" in error_of(lambda: read(**nowhere).count())
 
 
 @pytest.mark.parametrize(
