@@ -96,6 +96,15 @@ class Load:
         self._readers[name] = consumer
         self._reading[name] = asyncio.create_task(self._read_all(name, consumer))
 
+    async def remove_reader(self) -> None:
+        """One member leaves the group, if another stays."""
+        if len(self._readers) > 1:
+            name = next(iter(self._readers))
+            consumer, reading = self._readers.pop(name), self._reading.pop(name)
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            await consumer.close()
+
     async def stop_sending(self) -> None:
         """Let every send end; no new one begins."""
         self._is_sending = False

@@ -15,7 +15,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from tests.support.docker_project import CHECKOUT, DockerProject
 
 _DOCKER = "docker"
-_ORDER = ("spark", "faults", "interop", "integration", "behaviour")
+_ORDER = ("spark", "sim", "faults", "interop", "integration", "behaviour")
 
 
 class ByModule(LoadScopeScheduling):
