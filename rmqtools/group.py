@@ -9,7 +9,7 @@ The command ``rmqtools group`` prints the same.
 
 from rmqtools.model.group import MessageRequestMode
 from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView, QueueProgress
-from rmqtools.policy.group_check import check_group, pin_obstacles
+from rmqtools.policy.group_check import check_group, check_pin_copies, pin_obstacles
 
 __all__ = [
     "Finding",
@@ -19,5 +19,6 @@ __all__ = [
     "MessageRequestMode",
     "QueueProgress",
     "check_group",
+    "check_pin_copies",
     "pin_obstacles",
 ]

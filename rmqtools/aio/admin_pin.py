@@ -66,3 +66,16 @@ class PinAdmin:
             RocketMQError: as :meth:`set_pins`.
         """
         return await self._pins.clear(group, set_by=set_by)
+
+    async def repair_pins(self, group: str) -> Pins | None:
+        """Write a group's valid pins to every name server, so that they beat all copies written before.
+
+        For copies that differ, cannot be parsed, or are ignored because of an impossible version.
+
+        Returns:
+            The written pins; None: all copies were equal, and nothing was written.
+
+        Raises:
+            RocketMQError: a name server does not answer: nothing was written. Or as :meth:`set_pins`.
+        """
+        return await self._pins.repair(group)

@@ -1,9 +1,13 @@
 """Dead letters: as rows of a file, as messages to send again, and the progress of a replay."""
 
+import fcntl
+import hashlib
 import json
+import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rmqtools import Message, MessageExt, MessageQueue, QueueRange
 from rmqtools.cli.output_messages import message_row
@@ -15,6 +19,7 @@ from rmqtools.model.message_const import (
     RESERVED_PROPERTIES,
 )
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, without_this_namespace
+from rmqtools.safe_file import PRIVATE, open_new_descriptor
 
 _OURS = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY}  # the sharding key is a field of the message
 
@@ -81,7 +86,8 @@ class Progress:
             ConfigError: the file has another format, or belongs to another topic.
         """
         try:
-            given = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            given: dict[str, Any] = json.loads(text) if text else {"topic": topic, "next": {}}
             progress = cls(
                 given["topic"], {str(queue): int(offset) for queue, offset in given["next"].items()}
             )
@@ -122,22 +128,94 @@ class Progress:
         """Note that a message was sent."""
         self.next_offsets[_key(message.broker_name, message.queue_id)] = message.queue_offset + 1
 
-    def persist(self, path: Path) -> None:
-        """Write the progress to a file in one step.
+    def format(self) -> str:
+        """Return the text of a progress file."""
+        return json.dumps({"topic": self.topic, "next": self.next_offsets}, indent=1, sort_keys=True) + "\n"
+
+    def _noted(self, queue: MessageQueue) -> int:
+        return self.next_offsets.get(_key(queue.broker_name, queue.queue_id), 0)
+
+
+def default_progress(topic: str, *target: object) -> Path:
+    """Return the progress file of a replay that names none: the same for the same topic and ``target``."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    digest = hashlib.sha256("\n".join(map(str, target)).encode()).hexdigest()[:16]
+    return Path(state) / "rmqtools" / "replay" / f"{topic}-{digest}.json"
+
+
+class ProgressFile:
+    """A progress file that one replay at a time may use: the file itself is locked.
+
+    Each write replaces the file by a locked one, so that a second replay either finds a lock, or takes the
+    lock of a file that has been replaced, which it notices.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        """Take the lock.
+
+        Raises:
+            ConfigError: another replay uses the file, or it cannot be made.
+        """
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            while not self._is_locked():
+                pass
+        except BlockingIOError as error:
+            raise ConfigError(
+                f"{self._path} is in use by another replay, and two would send every message twice: wait "
+                "until it has ended, or give another --progress file"
+            ) from error
+        except OSError as error:
+            raise ConfigError(
+                f"no progress can be kept in {self._path}: {error}: give --progress FILE, or --no-progress"
+            ) from error
+        return self
+
+    def write(self, progress: Progress) -> None:
+        """Write the progress in one step.
 
         Raises:
             RocketMQError: the file cannot be written; the text contains the progress.
         """
-        text = json.dumps({"topic": self.topic, "next": self.next_offsets}, indent=1, sort_keys=True) + "\n"
-        part = path.with_name(path.name + ".part")
+        text, part = progress.format(), self._path.with_name(self._path.name + ".part")
         try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)
+            descriptor = open_new_descriptor(part, mode=PRIVATE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.write(descriptor, text.encode())
+            part.replace(self._path)
         except OSError as error:
-            raise RocketMQError(f"{path} cannot be written: {error}; it should hold {text}") from error
+            raise RocketMQError(f"{self._path} cannot be written: {error}; it should hold {text}") from error
+        self._close()
+        self._descriptor = descriptor
 
-    def _noted(self, queue: MessageQueue) -> int:
-        return self.next_offsets.get(_key(queue.broker_name, queue.queue_id), 0)
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor is not None and not os.fstat(self._descriptor).st_size:
+            self._path.unlink(missing_ok=True)  # nothing was noted
+        self._close()
+
+    def _is_locked(self) -> bool:
+        """Try to lock; return False if another replay has replaced the file meanwhile."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, PRIVATE)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(self._path.lstat(), os.fstat(self._descriptor)):
+                    return True
+        except BaseException:
+            self._close()
+            raise
+        self._close()
+        return False
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def _key(broker_name: str, queue_id: int) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, Producer, ProducerConfig, QueueRange
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
-from rmqtools.cli.dead_letters import Progress, as_row, replayed
+from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, replayed
 from rmqtools.cli.printing import (
     Column,
     ends_quietly,
@@ -34,6 +34,7 @@ from rmqtools.errors import (
 from rmqtools.model.block import CorruptBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
+from rmqtools.safe_file import open_new
 
 _NOTED_EVERY = 100  # messages: at most this many are sent twice when a replay is killed
 
@@ -52,6 +53,16 @@ MakeReadable = Annotated[
     typer.Option(
         "--make-readable",
         help="If the topic may not be read (older brokers make it so), let it be read from now on.",
+    ),
+]
+
+NotedIn = Annotated[
+    Path | None,
+    typer.Option(
+        dir_okay=False,
+        metavar="FILE",
+        help="Note down here how far it is, and go on from there if the file exists. Default: a file in "
+        "~/.local/state/rmqtools/replay for this topic, target and cluster.",
     ),
 ]
 
@@ -122,15 +133,10 @@ def replay(
     to_topic: Annotated[
         str | None, typer.Option(help="The topic to send to. Default: where each message was first sent.")
     ] = None,
-    progress: Annotated[
-        Path | None,
-        typer.Option(
-            dir_okay=False,
-            metavar="FILE",
-            help="Note down here how far it is, and go on from there if the file exists: give the same file "
-            "again after an interruption.",
-        ),
-    ] = None,
+    progress: NotedIn = None,
+    no_progress: Annotated[
+        bool, typer.Option("--no-progress", help="Send all of them, and note nothing down.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the messages per topic, send nothing.")
     ] = False,
@@ -142,38 +148,63 @@ def replay(
     """Send a group's dead letters again, with unchanged body, tags, keys, flag and user properties.
 
     All groups of the topic get them, with new message ids and no failures counted. The dead letters are
-    kept, so a second replay sends them again; with --progress FILE it continues instead. The command stops
-    at the first message that cannot be sent. If it is unknown whether a message was stored, the next run
-    sends it again. A topic that was deleted and created again needs another FILE.
+    kept; a second replay continues where the first ended, and sends what has failed since. With
+    --no-progress it sends all of them again. The command stops at the first message that cannot be sent. If
+    it is unknown whether a message was stored, the next run sends it again. A topic that was deleted and
+    created again needs another FILE.
 
     A message whose body cannot be read is not sent: its offset is printed, the others are sent, and the
     command ends with an error. `export` writes such a message with its body as it is stored.
     """
     topic = retry_topic(group) if retry else dlq_topic(group)
-    done = Progress.load(progress, topic) if progress else Progress(topic)
+    config = client_config(name_server, settings, ProducerConfig)
+    if progress is not None and no_progress:
+        raise ConfigError(f"--progress {progress} and --no-progress contradict each other: give one of them")
+    file = progress or default_progress(topic, config.name_server, config.namespace, to_topic)
     sent: Counter[str] = Counter()
     unreadable: list[MessageExt] = []
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with (
+        nullcontext() if no_progress or dry_run else ProgressFile(file) as noted,
+        Admin(client_config(name_server, settings, ClientConfig)) as admin,
+    ):
+        done = Progress(topic) if no_progress else Progress.load(file, topic)
+        _say_continued(file, done)
         ranges = still_to_send(done, _ranges(admin, topic, make_readable))
-        config = client_config(name_server, settings, ProducerConfig)
-        try:
-            shown = progress_bar(f"replaying {topic}", _total(ranges, limit))
-            with Producer(config) as producer, shown as advance:
-                found = _messages(admin, ranges, limit, corrupt_body="null")
-                for message in _readable(found, unreadable, done):
-                    fresh = replayed(message, to_topic, config.namespace)
-                    if not dry_run:
-                        producer.send(fresh)
-                        done.note(message)
-                    sent[fresh.topic] += 1
-                    advance()
-                    if progress and not dry_run and sent.total() % _NOTED_EVERY == 0:
-                        done.persist(progress)
-        finally:
-            if progress and not dry_run:
-                done.persist(progress)
-            _say_sent(sent, topic, dry_run=dry_run)
+        found = _readable(_messages(admin, ranges, limit, corrupt_body="null"), unreadable, done)
+        shown = progress_bar(f"replaying {topic}", _total(ranges, limit))
+        with _noting(done, noted, sent, dry_run=dry_run), Producer(config) as producer, shown as advance:
+            for message in found:
+                fresh = replayed(message, to_topic, config.namespace)
+                if not dry_run:
+                    producer.send(fresh)
+                    done.note(message)
+                sent[fresh.topic] += 1
+                advance()
+                if noted is not None and sent.total() % _NOTED_EVERY == 0:
+                    noted.write(done)
     _check_all_sent(sent, unreadable, topic, dry_run=dry_run)
+
+
+@contextmanager
+def _noting(
+    done: Progress, noted: ProgressFile | None, sent: Counter[str], *, dry_run: bool
+) -> Iterator[None]:
+    """Note the progress and say what was sent, however the block ends."""
+    ended = False
+    try:
+        yield
+        ended = True
+    finally:
+        if noted is not None:
+            noted.write(done)
+        _say_sent(sent, done.topic, dry_run=dry_run)
+        if sent and not ended and noted is None and not dry_run:
+            warn(f"not all of {done.topic}: the next run sends these {sent.total()} again (--no-progress)")
+
+
+def _say_continued(file: Path, done: Progress) -> None:
+    if done.next_offsets:
+        warn(f"continues where {file} says that the last replay ended; --no-progress sends all again")
 
 
 def _check_all_sent(sent: Counter[str], unreadable: list[MessageExt], topic: str, *, dry_run: bool) -> None:
@@ -288,7 +319,7 @@ def _appearing(path: Path) -> Iterator[IO[str]]:
     """Write a file that appears only if the block ends without an error."""
     part = path.with_name(path.name + ".part")
     try:
-        with part.open("w", encoding="utf-8") as file:
+        with open_new(part) as file:
             yield file
         part.replace(path)
     except OSError as error:

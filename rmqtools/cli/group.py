@@ -7,7 +7,7 @@ import typer
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from rmqtools import Admin, ClientConfig, MessageModel, MessageQueue
-from rmqtools.allocate import NO_PINS, Pins
+from rmqtools.allocate import NO_PINS, Pins, newest
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group
 from rmqtools.cli.printing import (
     Column,
@@ -22,7 +22,15 @@ from rmqtools.cli.printing import (
 )
 from rmqtools.config.text import unknown_name
 from rmqtools.errors import RocketMQError
-from rmqtools.group import Finding, FindingKind, GroupMember, GroupView, QueueProgress, check_group
+from rmqtools.group import (
+    Finding,
+    FindingKind,
+    GroupMember,
+    GroupView,
+    QueueProgress,
+    check_group,
+    check_pin_copies,
+)
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
 _AT_ONCE = 16  # groups asked about at the same time
@@ -161,6 +169,12 @@ def check(
             min=0, metavar="SECONDS", help="Look again for so long: after a restart a group takes some 30 s."
         ),
     ] = 0,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="First write the newest valid pins to every name server, over all other copies."
+        ),
+    ] = False,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -171,6 +185,8 @@ def check(
     config = client_config(name_server, settings, ClientConfig)
     try:
         with Admin(config) as admin:
+            if repair:
+                _repair_pins(admin, group)
             findings = _findings(admin, group, within)
     except RocketMQError as error:
         warn(f"error: {error}")
@@ -182,6 +198,15 @@ def check(
     if findings:
         unclear = all(finding.kind == FindingKind.MEMBER_SILENT for finding in findings)
         raise typer.Exit(CANNOT_TELL if unclear else FOUND)
+
+
+def _repair_pins(admin: Admin, group: str) -> None:
+    written = admin.repair_pins(group)
+    if written is None:
+        warn(f"pins of group {group}: all copies are equal, nothing to repair")
+        return
+    ips = ", ".join(written.ips) or "no machine"
+    warn(f"pins of group {group}: version {written.version} ({ips}) is on all name servers now")
 
 
 def _findings(admin: Admin, group: str, within: float) -> list[Finding]:
@@ -197,13 +222,21 @@ def _findings(admin: Admin, group: str, within: float) -> list[Finding]:
 
 def _look(admin: Admin, group: str) -> list[Finding]:
     view = admin.fetch_group(group)
-    return check_group(view, live_pins(admin, view))
+    copies = admin.fetch_pin_copies(group)
+    pins = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))
+    return [
+        *check_group(view, pins.at(now()) if _shares_by_pins(view) else NO_PINS),
+        *check_pin_copies(copies),
+    ]
 
 
 def live_pins(admin: Admin, view: GroupView) -> Pins:
     """Return the pins in force, if members share by pins."""
-    shares_by_pins = any(member.strategy == "PINS" for member in view.members)
-    return admin.fetch_pins(view.group).at(now()) if shares_by_pins else NO_PINS
+    return admin.fetch_pins(view.group).at(now()) if _shares_by_pins(view) else NO_PINS
+
+
+def _shares_by_pins(view: GroupView) -> bool:
+    return any(member.strategy == "PINS" for member in view.members)
 
 
 def _print_findings(group: str, findings: list[Finding]) -> None:

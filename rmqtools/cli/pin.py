@@ -3,7 +3,7 @@
 import getpass
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import MAXYEAR, datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.allocate import AllocateByPins, Pins, client_address, newest, share
+from rmqtools.allocate import NO_PINS, AllocateByPins, Pins, client_address, newest, share
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.printing import Column, now, plain, print_json, print_table, say, warn
 from rmqtools.errors import ConfigError, RocketMQError
@@ -48,6 +48,16 @@ Ips = Annotated[
     ),
 ]
 
+AllowedGroups = Annotated[
+    str,
+    typer.Option(
+        envvar="RMQTOOLS_ALLOWED_GROUPS",
+        metavar="PATTERNS",
+        help="The groups that may be pinned, e.g. 'staging-*,test-*'. None by default: a name server "
+        "has no access control, so set this in the environment of your staging machines.",
+    ),
+]
+
 
 @app.command("set")
 def set_(
@@ -64,17 +74,17 @@ def set_(
         str | None,
         typer.Option("--for", metavar="30m", help="Expire after this many s, m, h or d. Default: never."),
     ] = None,
-    allowed_groups: Annotated[
-        str,
-        typer.Option(
-            envvar="RMQTOOLS_ALLOWED_GROUPS",
-            metavar="PATTERNS",
-            help="The groups that may be pinned, e.g. 'staging-*,test-*'. None by default: a name server "
-            "has no access control, so set this in the environment of your staging machines.",
-        ),
-    ] = "",
+    allowed_groups: AllowedGroups = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Set the pins also over those of somebody else.")
+    ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Set the pins in spite of all objections, also for other groups.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Set the pins in spite of all objections, also for other groups. "
+            "Over somebody else's pins only with --replace.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show each member's queues now and then; change nothing.")
@@ -83,19 +93,22 @@ def set_(
 ) -> None:
     """Pin a group: its members on these machines share all queues, the others get none.
 
-    Refused without --force: groups that are not allowed, machines without a member, groups that pop or
-    broadcast, members with another strategy than PINS. Writes to every name server; exit code 1 if one of
-    them did not store it.
+    Refused without --replace: a group that somebody else has pinned now. Refused without --force: groups
+    that are not allowed, machines without a member, groups that pop or broadcast, members with another
+    strategy than PINS. Writes to every name server; exit code 1 if one of them did not store it.
     """
     ends = None if for_ is None else end_of_pin(for_)
     pins = Pins(0, ip, when_absent=when_absent.value, expires_at=ends, set_by=_who())
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
         view = admin.fetch_group(group)
         obstacles = [*_not_allowed(group, allowed_groups), *pin_obstacles(view, ip)]
+        held = _held(admin.fetch_pin_copies(group).values())
         if dry_run:
-            _print_shares(view, pins, obstacles)
+            _print_shares(view, pins, obstacles if held is None else [*obstacles, held])
             return
         _check(group, obstacles, force=force)
+        if held is not None and not replace:
+            raise RocketMQError(f"group {group!r} is not pinned (--replace does it all the same): {held}")
         written = admin.set_pins(group, pins)
     _say_pinned(group, written)
 
@@ -107,11 +120,12 @@ def clear(group: Group, name_server: NameServer = "", settings: Settings = None)
     Writes a newer, empty version instead of deleting. Exit code 1 if a name server did not store it.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        if all(
-            isinstance(copy, Pins) and not copy.version for copy in admin.fetch_pin_copies(group).values()
-        ):
+        copies = admin.fetch_pin_copies(group).values()
+        if all(isinstance(copy, Pins) and not copy.version for copy in copies):
             say(f"group {group} was never pinned: nothing to clear")
             return
+        if held := _held(copies):
+            warn(f"note: {held}")
         written = admin.clear_pins(group, set_by=_who())
     say(f"group {group} is not pinned any more (version {written.version})")
 
@@ -138,6 +152,20 @@ def show(
         _print_rows(rows)
     if any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
         raise typer.Exit(1)
+
+
+def _held(copies: Iterable[Pins | RocketMQError]) -> str | None:
+    """Who else has pinned the group now; None: nobody."""
+    pins = newest(NO_PINS, *(copy for copy in copies if isinstance(copy, Pins)))
+    return _holder(pins) if pins.at(now()).ips and pins.set_by != _who() else None
+
+
+def _holder(pins: Pins) -> str:
+    """Who pinned the group to what, since when, and from where."""
+    since = f" since {_time(pins.set_at)}" if pins.set_at else ""
+    source = f" from {pins.set_from}" if pins.set_from else ""
+    until = f", until {_time(pins.expires_at)}" if pins.expires_at else ""
+    return f"{pins.set_by or 'somebody'} has pinned it to {', '.join(pins.ips)}{since}{source}{until}"
 
 
 def _check(group: str, obstacles: list[str], *, force: bool) -> None:
@@ -239,16 +267,28 @@ def _print_rows(rows: list[Row]) -> None:
         Column("when absent", 4),
         Column("until", 3),
         Column("set by", 5),
+        Column("set at", 6),
+        Column("from", 7),
         Column("state", style=lambda text: "" if str(text).startswith("in force: ") else "yellow"),
     ]
-    names = ("group", "name_server", "version", "ips", "when_absent", "expires_at", "set_by", "state")
-    print_table(columns, [tuple(row.get(name) for name in names) for row in rows])
+    names = (
+        "group",
+        "name_server",
+        "version",
+        "ips",
+        "when_absent",
+        "expires_at",
+        "set_by",
+        "set_at",
+        "set_from",
+    )
+    print_table(columns, [tuple(row.get(name) for name in (*names, "state")) for row in rows])
 
 
 def _state(pins: Pins, newest_pins: Pins | None, members: list[str]) -> str:
     """Describe the pins' effect on the current members."""
     if pins != newest_pins:
-        return "outdated: set or clear it again"
+        return "outdated: rmqtools group check --repair"
     if not pins.ips:
         return "not pinned"
     if not pins.at(now()).ips:

@@ -27,8 +27,9 @@ from rmqtools import ClientConfig, ProducerConfig, PullConsumerConfig
 from rmqtools.cli.printing import print_json, print_table, say
 from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
+from rmqtools.safe_file import PRIVATE, replace_text
 
-SECRETS = ("secret_key", "security_token")
+SECRETS = ("secret_key", "security_token", "tls_key_password")
 _FILE_SUFFIX = "_file"
 _CURRENT = re.compile(r"^current\s*=.*\n?", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -197,7 +198,4 @@ def _write(text: str) -> None:
     """Replace the file in one step, readable by its owner only."""
     path = _path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.touch(mode=0o600)
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    replace_text(path, text, mode=PRIVATE)

@@ -16,6 +16,10 @@ from rmqtools.config.text import (
 )
 from rmqtools.errors import ConfigError
 from rmqtools.model.block import MAX_DECOMPRESSED_BYTES
+from rmqtools.model.secret import Secret
+
+_SECRETS = ("secret_key", "security_token", "tls_key_password")
+_TLS_SETTINGS = ("tls_ca_file", "tls_cert_file", "tls_key_file", "tls_key_password")
 
 
 def _name_servers_of_environment() -> str:
@@ -94,8 +98,9 @@ class ClientConfig:
     Default None: requests are not signed. Where brokers check permissions, set it with ``secret_key``.
     """
     secret_key: str | None = field(default=None, repr=False)
-    """Secret of the ACL user; upstream SessionCredentials.secretKey. Never logged or printed.
+    """Secret of the ACL user; upstream SessionCredentials.secretKey. Shows as ``***`` everywhere.
 
+    Kept as a :class:`rmqtools.model.secret.Secret`, whose ``reveal()`` returns the text itself.
     Default None: requests are not signed. Where brokers check permissions, set it with ``access_key``.
     """
     security_token: str | None = field(default=None, repr=False)
@@ -119,6 +124,11 @@ class ClientConfig:
     """File of the private key (PEM) of ``tls_cert_file``; upstream tls.client.keyPath.
 
     Default None: the key is in ``tls_cert_file``.
+    """
+    tls_key_password: str | None = field(default=None, repr=False)
+    """Password of an encrypted private key; upstream tls.client.keyPassword. Shows as ``***`` everywhere.
+
+    Default None: the key is not encrypted. Nothing ever asks for it on a terminal.
     """
     tls_check_hostname: bool = True
     """Whether a server's certificate must name the address connected to. Ours: upstream never checks.
@@ -147,6 +157,27 @@ class ClientConfig:
             )
         if (self.access_key is None) != (self.secret_key is None):
             raise ConfigError("access_key and secret_key go together: set both or neither")
+        for name in _SECRETS:
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Secret(text))
+        self._check_tls()
+
+    def _check_tls(self) -> None:
+        """Refuse TLS settings that would have no effect: connections would not be encrypted."""
+        given = [name for name in _TLS_SETTINGS if getattr(self, name)]
+        if not self.tls_check_hostname:
+            given.append("tls_check_hostname")
+        if given and not self.tls_enable:
+            raise ConfigError(
+                f"{', '.join(given)} without tls_enable: connections would be in plain text; set "
+                "tls_enable=True, or leave these out"
+            )
+        if self.tls_key_file and not self.tls_cert_file:
+            raise ConfigError(
+                f"tls_key_file={self.tls_key_file!r}: want tls_cert_file too, which it belongs to"
+            )
+        if self.tls_key_password and not self.tls_cert_file:
+            raise ConfigError("tls_key_password is set: want tls_cert_file too, whose key it opens")
 
     @property
     def name_servers(self) -> tuple[str, ...]:

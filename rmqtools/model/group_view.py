@@ -96,6 +96,7 @@ class FindingKind(StrEnum):
     TOPIC_MISSING = "topic_missing"
     PINNED_IP_ABSENT = "pinned_ip_absent"
     PINS_DIFFER = "pins_differ"
+    PIN_COPIES_DIFFER = "pin_copies_differ"
     NO_MEMBERS = "no_members"
     MEMBER_SILENT = "member_silent"
 

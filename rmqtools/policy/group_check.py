@@ -1,15 +1,16 @@
 """Checks of a consumer group by its members' own reports. Pure."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rmqtools.errors import RocketMQError
 from rmqtools.model.group import ConsumeType, MessageModel
 from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.addresses import members_within, parse_networks
 from rmqtools.policy.allocate.by_pins import AllocateByPins
-from rmqtools.policy.allocate.pins import NO_PINS, Pins
+from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
 
 PINS = AllocateByPins.name
 
@@ -35,6 +36,23 @@ def check_group(view: GroupView, pins: Pins = NO_PINS) -> list[Finding]:
 def pin_obstacles(view: GroupView, ips: Sequence[str]) -> list[str]:
     """Reasons why pinning a group to ``ips`` would not have the expected effect; empty: no objection."""
     return [*_kind_obstacles(view), *_address_obstacles(view, ips), *_strategy_obstacles(view)]
+
+
+def check_pin_copies(copies: Mapping[str, Pins | RocketMQError]) -> list[Finding]:
+    """Look for name servers whose copy of a group's pins is ignored, unreadable or not the newest."""
+    known = [copy for copy in copies.values() if isinstance(copy, Pins)]
+    valid = newest(NO_PINS, *known)
+    findings: list[Finding] = []
+    for addr, copy in copies.items():
+        if isinstance(copy, RocketMQError):
+            findings.append(Finding(FindingKind.PIN_COPIES_DIFFER, f"name server {addr} has no pins: {copy}"))
+        elif copy != valid:
+            text = (
+                f"name server {addr} has pins of version {copy.version}, not {valid.version}: members that "
+                "know only this one go by them: --repair writes the newest everywhere"
+            )
+            findings.append(Finding(FindingKind.PIN_COPIES_DIFFER, text))
+    return findings
 
 
 def _silent(view: GroupView) -> Iterator[Finding]:

@@ -31,3 +31,7 @@ class PinAdmin:
     def clear_pins(self, group: str, *, set_by: str = "") -> Pins:
         """See :meth:`rmqtools.aio.Admin.clear_pins`."""
         return self._bridge.run(self._admin.clear_pins(group, set_by=set_by))
+
+    def repair_pins(self, group: str) -> Pins | None:
+        """See :meth:`rmqtools.aio.Admin.repair_pins`."""
+        return self._bridge.run(self._admin.repair_pins(group))

@@ -67,7 +67,8 @@ CLIENT_OPTIONS: Final = (
         "as the client's tls_ settings",
         str,
         None,
-        "Encrypted connections: tls.enable, tls.caFile, tls.certFile, tls.keyFile, tls.checkHostname.",
+        "Encrypted connections: tls.enable, tls.caFile, tls.certFile, tls.keyFile, tls.keyPassword, "
+        "tls.checkHostname.",
         Where.BOTH,
         "tls_",
         secret=True,

@@ -19,8 +19,8 @@ BODIES = [bytes([number, 0, 255]) for number in range(3)]
 
 
 @pytest.fixture
-def variables(local_cluster) -> dict[str, str]:
-    return {"NAMESRV_ADDR": local_cluster.name_server}
+def variables(local_cluster, tmp_path) -> dict[str, str]:
+    return {"NAMESRV_ADDR": local_cluster.name_server, "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
 @pytest.fixture

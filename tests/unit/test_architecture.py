@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqtools", "spark_connector")
 
-_BOTTOM = {"clock", "log", "model", "errors"}
+_BOTTOM = {"clock", "log", "model", "errors", "safe_file"}
 _PUBLIC = {
     "rmqtools",
     "aio",
@@ -26,11 +26,13 @@ _PUBLIC = {
     "model",
     "clock",
     "plug_in",
+    "safe_file",
     "select",
 }
 MAY_IMPORT = {
     "clock": set(),
     "log": set(),
+    "safe_file": set(),
     "model": {"model"},
     "errors": {"model"},
     "config": {"config", "errors", "model"},

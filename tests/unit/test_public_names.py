@@ -32,7 +32,7 @@ PUBLIC = {
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",
     "rmqtools.group": """
         Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group
-        pin_obstacles""",
+        check_pin_copies pin_obstacles""",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",

@@ -2,20 +2,22 @@
 
 Name servers do not copy pins to each other. A reader takes the highest version among all answers and the pins
 it knew before; a missing or unreadable answer is ignored and never means "no pin". A writer writes the next
-higher version to every name server and reads it back.
+higher version to every name server and reads it back. Copies that ``why_ignored`` names count as unreadable.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
+from rmqtools.clock import as_time
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.large_bodies import parse_aside
-from rmqtools.errors import BrokerError, ProtocolError, RocketMQError
+from rmqtools.errors import BrokerError, ConfigError, ProtocolError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import namespace_of, without_this_namespace
-from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
+from rmqtools.policy.allocate.pins import LARGEST_JUMP, NO_PINS, Pins, newest, repaired, why_ignored
 from rmqtools.protocol.headers import (
     GetKVConfigRequestHeader,
     GetKVConfigResponseHeader,
@@ -106,16 +108,38 @@ class PinStore:
 
         Raises:
             RocketMQError: some name servers do not have the pins; the text gives each with its reason. If
-                another one has them, they are in force already.
+                another one has them, they are in force already. Or no higher version counts.
         """
         copies = await self.fetch_copies(group)
-        highest = max([copy.version for copy in copies.values() if isinstance(copy, Pins)], default=0)
-        fresh = replace(pins, version=highest + 1)
-        failures = await asyncio.gather(*(self._put_copy(addr, group, fresh) for addr in copies))
-        if named := {addr: failure for addr, failure in zip(copies, failures, strict=True) if failure}:
-            raise RocketMQError(_why_not_put(group, fresh, named, total=len(copies)))
-        log.info("pins_put", group=group, version=fresh.version, ips=list(fresh.ips))
-        return fresh
+        valid = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))
+        if valid.version >= LARGEST_JUMP:
+            raise RocketMQError(
+                f"pins of group {group!r} have version {valid.version}, and no higher one counts: "
+                "'rmqtools group check --repair' lets versions begin again"
+            )
+        return await self._put_everywhere(group, self._signed(pins, valid), list(copies))
+
+    async def repair(self, group: str) -> Pins | None:
+        """Write the valid pins to every name server, so that they beat all copies written before.
+
+        Returns:
+            The written pins; None: all copies were equal, and nothing was written.
+
+        Raises:
+            RocketMQError: a name server does not answer: nothing was written. Or see :meth:`put`.
+        """
+        copies = await self.fetch_copies(group)
+        found = list(copies.values())
+        valid = newest(NO_PINS, *(copy for copy in found if isinstance(copy, Pins)))
+        if all(copy == valid for copy in found) and valid.version < LARGEST_JUMP:
+            return None
+        for addr, copy in copies.items():
+            if isinstance(copy, RocketMQError) and not isinstance(copy, ConfigError):
+                raise RocketMQError(
+                    f"pins of group {group!r} are not repaired, because a name server cannot say what it "
+                    f"has: {addr}: {copy}; repeat when all of them answer"
+                ) from copy
+        return await self._put_everywhere(group, repaired(valid, self._now()), list(copies))
 
     async def clear(self, group: str, *, set_by: str = "") -> Pins:
         """Write a tombstone. After a deletion, an old copy on a name server that was away would apply again.
@@ -124,6 +148,26 @@ class PinStore:
             RocketMQError: see :meth:`put`.
         """
         return await self.put(group, Pins.cleared(0, set_by=set_by))
+
+    def _signed(self, pins: Pins, valid: Pins) -> Pins:
+        """The pins to write after ``valid``: next version, when, and from where."""
+        return replace(
+            pins,
+            version=valid.version + 1,
+            repaired_at=valid.repaired_at,
+            set_at=pins.set_at or self._now(),
+            set_from=pins.set_from or self._client.client_ip,
+        )
+
+    async def _put_everywhere(self, group: str, fresh: Pins, addrs: Sequence[str]) -> Pins:
+        failures = await asyncio.gather(*(self._put_copy(addr, group, fresh) for addr in addrs))
+        if named := {addr: failure for addr, failure in zip(addrs, failures, strict=True) if failure}:
+            raise RocketMQError(_why_not_put(group, fresh, named, total=len(addrs)))
+        log.info("pins_put", group=group, version=fresh.version, ips=list(fresh.ips))
+        return fresh
+
+    def _now(self) -> datetime:
+        return as_time(self._client.clock.now_ms())
 
     def _report_conflict(self, group: str, found: Pins, known: Sequence[Pins]) -> None:
         """Log two different pins of one version: all readers choose the same, but operators must know."""
@@ -141,7 +185,10 @@ class PinStore:
             value = decode_header(GetKVConfigResponseHeader, answer.ext_fields).value
             if value is None:
                 raise ProtocolError(f"{addr} answered without a value")
-            return Pins.parse(value)
+            pins = Pins.parse(value)
+            if why := why_ignored(pins, self._now()):
+                return ConfigError(f"ignored: {why}")
+            return pins
         except RocketMQError as error:
             return error
 
@@ -154,7 +201,7 @@ class PinStore:
         except RocketMQError as error:
             return str(error)
         copy = await self._fetch_copy(addr, group)
-        if copy == pins:
+        if isinstance(copy, Pins) and copy.format() == pins.format():
             return None
         found = f"pins of version {copy.version}" if isinstance(copy, Pins) else str(copy)
         return f"accepted it, but shows {found}: another writer may be active"

@@ -14,16 +14,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rmqtools.errors import ProtocolError
+from rmqtools.model.secret import Secret, reveal
 from rmqtools.protocol.wire.command import RemotingCommand
 
 
 @dataclass(frozen=True, slots=True)
 class AclSigner:
-    """Credentials that sign requests. The secret never shows in ``repr``."""
+    """Credentials that sign requests. The secrets never show."""
 
     access_key: str
     secret_key: str = field(repr=False)
     security_token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "secret_key", Secret(self.secret_key))
+        if self.security_token is not None:
+            object.__setattr__(self, "security_token", Secret(self.security_token))
 
     def sign(self, command: RemotingCommand) -> RemotingCommand:
         """Return the request with AccessKey, SecurityToken and Signature among its ext fields.
@@ -38,9 +44,11 @@ class AclSigner:
         }
         fields["AccessKey"] = self.access_key
         if self.security_token is not None:
-            fields["SecurityToken"] = self.security_token
+            fields["SecurityToken"] = reveal(self.security_token)
         try:
-            mac = hmac.new(self.secret_key.encode(), signed_content(fields, command.body), hashlib.sha1)
+            mac = hmac.new(
+                reveal(self.secret_key).encode(), signed_content(fields, command.body), hashlib.sha1
+            )
         except UnicodeEncodeError as error:
             raise ProtocolError(
                 f"request {command.code} or its credentials hold text that is no Unicode: {error}"

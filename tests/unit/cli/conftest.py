@@ -1,6 +1,7 @@
 """A cluster in this process, and commands that speak to it."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -18,11 +19,13 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 @pytest.fixture
-def run(cluster: FakeCluster) -> Run:
+def run(cluster: FakeCluster, tmp_path: Path) -> Run:
     """``run(arguments ..., stdin=b"")``: the result of a command; its error is raised as main() gets it."""
 
     def run(*arguments: object, stdin: bytes | str | None = None) -> Result:
-        runner = CliRunner(env={"NAMESRV_ADDR": cluster.name_server})
+        runner = CliRunner(
+            env={"NAMESRV_ADDR": cluster.name_server, "XDG_STATE_HOME": str(tmp_path / "state")}
+        )
         return runner.invoke(app, [*map(str, arguments)], input=stdin, catch_exceptions=False)
 
     return run

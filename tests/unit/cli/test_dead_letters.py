@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from rmqtools import Message, MessageExt, MessageQueue, QueueRange
-from rmqtools.cli.dead_letters import Progress, as_row, origin_topic, replayed
+from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, origin_topic, replayed
 from rmqtools.cli.dlq import still_to_send
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.testing import stored_message
@@ -85,7 +85,8 @@ def test_progress_goes_on_where_it_was(tmp_path):
     path = tmp_path / "progress.json"
     progress = Progress("%DLQ%g")
     progress.note(LETTER)
-    progress.persist(path)
+    with ProgressFile(path) as file:
+        file.write(progress)
 
     loaded = Progress.load(path, "%DLQ%g")
     queue = MessageQueue("%DLQ%g", "a", 0)
@@ -127,11 +128,14 @@ def test_what_expired_before_the_first_replay_is_no_warning(capsys):
 
 
 def test_an_absent_file_is_a_replay_that_has_not_begun(tmp_path):
+    (tmp_path / "empty").touch()  # a replay was killed before it noted anything
+
     assert Progress.load(tmp_path / "absent", "%DLQ%g") == Progress("%DLQ%g")
+    assert Progress.load(tmp_path / "empty", "%DLQ%g") == Progress("%DLQ%g")
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"topic":"%DLQ%g","next":{"a:0":"x"}}', '{"topic":"T","next":{}}']
+    "text", ["[]", "{}", '{"topic":"%DLQ%g","next":{"a:0":"x"}}', '{"topic":"T","next":{}}']
 )
 def test_a_file_that_says_something_else_is_refused(tmp_path, text):
     path = tmp_path / "progress.json"
@@ -139,3 +143,44 @@ def test_a_file_that_says_something_else_is_refused(tmp_path, text):
 
     with pytest.raises(ConfigError, match="give another file"):
         Progress.load(path, "%DLQ%g")
+
+
+def test_one_replay_at_a_time_uses_a_progress_file_also_after_it_was_written(tmp_path):
+    path = tmp_path / "progress.json"
+
+    with ProgressFile(path) as first:
+        with pytest.raises(ConfigError, match=r"progress.json is in use by another replay.*wait until"):
+            ProgressFile(path).__enter__()
+        first.write(Progress("%DLQ%g", {"a:0": 5}))
+        with pytest.raises(ConfigError, match="in use by another replay"):
+            ProgressFile(path).__enter__()
+
+    with ProgressFile(path):
+        assert Progress.load(path, "%DLQ%g").next_offsets == {"a:0": 5}
+    assert [one.name for one in tmp_path.iterdir()] == ["progress.json"]
+
+
+def test_a_replay_that_noted_nothing_leaves_no_file(tmp_path):
+    with ProgressFile(tmp_path / "progress.json"):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_progress_file_that_is_a_link_is_refused(tmp_path):
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+
+    with pytest.raises(ConfigError, match="give --progress FILE, or --no-progress"):
+        ProgressFile(tmp_path / "link").__enter__()
+    assert (tmp_path / "target").read_text() == "mine"
+
+
+def test_the_default_progress_file_is_one_for_a_topic_a_target_and_a_cluster(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    here = default_progress("%DLQ%g", "10.0.0.1:9876", None, "orders")
+
+    assert here == default_progress("%DLQ%g", "10.0.0.1:9876", None, "orders")
+    assert here.parent == tmp_path / "rmqtools" / "replay"
+    assert here != default_progress("%DLQ%g", "10.0.0.1:9876", None, "other")
+    assert here != default_progress("%DLQ%g", "10.0.0.2:9876", None, "orders")

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from rmqtools import MessageQueue
 from rmqtools.cli import app
+from rmqtools.errors import ConfigError, RocketMQError
 
 LETTERS = MessageQueue("%DLQ%billing", "broker-a", 0)
 
@@ -38,6 +39,63 @@ def test_a_dry_run_that_reaches_nobody_says_only_that():
 
     assert str(result.exception).startswith("cannot connect to 127.0.0.1:1")
     assert result.output == ""
+
+
+@pytest.fixture(scope="module")
+def broken_off(cluster):
+    """Two letters that can be sent, and one that cannot."""
+    cluster.create_topic("target", queues=1, broker_names=["broker-a"])
+    cluster.create_topic("%DLQ%shop", queues=1, broker_names=["broker-a"])
+    cluster.store("%DLQ%shop", b"1", b"2", properties={"RETRY_TOPIC": "target"})
+    cluster.store("%DLQ%shop", b"3")
+    return ("dlq", "replay", "-g", "shop")
+
+
+def test_a_replay_continues_by_itself_after_an_interruption(run, cluster, broken_off):
+    with pytest.raises(RocketMQError, match="does not say which topic it came from"):
+        run(*broken_off)
+    with pytest.raises(RocketMQError, match="does not say which topic it came from"):
+        run(*broken_off)
+
+    assert [message.body for message in cluster.messages("target")] == [b"1", b"2"]
+
+
+def test_a_replay_without_progress_says_what_the_next_run_sends_again(run, cluster, broken_off):
+    before = len(cluster.messages("target"))
+    broken = CliRunner(env={"NAMESRV_ADDR": cluster.name_server}).invoke(app, [*broken_off, "--no-progress"])
+
+    assert broken.stdout == "2 messages of %DLQ%shop sent to target\n"
+    assert "the next run sends these 2 again (--no-progress)" in broken.stderr
+    assert len(cluster.messages("target")) == before + 2
+
+
+def test_a_second_replay_says_where_it_continues_and_sends_what_has_failed_since(run, cluster):
+    cluster.create_topic("%DLQ%twice", queues=1, broker_names=["broker-a"])
+    cluster.create_topic("sent", queues=1, broker_names=["broker-a"])
+    replay = ("dlq", "replay", "-g", "twice")
+    cluster.store("%DLQ%twice", b"1", properties={"RETRY_TOPIC": "sent"})
+    run(*replay)
+    cluster.store("%DLQ%twice", b"2", properties={"RETRY_TOPIC": "sent"})
+    second = run(*replay)
+
+    assert [message.body for message in cluster.messages("sent")] == [b"1", b"2"]
+    assert "that the last replay ended; --no-progress sends all again" in second.stderr
+
+
+def test_progress_and_no_progress_contradict_each_other(run, tmp_path):
+    with pytest.raises(ConfigError, match="contradict each other"):
+        run("dlq", "replay", "-g", "billing", "--progress", tmp_path / "file", "--no-progress")
+
+
+def test_an_export_leaves_the_target_of_a_planted_link_alone(run, tmp_path):
+    target = tmp_path / "target"
+    target.write_text("mine")
+    (tmp_path / "letters.part").symlink_to(target)
+
+    run("dlq", "export", "-g", "billing", "-f", tmp_path / "letters")
+
+    assert target.read_text() == "mine"
+    assert len((tmp_path / "letters").read_text().splitlines()) == 2
 
 
 def test_the_version_is_one_line(run):

@@ -1,5 +1,6 @@
 """``rmqtools pin`` on the cluster in this process: what is said of the pins that are there."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 
@@ -8,7 +9,11 @@ import pytest
 from rmqtools import Admin, ClientConfig
 from rmqtools.allocate import Pins
 from rmqtools.cli.pin import members_on
-from rmqtools.errors import ConfigError
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.group.pin_store import KV_NAMESPACE
+from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.protocol.headers import PutKVConfigRequestHeader
+from rmqtools.protocol.wire.command import request
 
 
 @pytest.fixture
@@ -29,6 +34,22 @@ def member(cluster):
     yield add
     for group, client_id in made:
         cluster.remove_member(group, client_id)
+
+
+@pytest.fixture
+def put_pins(cluster):
+    """Write a copy as any client may, without the rules of a writer."""
+
+    def put(group, pins):
+        async def write():
+            client = ClientCore(ClientConfig(name_server=cluster.name_server))
+            header = PutKVConfigRequestHeader(namespace=KV_NAMESPACE, key=group, value=pins.format())
+            await client.remoting.invoke_ok(cluster.name_server, request(header))
+            await client.close()
+
+        asyncio.run(write())
+
+    return put
 
 
 def state(run, group):
@@ -83,6 +104,56 @@ def test_a_dry_run_shows_the_shares_and_pins_nothing(run, admin, member):
     ]
     assert "it is not among the allowed groups" in shown.stderr
     assert "trial" not in admin.fetch_pin_groups()
+
+
+SET = ("--ip", "10.0.0.1", "--when-absent", "nobody", "--allowed-groups", "*", "--force")
+
+
+def test_somebody_elses_live_pins_are_named_and_kept_unless_replace_is_given(run, admin):
+    admin.set_pins("held", Pins(0, ["10.0.0.7"], set_by="anna@build"))
+
+    with pytest.raises(
+        RocketMQError, match=r"--replace.*anna@build has pinned it to 10.0.0.7 since .* UTC from 12"
+    ):
+        run("pin", "set", "-g", "held", *SET)
+    assert admin.fetch_pins("held").ips == ("10.0.0.7",)
+    run("pin", "set", "-g", "held", *SET, "--replace")
+    assert admin.fetch_pins("held").ips == ("10.0.0.1",)
+
+
+def test_ones_own_pins_and_expired_ones_need_no_replace(run, admin):
+    admin.set_pins("mine", Pins(0, ["10.0.0.7"], set_by="a", expires_at=datetime(2020, 1, 1, tzinfo=UTC)))
+
+    run("pin", "set", "-g", "mine", *SET)
+    run("pin", "set", "-g", "mine", *SET)
+
+    assert admin.fetch_pins("mine").version == 3
+
+
+def test_show_has_who_when_and_from_where(run, admin):
+    admin.set_pins("signed", Pins(0, ["10.0.0.7"], set_by="anna@build"))
+
+    (row,) = json.loads(run("pin", "show", "-g", "signed", "--json").stdout)
+
+    assert (row["set_by"], row["set_from"]) == ("anna@build", "127.0.0.1")
+    assert datetime.fromisoformat(row["set_at"]).tzinfo is not None
+    assert "anna@build" in run("pin", "show", "-g", "signed").stdout
+    assert "SET AT" in run("pin", "show", "-g", "signed").stdout
+
+
+def test_check_reports_a_copy_that_is_ignored_and_repair_rewrites_it(run, admin, cluster, put_pins):
+    put_pins("locked", Pins(2**63 - 1, ["10.6.6.6"]))
+
+    found = json.loads(run("group", "check", "locked", "--json").stdout)
+    repaired = run("group", "check", "locked", "--repair", "--json")
+
+    assert any(
+        one["kind"] == "pin_copies_differ" and "version 9223372036854775807 is above" in one["text"]
+        for one in found
+    )
+    assert "version 1 (no machine) is on all name servers now" in repaired.stderr
+    assert not any(one["kind"] == "pin_copies_differ" for one in json.loads(repaired.stdout))
+    assert "nothing to repair" in run("group", "check", "locked", "--repair").stderr
 
 
 def test_networks_and_ipv6_addresses_pin_members_too():

@@ -1,3 +1,6 @@
+import json
+from dataclasses import asdict, replace
+
 import pytest
 
 from rmqtools.config import ClientConfig, ProducerConfig
@@ -89,3 +92,40 @@ def test_secrets_do_not_show():
 
     assert "s3cret" not in repr(config)
     assert "t0ken" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tls_ca_file": "ca.pem"},
+        {"tls_cert_file": "mine.pem"},
+        {"tls_cert_file": "mine.pem", "tls_key_file": "mine.key"},
+        {"tls_cert_file": "mine.pem", "tls_key_password": "p"},
+        {"tls_check_hostname": False},
+    ],
+    ids=lambda settings: "+".join(settings),
+)
+def test_tls_settings_without_tls_are_refused_because_nothing_would_be_encrypted(settings):
+    with pytest.raises(
+        ConfigError, match=f"^{', '.join(settings)} without tls_enable: .*set tls_enable=True"
+    ):
+        ClientConfig(name_server="127.0.0.1:9876", **settings)
+
+    assert ClientConfig(name_server="127.0.0.1:9876", tls_enable=True, **settings)
+
+
+@pytest.mark.parametrize("setting", ["tls_key_file", "tls_key_password"])
+def test_a_key_without_its_certificate_is_refused(setting):
+    with pytest.raises(ConfigError, match=rf"^{setting}.*want tls_cert_file too"):
+        ClientConfig(name_server="127.0.0.1:9876", tls_enable=True, **{setting: "hunter2"})
+
+
+def test_secrets_show_neither_in_repr_nor_in_asdict_and_are_what_was_given():
+    secrets = {"secret_key": "hunter2", "security_token": "hunter2", "tls_key_password": "hunter2"}
+    config = ClientConfig(
+        name_server="127.0.0.1:9876", access_key="alice", tls_enable=True, tls_cert_file="c", **secrets
+    )
+
+    assert "hunter2" not in repr(config) + repr(asdict(config)) + json.dumps(asdict(config))
+    assert {name: getattr(config, name).reveal() for name in secrets} == secrets
+    assert replace(config, namespace="n").secret_key.reveal() == "hunter2"

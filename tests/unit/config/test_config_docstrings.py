@@ -81,6 +81,7 @@ CLIENT = {
     "tls_ca_file": None,
     "tls_cert_file": None,
     "tls_key_file": None,
+    "tls_key_password": None,
     "tls_check_hostname": True,
 }
 CONSUMER = CLIENT | {

@@ -1,5 +1,6 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -9,12 +10,14 @@ from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.group.pin_store import KV_NAMESPACE, PinStore
 from rmqtools.errors import ConfigError, RemotingConnectError, RocketMQError
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.policy.allocate.pins import LARGEST_JUMP
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing.fake import name_server
 from rmqtools.testing.fake.server import Answer, Peer, Server
 from tests.support.scripted_peer import run
 
 OLD, NEW = Pins(3, ["10.0.0.3"]), Pins(7, ["10.0.0.7"])
+POISON = Pins(2**63 - 1, ["10.6.6.6"])
 NOWHERE = "127.0.0.1:1"
 
 
@@ -115,7 +118,8 @@ def test_putting_writes_the_version_after_the_highest_everywhere():
         assert await store.put("g", Pins(0, ["10.0.0.9"])) == Pins(8, ["10.0.0.9"])
 
     with_store(use, *servers)
-    assert {server.text for server in servers} == {Pins(8, ["10.0.0.9"]).format()}
+    assert len({server.text for server in servers}) == 1
+    assert Pins.parse(servers[2].text or "") == Pins(8, ["10.0.0.9"])
     assert servers[0].keys == {(KV_NAMESPACE, "g")}
 
 
@@ -158,7 +162,89 @@ def test_a_garbled_copy_is_overwritten():
         await store.put("g", NEW)
 
     with_store(use, *servers)
-    assert servers[0].text == servers[1].text == Pins(4, NEW.ips).format()
+    assert servers[0].text == servers[1].text
+    assert Pins.parse(servers[0].text or "") == Pins(4, NEW.ips)
+
+
+def test_what_is_written_says_when_and_from_where():
+    server, before = NameServer(), datetime.now(UTC) - timedelta(seconds=1)
+
+    async def use(store: PinStore) -> None:
+        await store.put("g", NEW)
+
+    with_store(use, server, client_ip="10.5.5.5")
+    written = Pins.parse(server.text or "")
+    assert written.set_from == "10.5.5.5"
+    assert written.set_at is not None
+    assert before < written.set_at < datetime.now(UTC) + timedelta(seconds=1)
+
+
+def test_a_version_that_jumps_is_ignored_and_named(caplog):
+    poisoned = NameServer(POISON.format())
+
+    assert fetched(poisoned, NameServer(NEW.format()), last=OLD) == NEW
+    assert fetched(poisoned, last=OLD) == OLD
+    assert fetched(poisoned, last=None) is None
+    assert "pins_not_read" in caplog.text
+    assert "version 9223372036854775807 is above 4294967296" in caplog.text
+
+
+def test_setting_and_clearing_go_on_over_a_version_that_jumps():
+    servers = NameServer(POISON.format()), NameServer(OLD.format())
+
+    async def use(store: PinStore) -> None:
+        assert (await store.put("g", NEW)).version == 4
+        assert (await store.clear("g")).version == 5
+
+    with_store(use, *servers)
+    assert servers[0].text == servers[1].text
+
+
+def test_no_version_above_the_highest_is_written():
+    async def use(store: PinStore) -> None:
+        with pytest.raises(RocketMQError, match="group check --repair' lets versions begin again"):
+            await store.put("g", NEW)
+        repaired = await store.repair("g")
+        assert repaired is not None
+        assert repaired.version == 1
+        assert (await store.put("g", NEW)).version == 2
+        assert (
+            await store.fetch("g", Pins(LARGEST_JUMP))
+        ).version == 2  # members that saw the highest follow
+
+    with_store(use, NameServer(Pins(LARGEST_JUMP, ["10.6.6.6"]).format()))
+
+
+def test_a_repair_writes_the_newest_valid_pins_everywhere():
+    servers = NameServer(POISON.format()), NameServer(OLD.format()), NameServer("{"), NameServer()
+
+    async def use(store: PinStore) -> None:
+        repaired = await store.repair("g")
+        assert repaired is not None
+        assert (repaired.version, repaired.ips) == (4, OLD.ips)
+        assert await store.repair("g") is None
+
+    with_store(use, *servers)
+    assert len({server.text for server in servers}) == 1
+
+
+def test_a_repair_writes_nothing_while_a_name_server_is_away():
+    server = NameServer("{")
+
+    async def use(store: PinStore) -> None:
+        with pytest.raises(RocketMQError, match=f"cannot say what it has: {NOWHERE}.*repeat when all"):
+            await store.repair("g")
+
+    with_store(use, server, NOWHERE)
+    assert server.text == "{"
+
+
+def test_a_copy_from_before_a_repair_does_not_come_back():
+    async def use(store: PinStore) -> None:
+        repaired = await store.repair("g")
+        assert await store.fetch("g", Pins(LARGEST_JUMP, ["10.6.6.6"])) == repaired
+
+    with_store(use, NameServer(OLD.format()), NameServer())
 
 
 def test_the_key_is_the_group_in_its_namespace():

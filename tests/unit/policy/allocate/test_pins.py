@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rmqtools.allocate import NO_PINS, Pins, newest
 from rmqtools.errors import ConfigError
+from rmqtools.policy.allocate.pins import LARGEST_JUMP, repaired, why_ignored
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 PINS = Pins(7, ["192.168.0.6", "10.1.0.0/16"], when_absent="nobody", expires_at=NOON, set_by="ops")
@@ -21,6 +22,9 @@ any_pins = st.builds(
     when_absent=st.sampled_from([None, "nobody", "everybody"]),
     expires_at=st.none() | st.datetimes(timezones=st.just(UTC)),
     set_by=st.text(max_size=3),
+    set_at=st.none() | st.datetimes(timezones=st.just(UTC)),
+    set_from=st.text(max_size=3),
+    repaired_at=st.none() | st.datetimes(timezones=st.just(UTC)),
 )
 
 
@@ -42,13 +46,46 @@ def test_parse_reads_what_format_wrote():
 
 @given(pins=any_pins)
 def test_any_pins_are_read_back_from_ascii(pins):
-    assert Pins.parse(pins.format()) == pins
+    read = Pins.parse(pins.format())
+    assert (read, read.set_at, read.set_from) == (pins, pins.set_at, pins.set_from)
     assert pins.format().isascii()
 
 
 @pytest.mark.parametrize("key", ["when_absent", "expires_at", "set_by"])
 def test_optional_keys_may_be_missing(key):
     assert Pins.parse(without(key)).ips == PINS.ips
+
+
+def test_members_of_older_versions_get_the_keys_they_know_and_no_others_unless_they_are_set():
+    signed = Pins(7, PINS.ips, when_absent="nobody", expires_at=NOON, set_by="ops", set_at=NOON, set_from="h")
+
+    assert json.loads(signed.format()) == json.loads(TEXT) | {"set_at": NOON.isoformat(), "set_from": "h"}
+
+
+@pytest.mark.parametrize(
+    ("pins", "why"),
+    [
+        pytest.param(Pins(2**63 - 1), "version 9223372036854775807 is above 4294967296", id="a-jump"),
+        pytest.param(Pins(LARGEST_JUMP), None, id="the-highest"),
+        pytest.param(Pins(1, repaired_at=NOON + timedelta(hours=1)), "repaired in the future", id="tomorrow"),
+        pytest.param(Pins(1, repaired_at=NOON + timedelta(minutes=4)), None, id="another-clock"),
+    ],
+)
+def test_versions_that_jump_and_repairs_in_the_future_do_not_count(pins, why):
+    found = why_ignored(pins, NOON)
+
+    assert found is None if why is None else why in found and "group check --repair" in found
+
+
+def test_repaired_pins_beat_every_copy_written_before_in_members_of_any_age():
+    fresh = repaired(PINS, NOON)
+
+    assert newest(fresh, Pins(LARGEST_JUMP, ["10.9.9.9"])) == fresh
+    assert (fresh.version, fresh.ips, fresh.set_by) == (8, PINS.ips, "ops")
+
+
+def test_versions_begin_again_with_a_repair_when_they_have_run_out():
+    assert repaired(Pins(LARGEST_JUMP), NOON).version == 1
 
 
 def test_unknown_keys_of_later_versions_are_ignored():
@@ -73,7 +110,8 @@ def test_times_of_other_zones_are_the_same_pins(moment):
         changed(ips=None), changed(ips={"10.0.0.1": 1}),
         changed(when_absent="anybody"), changed(when_absent=[]), changed(set_by=1), changed(set_by=None),
         changed(expires_at="noon"), changed(expires_at=1), changed(expires_at="2026-08-01T12:00:00"),
-        changed(expires_at="9999-12-31T23:59:59-10:00"),
+        changed(expires_at="9999-12-31T23:59:59-10:00"), changed(set_at="noon"), changed(set_at=1),
+        changed(set_from=7), changed(repaired_at="2026-08-01T12:00:00"),
     ],
     ids=lambda text: text[:30] + f"...{len(text)}",
 )  # fmt: skip
