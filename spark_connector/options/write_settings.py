@@ -50,7 +50,7 @@ def write_options(given: GivenOptions) -> WriteOptions:
     Raises:
         ConfigError: options are missing, conflict, or belong to reads.
     """
-    refuse_options(given, Where.READ, Where.STREAM, doing="writing")
+    refuse_options(given, Where.READ, Where.BATCH, Where.STREAM, doing="writing")
     values = option_values(given)
     for name in ("idColumn", "stampId"):
         if values[name] is not None and not values["stamp"]:
