@@ -79,8 +79,8 @@ def _look_up(given: GivenOptions, start: Bound, end: Bound) -> LookUp | None:
     for one in given:
         if one.option.where is Where.READ and one.option.name not in _WITH_LOOK_UP:
             raise ConfigError(
-                f"options {name!r} and {one.name!r} exclude each other: messages are found in the brokers' key "
-                f"index; drop {one.name!r}, or read the topic without {name!r} and filter"
+                f"options {name!r} and {one.name!r} exclude each other: messages are found in the brokers' "
+                f"key index; drop {one.name!r}, or read the topic without {name!r} and filter"
             )
     return LookUp(keys=keys, ids=ids, begin_ms=_ms(start, 0), end_ms=_ms(end, _FOREVER_MS + 1) - 1)
 

@@ -160,6 +160,32 @@ def stream(options):
             id="id-of-a-write",
         ),
         case(
+            save,
+            BOTH | {"onBadRow": "drop"},
+            "option 'onBadRow' = 'drop': it is none of them",
+            "want fail, skip or topic:NAME",
+            id="no-way-with-bad-rows",
+        ),
+        case(
+            save,
+            BOTH | {"onBadRow": "topic:a b"},
+            "option 'onBadRow' = 'topic:a b'",
+            "or the topic's name has a character outside",
+            id="no-topic-for-bad-rows",
+        ),
+        case(
+            save,
+            BOTH | {"onBadRow": "topic:T"},
+            "option 'onBadRow' = 'topic:T': rows are written to this topic; name another one",
+            id="bad-rows-into-the-topic-itself",
+        ),
+        case(
+            load,
+            BOTH | {"onBadRow": "skip"},
+            "option 'onBadRow' is for writes only: leave it out when reading",
+            id="bad-rows-of-a-read",
+        ),
+        case(
             stream,
             BOTH | {"endingOffsets": "earliest"},
             "option 'endingOffsets' = 'earliest': such a stream reads nothing; end at latest or at offsets",
