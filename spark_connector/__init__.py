@@ -6,7 +6,8 @@ Spark Connect, another broken ``pyspark_*`` package on the path), call :func:`re
 
 :func:`drop_duplicates` drops messages that a write with ``stamp`` stored twice. :func:`reader_ids` makes
 client ids for the option ``readerIds``. :func:`lag` and :class:`LagHistory` measure how far streaming queries
-are behind. :func:`stop_at_end` stops a query at its ending offsets.
+are behind. :func:`stop_at_end` stops a query at its ending offsets. :func:`refresh` makes a temporary view
+show the messages stored now.
 """
 
 from importlib import import_module
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from spark_connector.progress.ending import stop_at_end
     from spark_connector.progress.metrics import LagHistory, lag
+    from spark_connector.read.refresh import refresh
     from spark_connector.worker.executors import reader_ids
     from spark_connector.write.duplicates import drop_duplicates
 
@@ -28,6 +30,7 @@ __all__ = [
     "drop_duplicates",
     "lag",
     "reader_ids",
+    "refresh",
     "register",
     "stop_at_end",
 ]
@@ -37,6 +40,7 @@ _LAZY = {
     "drop_duplicates": "write.duplicates",
     "lag": "progress.metrics",
     "reader_ids": "worker.executors",
+    "refresh": "read.refresh",
     "stop_at_end": "progress.ending",
 }
 

@@ -4,6 +4,7 @@ Spark imports this file to discover the source, in every session that uses an un
 load fast and never fail, so everything else is imported inside the methods.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -52,29 +53,29 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
         from spark_connector.options.read_settings import read_options
         from spark_connector.read.schema import read_schema
 
-        return read_schema(read_options(self._given))
+        return read_schema(read_options(self._given).columns)
 
     @text_first()
     def reader(self, schema: "StructType") -> "RocketMQBatchReader":
-        """A batch reader. A ``schema`` that the user gave must equal the source's own."""
+        """A batch reader of the columns of ``schema``; a user may have given fewer than the source has."""
         from spark_connector.options.batch_settings import batch_options
         from spark_connector.read.batch_reader import RocketMQBatchReader
-        from spark_connector.read.schema import check_read_schema, read_schema
+        from spark_connector.read.schema import columns_of
 
         options = batch_options(self._given)
-        check_read_schema(schema, read_schema(options.read))
-        return RocketMQBatchReader(options)
+        read = replace(options.read, columns=columns_of(schema))
+        return RocketMQBatchReader(replace(options, read=read))
 
     @text_first()
     def streamReader(self, schema: "StructType") -> "RocketMQStreamReader":
         """A streaming reader; ``schema`` as for :meth:`reader`."""
         from spark_connector.options.stream_settings import stream_options
-        from spark_connector.read.schema import check_read_schema, read_schema
+        from spark_connector.read.schema import columns_of
         from spark_connector.read.stream_reader import RocketMQStreamReader
 
         options = stream_options(self._given)
-        check_read_schema(schema, read_schema(options.read))
-        return RocketMQStreamReader(options)
+        read = replace(options.read, columns=columns_of(schema))
+        return RocketMQStreamReader(replace(options, read=read))
 
     @text_first()
     def writer(self, schema: "StructType", overwrite: bool) -> "RocketMQBatchWriter":

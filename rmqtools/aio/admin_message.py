@@ -1,6 +1,8 @@
 """Finds single messages, and their consumption by groups; a part of :class:`rmqtools.aio.Admin`."""
 
+from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.admin_message import MessageAdminCore
+from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody
 from rmqtools.model.group_view import MessageTrack
 from rmqtools.model.message import MessageExt
 
@@ -52,6 +54,41 @@ class MessageAdmin:
         """
         return await self._messages.query_messages(
             topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, max_num=max_num
+        )
+
+    async def query_all_messages(
+        self,
+        topic: str,
+        key: str,
+        *,
+        unique: bool = False,
+        begin_ms: int = 0,
+        end_ms: int = _FOREVER_MS,
+        corrupt_body: CorruptBody = "fail",
+    ) -> list[MessageExt]:
+        """Find every message of a topic with a key, however many there are; see :meth:`query_messages`.
+
+        An answer of a broker has at most 64 messages, 32 by unique key, so older ones are asked for by time.
+
+        Args:
+            topic: the topic.
+            key: one of the message's keys; with ``unique``, its unique key.
+            unique: whether ``key`` is a unique key.
+            begin_ms: only messages stored at or after this time, in milliseconds since 1970.
+            end_ms: only messages stored at or before this time.
+            corrupt_body: handling of a message whose body cannot be read, see :meth:`read_messages`.
+
+        Returns:
+            The messages, by broker, queue and offset.
+
+        Raises:
+            ConfigError: a broker has so many messages with this key in one second that it cannot return all.
+            TopicNotFoundError: there is no such topic.
+            CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
+        """
+        check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
+        return await self._messages.query_all_messages(
+            topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, corrupt_body=corrupt_body
         )
 
     async def fetch_message_track(self, message: MessageExt) -> list[MessageTrack]:

@@ -13,6 +13,7 @@ except ImportError as error:
         f"rmqtools.arrow needs numpy and pyarrow: pip install 'rmqtools[arrow]' ({error})", name=error.name
     ) from error
 
+from rmqtools.arrow.bad_row import BadRow
 from rmqtools.arrow.decode import decode_block
 from rmqtools.arrow.read_file import read_file
 from rmqtools.arrow.read_range import read_range, read_ranges
@@ -24,6 +25,7 @@ from rmqtools.arrow.send_batches import SendReport, send_batches
 __all__ = [
     "MESSAGE_SCHEMA",
     "WRITE_COLUMNS",
+    "BadRow",
     "SendReport",
     "batch_to_messages",
     "decode_block",

@@ -4,7 +4,7 @@ Checks whole columns for possible errors. Suspicious rows are then checked one b
 (``policy.validate``), so the errors have the same texts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -119,7 +119,26 @@ def _contain(column: pa.Array, patterns: Iterable[bytes]) -> Mask:
     return found
 
 
+def find_bad_rows(rows: Rows, max_message_bytes: int) -> dict[int, str]:
+    """The rows that :func:`check_rows` refuses, with the texts of their errors."""
+    found = dict(_refusals(rows, _suspects(rows, max_message_bytes), max_message_bytes))
+    if rows.topic is None:  # of each topic only the first row was checked
+        topics = rows.columns.column("topic").cast(pa.binary())
+        refused = topics.take(pa.array(list(found), pa.int64())).unique()
+        found |= _refusals(rows, np.asarray(pc.is_in(topics, refused)), max_message_bytes)
+    left = np.setdiff1d(np.arange(len(rows)), np.array(list(found), np.int64))
+    rest = rows.take(pa.array(left))
+    too_long = byte_lengths(user_properties(rest)) > MAX_USER_PROPERTIES_BYTES
+    return found | {int(left[row]): text for row, text in _refusals(rest, too_long, max_message_bytes)}
+
+
 def _check_each(rows: Rows, suspects: Mask, max_message_bytes: int) -> None:
+    for _, text in _refusals(rows, suspects, max_message_bytes):
+        raise MessageRejectedError(text)
+
+
+def _refusals(rows: Rows, suspects: Mask, max_message_bytes: int) -> Iterator[tuple[int, str]]:
+    """The suspicious rows that are refused, and why."""
     for row in np.flatnonzero(suspects).tolist():
         try:
             _check_queue(rows, row)
@@ -128,7 +147,7 @@ def _check_each(rows: Rows, suspects: Mask, max_message_bytes: int) -> None:
             if message.sharding_key and PROPERTY_SHARDING_KEY in message.properties:
                 raise MessageRejectedError(f"property {PROPERTY_SHARDING_KEY!r} and shardingKey: give one")
         except MessageRejectedError as error:
-            raise MessageRejectedError(f"row {rows.number(row)}: {error}") from None
+            yield row, f"row {rows.number(row)}: {error}"
 
 
 def _check_queue(rows: Rows, row: int) -> None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import pyarrow as pa
 
+from rmqtools.arrow.bad_row import BadRow
+from rmqtools.arrow.check_rows import find_bad_rows
 from rmqtools.arrow.parcels import parcels_of
 from rmqtools.arrow.queue_choice import RowQueues
-from rmqtools.arrow.rows import rows_of
-from rmqtools.errors import RocketMQError, SendError, UnknownOutcomeError
+from rmqtools.arrow.rows import Rows, rows_of
+from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, UnknownOutcomeError
 from rmqtools.model.parcel import Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendStatus
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 ExtraProperties = Callable[[pa.RecordBatch, int], dict[str, pa.Array]]
 """Called with a batch and the number of its first row; returns more properties, a text for every row."""
+
 
 _ROWS_AT_ONCE: Final = 10_000  # Spark's batches have as many; fewer than the 65536 unique ids of one call
 _BYTES_AT_ONCE: Final = 16 * 1024 * 1024  # approximate; about four times this is in memory
@@ -106,6 +109,7 @@ def send_batches(
     selector: MessageQueueSelector | None = None,
     extra_properties: ExtraProperties | None = None,
     unsent: Collection[str] = (),
+    on_bad_rows: Callable[[list[BadRow]], None] | None = None,
     report: SendReport | None = None,
 ) -> SendReport:
     """Send every row of every batch as a message; return when all are acknowledged.
@@ -122,6 +126,7 @@ def send_batches(
         selector: chooses the queue of other rows, by ``shardingKey``, else ``keys``.
         extra_properties: returns more properties.
         unsent: columns that only ``extra_properties`` uses.
+        on_bad_rows: called with rows that are not valid, which are then left out; None: they raise an error.
         report: counts the outcomes; it is valid after an error too.
 
     Raises:
@@ -136,9 +141,29 @@ def send_batches(
             extra = None if extra_properties is None else extra_properties(part, row)
             sent = part.drop_columns([name for name in unsent if name in part.schema.names])
             rows = rows_of(sent, topic=topic, first_row=row, extra=extra)
-            wire.send(parcels_of(producer, rows, choice))
+            wire.send(_parcels(producer, rows, choice, on_bad_rows))
             row += part.num_rows
     return report
+
+
+def _parcels(
+    producer: "Producer",
+    rows: Rows,
+    choice: RowQueues,
+    on_bad_rows: Callable[[list[BadRow]], None] | None,
+) -> list[Parcel]:
+    """The parcels of the valid rows; looks for bad rows only after an error, which is rare."""
+    try:
+        return parcels_of(producer, rows, choice)
+    except MessageRejectedError:
+        if on_bad_rows is None:
+            raise
+        reasons = find_bad_rows(rows, producer.config.max_message_bytes)
+        if not reasons:  # for instance a queue that does not exist
+            raise
+    on_bad_rows([BadRow.of(rows, row, reason) for row, reason in sorted(reasons.items())])
+    left = [row for row in range(len(rows)) if row not in reasons]
+    return parcels_of(producer, rows.take(pa.array(left)), choice) if left else []
 
 
 def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

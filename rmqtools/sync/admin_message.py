@@ -1,6 +1,7 @@
 """Blocking face of :mod:`rmqtools.aio.admin_message`."""
 
 from rmqtools import aio
+from rmqtools.model.block import CorruptBody
 from rmqtools.model.group_view import MessageTrack
 from rmqtools.model.message import MessageExt
 from rmqtools.sync.loop import Bridge
@@ -32,6 +33,23 @@ class MessageAdmin:
         return self._bridge.run(
             self._admin.query_messages(
                 topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, max_num=max_num
+            )
+        )
+
+    def query_all_messages(
+        self,
+        topic: str,
+        key: str,
+        *,
+        unique: bool = False,
+        begin_ms: int = 0,
+        end_ms: int = _FOREVER_MS,
+        corrupt_body: CorruptBody = "fail",
+    ) -> list[MessageExt]:
+        """See :meth:`rmqtools.aio.Admin.query_all_messages`."""
+        return self._bridge.run(
+            self._admin.query_all_messages(
+                topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, corrupt_body=corrupt_body
             )
         )
 

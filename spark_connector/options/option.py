@@ -16,6 +16,7 @@ class Where(Enum):
 
     BOTH = "reads and writes"
     READ = "reads"
+    BATCH = "batch reads"
     STREAM = "streaming reads"
     WRITE = "writes"
     SPARK = "Spark itself"

@@ -3,6 +3,7 @@
 from typing import Final
 
 from rmqtools.model.group import SUB_ALL
+from spark_connector.options.columns import parse_columns
 from spark_connector.options.offsets import parse_offset_spec, parse_time, parse_times, parse_zone
 from spark_connector.options.option import (
     DURATION,
@@ -77,6 +78,29 @@ WHAT_OPTIONS: Final = (
         "Read only messages whose properties match the condition, e.g. a > 5 AND region = 'eu'. Brokers "
         "filter; they need enablePropertyFilter=true.",
         Where.READ,
+    ),
+)
+
+KEY_OPTIONS: Final = (
+    Option(
+        "messageKeys",
+        "keys separated by commas",
+        parse_names,
+        None,
+        "Read only messages with one of these keys, found in the brokers' key index without reading the "
+        "topic. startingTimestamp and endingTimestamp bound their store times. Of a key, the index "
+        "returns at most 64 messages per second and broker: if there may be more, the read fails. Every "
+        "action asks again.",
+        Where.BATCH,
+    ),
+    Option(
+        "messageIds",
+        "message ids separated by commas",
+        parse_names,
+        None,
+        "Like messageKeys, for messages with one of these ids (column msgId), made by the sending clients. "
+        "At most 32 messages with one id per second.",
+        Where.BATCH,
     ),
 )
 
@@ -201,6 +225,15 @@ BOUND_OPTIONS: Final = (
 
 HOW_OPTIONS: Final = (
     Option(
+        "columns",
+        "column names separated by commas",
+        parse_columns,
+        None,
+        "Read only these columns, in this order; the others are not decoded. A schema given to Spark with "
+        "some of the source's columns does the same. Replaces includeProperties and offsetMsgId.",
+        Where.READ,
+    ),
+    Option(
         "minPartitions",
         "a whole number",
         parse_count,
@@ -298,4 +331,4 @@ ALLOCATION_OPTIONS: Final = (
     ),
 )
 
-READ_OPTIONS: Final = (*WHAT_OPTIONS, *BOUND_OPTIONS, *HOW_OPTIONS, *ALLOCATION_OPTIONS)
+READ_OPTIONS: Final = (*WHAT_OPTIONS, *KEY_OPTIONS, *BOUND_OPTIONS, *HOW_OPTIONS, *ALLOCATION_OPTIONS)

@@ -10,6 +10,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.block import CorruptBody
 from spark_connector.options.allocation import Allocation, allocation_of
 from spark_connector.options.client_settings import client_config, refuse_options
+from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID, PROPERTIES
 from spark_connector.options.offsets import Bound, GivenTimes, Times
 from spark_connector.options.option import GivenOptions, Where
 from spark_connector.options.selection import Selection, Topics
@@ -38,8 +39,7 @@ class ReadOptions:
         min_partitions: see ``plan_tasks``.
         max_records_per_partition: see ``plan_tasks``.
         allocation: sharing of queues among readers; None: none.
-        include_properties: whether rows have column ``properties``.
-        offset_msg_id: whether rows have column ``offsetMsgId``.
+        columns: names of the columns to read, in order.
     """
 
     client: ClientConfig
@@ -56,8 +56,7 @@ class ReadOptions:
     min_partitions: int | None
     max_records_per_partition: int | None
     allocation: Allocation | None
-    include_properties: bool
-    offset_msg_id: bool
+    columns: tuple[str, ...]
 
 
 def read_options(given: GivenOptions) -> ReadOptions:
@@ -86,8 +85,7 @@ def read_options(given: GivenOptions) -> ReadOptions:
         min_partitions=values["minPartitions"],
         max_records_per_partition=values["maxRecordsPerPartition"],
         allocation=allocation_of(given, values),
-        include_properties=values["includeProperties"],
-        offset_msg_id=values["offsetMsgId"],
+        columns=_columns(given, values),
     )
 
 
@@ -140,6 +138,18 @@ def _selection(values: Mapping[str, Any]) -> Selection:
     if isinstance(value, str):
         return Topics((value,))
     return Topics(value) if isinstance(value, tuple) else value
+
+
+def _columns(given: GivenOptions, values: Mapping[str, Any]) -> tuple[str, ...]:
+    if values["columns"] is None:
+        left_out = set() if values["includeProperties"] else {PROPERTIES}
+        added = (OFFSET_MSG_ID,) if values["offsetMsgId"] else ()
+        return (*(name for name in COLUMNS if name not in left_out), *added)
+    for one in given:
+        if one.option.name in ("includeProperties", "offsetMsgId"):
+            raise ConfigError(f"options 'columns' and {one.name!r} exclude each other: name it in 'columns'")
+    columns: tuple[str, ...] = values["columns"]
+    return columns
 
 
 def _check_pairs(values: Mapping[str, Any]) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rmqtools.errors import ConfigError
+from spark_connector.options.client_settings import refuse_options
 from spark_connector.options.limits import Limits
 from spark_connector.options.offsets import Bound
-from spark_connector.options.option import GivenOptions
+from spark_connector.options.option import GivenOptions, Where
 from spark_connector.options.read_settings import ReadOptions, bound_of, read_options
 from spark_connector.options.table import option_values
 
@@ -43,6 +44,7 @@ def stream_options(given: GivenOptions) -> StreamOptions:
     Raises:
         ConfigError: options are missing, conflict, or belong to other operations.
     """
+    refuse_options(given, Where.BATCH, doing="reading a stream")
     read, values = read_options(given), option_values(given)
     names = {one.option.name for one in given}
     if read.allocation is not None and read.allocation.as_member is not None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from spark_connector.options.bad_row_policy import parse_bad_row_policy
 from spark_connector.options.option import Option, Where, parse_count, parse_flag, parse_name
 
 
@@ -57,6 +58,16 @@ WRITE_OPTIONS: Final = (
         "value are equal; without it, only deterministic input gets equal stamps. In foreachBatch, query "
         "and micro-batch already form an id, but two writes in one foreachBatch need an id each. On Spark "
         "Connect, stamp requires stampId.",
+        Where.WRITE,
+    ),
+    Option(
+        "onBadRow",
+        "fail, skip or topic:NAME",
+        parse_bad_row_policy,
+        "fail",
+        "What to do with a row that cannot be a message, such as one with an empty body or an invalid "
+        "property: fail the write; skip the row, count it and log the first ten of each task; or send it to "
+        "topic NAME with the reason in property SPARK_BAD_ROW.",
         Where.WRITE,
     ),
     Option(

@@ -1,11 +1,12 @@
 """The settings of writes, made from the options."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rmqtools import ProducerConfig
 from rmqtools.config.text import match_name
 from rmqtools.errors import ConfigError
+from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.client_settings import client_config, refuse_options
 from spark_connector.options.option import GivenOptions, Where
 from spark_connector.options.queue_selectors import MakeSelector, selector_maker
@@ -26,6 +27,7 @@ class WriteOptions:
         stamp: whether messages get stamps.
         id_column: column that the stamp's hash covers; None: the whole row.
         stamp_id: the user's id of the write, for stamps; None: none.
+        on_bad_row: what to do with rows that cannot be sent.
         create_topic: whether brokers may create a missing topic.
         keep_queue: whether rows that were read go to the queue they name.
         is_copy: whether the rows were read, as the frame's columns show.
@@ -38,6 +40,7 @@ class WriteOptions:
     stamp: bool = False
     id_column: str | None = None
     stamp_id: str | None = None
+    on_bad_row: BadRowPolicy = field(default_factory=BadRowPolicy)
     create_topic: bool = True
     keep_queue: bool = False
     is_copy: bool = False
@@ -50,7 +53,7 @@ def write_options(given: GivenOptions) -> WriteOptions:
     Raises:
         ConfigError: options are missing, conflict, or belong to reads.
     """
-    refuse_options(given, Where.READ, Where.STREAM, doing="writing")
+    refuse_options(given, Where.READ, Where.BATCH, Where.STREAM, doing="writing")
     values = option_values(given)
     for name in ("idColumn", "stampId"):
         if values[name] is not None and not values["stamp"]:
@@ -63,9 +66,18 @@ def write_options(given: GivenOptions) -> WriteOptions:
         stamp=values["stamp"],
         id_column=values["idColumn"],
         stamp_id=values["stampId"],
+        on_bad_row=_on_bad_row(values["onBadRow"], values["topic"]),
         create_topic=values["createTopic"],
         keep_queue=values["keepQueue"],
     )
+
+
+def _on_bad_row(policy: BadRowPolicy, topic: str | None) -> BadRowPolicy:
+    if topic is not None and policy.topic == topic:
+        raise ConfigError(
+            f"option 'onBadRow' = 'topic:{topic}': rows are written to this topic; name another one"
+        )
+    return policy
 
 
 def _producer(given: GivenOptions) -> ProducerConfig:

@@ -11,6 +11,7 @@ from spark_connector.options.batch_settings import BatchOptions
 from spark_connector.options.offsets import Bound
 from spark_connector.options.queue_json import place
 from spark_connector.options.selection import TopicPattern
+from spark_connector.read.keyed import KeyTask, plan_key_tasks, read_key_task
 from spark_connector.read.lookup import Lookup
 from spark_connector.read.members import fetch_queues_of_member
 from spark_connector.read.tasks import plan_tasks, read_task
@@ -41,6 +42,9 @@ class RocketMQBatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's 
         """
         read = self._options.read
         lookup = Lookup(read)
+        if self._options.look_up is not None:
+            tasks = plan_key_tasks(self._options.look_up, self._queues(lookup))
+            return [InputPartition(task) for task in tasks]
         stored = lookup.stored(self._queues(lookup))
         lookup.check_sql(stored)
         begin = lookup.resolve(self._options.start, stored)
@@ -53,7 +57,9 @@ class RocketMQBatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's 
         if partition.value is None:  # Spark's replacement for an empty list of partitions
             return
         with text_first():
-            yield from read_task(self._options.read, partition.value)
+            task = partition.value
+            read = read_key_task if isinstance(task, KeyTask) else read_task
+            yield from read(self._options.read, task)
 
     def _queues(self, lookup: Lookup) -> list[MessageQueue]:
         read = self._options.read

@@ -14,50 +14,49 @@ from pyspark.sql.types import (
 )
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.read_settings import ReadOptions
+from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID, PROPERTIES
+from spark_connector.options.option import nearest_name
 
-_PROPERTIES: Final = MapType(StringType(), StringType())
+_TYPES: Final = {
+    "queueId": IntegerType(),
+    "queueOffset": LongType(),
+    "body": BinaryType(),
+    PROPERTIES: MapType(StringType(), StringType()),
+    "bornTimestamp": TimestampType(),
+    "storeTimestamp": TimestampType(),
+    "reconsumeTimes": IntegerType(),
+    "sysFlag": IntegerType(),
+    "flag": IntegerType(),
+}
+_FIELDS: Final = {
+    name: StructField(name, _TYPES.get(name, StringType())) for name in (*COLUMNS, OFFSET_MSG_ID)
+}
 
-READ_SCHEMA: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("brokerName", StringType()),
-        StructField("queueId", IntegerType()),
-        StructField("queueOffset", LongType()),
-        StructField("body", BinaryType()),
-        StructField("tags", StringType()),
-        StructField("keys", StringType()),
-        StructField("properties", _PROPERTIES),
-        StructField("msgId", StringType()),
-        StructField("bornTimestamp", TimestampType()),
-        StructField("storeTimestamp", TimestampType()),
-        StructField("bornHost", StringType()),
-        StructField("reconsumeTimes", IntegerType()),
-        StructField("sysFlag", IntegerType()),
-        StructField("flag", IntegerType()),
-    ]
-)
-
-_PROPERTIES_COLUMN: Final = "properties"
-_OFFSET_MSG_ID: Final = StructField("offsetMsgId", StringType())
+READ_SCHEMA: Final = StructType([_FIELDS[name] for name in COLUMNS])
 
 
-def read_schema(options: ReadOptions) -> StructType:
-    """The columns of a read row, depending on the options."""
-    fields = [
-        field for field in READ_SCHEMA if field.name != _PROPERTIES_COLUMN or options.include_properties
-    ]
-    return StructType([*fields, _OFFSET_MSG_ID] if options.offset_msg_id else fields)
+def read_schema(columns: tuple[str, ...]) -> StructType:
+    """The schema of some columns, in their order."""
+    return StructType([_FIELDS[name] for name in columns])
 
 
-def check_read_schema(schema: StructType, own: StructType) -> None:
-    """Refuse a user's schema that differs from the source's own.
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """The columns to read for a schema: the source's own, or one that a user gave.
 
     Raises:
-        ConfigError: it differs.
+        ConfigError: it has an unknown column, or a column of another type.
     """
-    if [(field.name, field.dataType) for field in schema] != [(f.name, f.dataType) for f in own]:
-        raise ConfigError(
-            f"format rocketmq has a schema of its own, it cannot be read as {schema.simpleString()}: "
-            "drop .schema(...) and select or cast columns after load()"
-        )
+    for field in schema:
+        if field.name not in _FIELDS:
+            raise ConfigError(
+                f"the given schema has column {field.name!r}, which format rocketmq does not read "
+                f"({nearest_name(field.name, _FIELDS)}): correct it, or drop .schema(...)"
+            )
+        if field.dataType != (own := _FIELDS[field.name].dataType):
+            raise ConfigError(
+                f"the given schema has column {field.name!r} as {field.dataType.simpleString()}, format "
+                f"rocketmq reads it as {own.simpleString()}: use that type and cast after load()"
+            )
+    if len(set(schema.names)) < len(schema.names) or not schema.names:
+        raise ConfigError(f"the given schema has the columns {schema.names}: name one or more, each once")
+    return tuple(schema.names)

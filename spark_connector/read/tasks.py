@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rmqtools import Client, MessageQueue, QueueRange
 from rmqtools.allocate import client_address
-from rmqtools.arrow import message_schema, read_ranges
+from rmqtools.arrow import read_ranges, select_columns
 from rmqtools.errors import BrokerError, DataLossError, TopicNotFoundError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode
@@ -60,9 +60,7 @@ def plan_tasks(
 
 def read_task(options: ReadOptions, task: ReadTask) -> Iterator["pa.RecordBatch"]:
     """Yield the messages of a task. Runs on the executor."""
-    schema = message_schema(
-        include_properties=options.include_properties, offset_msg_id=options.offset_msg_id
-    )
+    schema = select_columns(*options.columns)
     with lent_client(options.client) as client:
         if task.reader_id and options.allocation and options.allocation.verify_host:
             _verify_host(task.reader_id, client)

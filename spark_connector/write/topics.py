@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 
 def check_topic(options: WriteOptions) -> None:
-    """Refuse a missing topic of option ``topic``; does nothing if brokers may create it.
+    """Refuse a missing topic of options ``topic`` and ``onBadRow``; does nothing if brokers may create it.
 
     Raises:
         TopicNotFoundError: it has no route.
     """
-    if not options.create_topic and options.topic is not None:
-        _refuse_missing(options, [options.topic])
+    named = [topic for topic in (options.topic, options.on_bad_row.topic) if topic is not None]
+    if not options.create_topic and named:
+        _refuse_missing(options, named)
 
 
 def check_topics(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:

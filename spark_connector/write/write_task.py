@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -13,6 +13,7 @@ from rmqtools.log import get_logger
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.clients import lent_producer
 from spark_connector.worker.gc_freeze import settle
+from spark_connector.write.bad_rows import BadRows
 from spark_connector.write.copied_rows import check_queues, copied_rows
 from spark_connector.write.stamps import Stamper
 from spark_connector.write.topics import check_topics
@@ -32,9 +33,14 @@ _CONNECT_TAG: Final = "SparkConnect_"
 
 @dataclass
 class TaskReport(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """Outcomes of one task's rows; sent from the task to the driver."""
+    """Outcomes of one task's rows, and its number of bad rows; sent from the task to the driver."""
 
     rows: SendReport = field(default_factory=SendReport)
+    bad_rows: int = 0
+
+    def counts(self) -> dict[str, Any]:
+        """The numbers by name."""
+        return {**self.rows.counts(), "bad_rows": self.bad_rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +109,12 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
         MessageRejectedError: names a row that cannot be sent.
         SendError: a row could not be stored.
     """
-    report = SendReport()
+    report, bad_rows = SendReport(), None
     stamper = place.stamper(options)
     try:
         with lent_producer(options.producer) as producer:
+            if not options.on_bad_row.is_fail:
+                bad_rows = BadRows(options.on_bad_row, producer, place.partition)
             send_batches(
                 producer,
                 _prepared(options, batches, producer),
@@ -114,13 +122,14 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
                 selector=options.make_selector() if options.make_selector else None,
                 extra_properties=stamper,
                 unsent=options.unsent,
+                on_bad_rows=bad_rows,
                 report=report,
             )
     except Exception:
         log.warning("write_task_failed", partition=place.partition, attempt=place.attempt, **report.counts())
         raise
     settle()
-    return TaskReport(report)
+    return TaskReport(report, 0 if bad_rows is None else bad_rows.count)
 
 
 def _prepared(
@@ -135,12 +144,13 @@ def _prepared(
     return check_queues(copied, producer, options.topic) if options.keep_queue else copied
 
 
-def total_of(reports: Sequence[TaskReport | None]) -> SendReport:
+def total_of(reports: Sequence[TaskReport | None]) -> TaskReport:
     """The sum of all tasks' reports; None stands for a failed task."""
-    total = SendReport()
+    total = TaskReport()
     for report in reports:
         if report is not None:
-            total.add(report.rows)
+            total.rows.add(report.rows)
+            total.bad_rows += report.bad_rows
     return total
 
 

@@ -48,7 +48,7 @@ class RocketMQBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspa
         total = total_of(messages)
         try:
             with lent_client(self._options.producer) as client:
-                Admin(client).await_readable(total.end_offsets, timeout=_READABLE_TIMEOUT)
+                Admin(client).await_readable(total.rows.end_offsets, timeout=_READABLE_TIMEOUT)
         except RocketMQError as error:  # the messages are stored
             log.warning("write_not_yet_readable", reason=str(error))
         log.info("write_committed", tasks=len(messages), **total.counts())

@@ -144,14 +144,21 @@ def test_spark_connect_reads_and_writes_and_takes_a_registration(local_cluster, 
         "print(spark.read.format('rocketmq').options(**options).load().count())",
         "try: spark_connector.reader_ids(spark)",
         "except ValueError as error: print(error)",
+        "spark_connector.refresh(spark, 'v')",
+        "spark_connector.refresh(spark, 'v', options)",
+        "print(spark.table('v').count())",
     )
     arguments = ["local[2]", local_cluster.name_server, make_topic()]
 
-    module, *printed, count, refusal = run([sys.executable, "-c", text, *arguments], environment())
+    module, *printed, count, refusal, statement, again = run(
+        [sys.executable, "-c", text, *arguments], environment()
+    )
 
     assert module == "pyspark.sql.connect.session"
     assert (printed, count) == (WRITTEN, "2000")
     assert "give option 'readerIds' yourself" in refusal
+    assert statement.startswith("CREATE OR REPLACE TEMPORARY VIEW `v` USING rocketmq")
+    assert again == "2000"
 
 
 def test_a_package_that_is_not_installed_comes_with_py_files_and_register(

@@ -1,25 +1,33 @@
 """Finds single messages, and their consumption by the groups of their topic."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rmqtools.engine.admin.admin import AdminCore
 from rmqtools.engine.admin.admin_cluster import ClusterAdminCore
 from rmqtools.engine.admin.admin_group import GroupAdminCore
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.errors import BrokerError, MessageRejectedError, ProtocolError, RocketMQError
+from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, ProtocolError, RocketMQError
+from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import ConsumerConnection, MessageModel
 from rmqtools.model.group_view import MessageTrack, TrackType
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import without_this_namespace
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.route import BrokerData
 from rmqtools.policy.endpoint.features import MESSAGE_QUERIES
 from rmqtools.protocol.headers import QueryMessageRequestHeader, ViewMessageRequestHeader
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
-from rmqtools.protocol.messages.stored import decode_messages
+from rmqtools.protocol.messages.stored import decode_messages, message_starts, queue_id_at, queue_offset_at
+from rmqtools.protocol.messages.stored_block import decode_stored
 from rmqtools.protocol.wire.command import request
 
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"  # MixAll.UNIQUE_MSG_QUERY_FLAG
+_MOST_BY_KEY = 64  # brokers' maxMsgsNumBatch
+_MOST_BY_UNIQUE_KEY = 32  # brokers' defaultQueryMaxNum
+_INDEX_STEP_MS = 1000  # an index entry's time is up to this much before the message's
 
 
 class MessageAdminCore:
@@ -67,6 +75,71 @@ class MessageAdminCore:
             :max_num
         ]
 
+    async def query_all_messages(
+        self, topic: str, key: str, *, unique: bool, begin_ms: int, end_ms: int, corrupt_body: CorruptBody
+    ) -> list[MessageExt]:
+        """See :meth:`rmqtools.aio.Admin.query_all_messages`."""
+        route = await self._admin.fetch_route(topic)
+        self._client.endpoint.require(MESSAGE_QUERIES)
+        header = QueryMessageRequestHeader(
+            topic=self._client.wire_topic(topic),
+            key=key,
+            max_num=_MOST_BY_KEY,
+            begin_timestamp=max(begin_ms - _INDEX_STEP_MS, 0),
+            end_timestamp=end_ms,
+        )
+        asked = [
+            self._query_pages(data, header, unique=unique, corrupt_body=corrupt_body)
+            for data in route.broker_datas
+        ]
+        found = [message for messages in await asyncio.gather(*asked) for message in messages]
+        return [
+            message
+            for message in sorted(found, key=lambda m: (m.broker_name, m.queue_id, m.queue_offset))
+            if message.topic == topic
+            and begin_ms <= message.store_timestamp_ms <= end_ms
+            and _has_key(message, key, unique=unique)
+        ]
+
+    async def _query_pages(
+        self, data: BrokerData, header: QueryMessageRequestHeader, *, unique: bool, corrupt_body: CorruptBody
+    ) -> list[MessageExt]:
+        """All messages of a broker with the hash code of a key, from the newest page to the oldest.
+
+        Source of the rule: IndexFile.selectPhyOffset and QueryMessageProcessor (broker 5.5.0): an answer has
+        the newest messages, at most 64, or 32 by unique key; index entries have whole seconds.
+        """
+        most = _MOST_BY_UNIQUE_KEY if unique else _MOST_BY_KEY
+        addr = data.broker_addrs[min(data.broker_addrs)]  # the master, else a slave
+        found: dict[tuple[int, int], MessageExt] = {}
+        while True:
+            body = await self._query_body(addr, header, unique=unique)
+            starts, known = message_starts(body), len(found)
+            page = self._stored(body, starts, data.broker_name, header.topic, corrupt_body)
+            found |= {(message.queue_id, message.queue_offset): message for message in page}
+            if len(starts) < most:
+                return list(found.values())
+            oldest = min(message.store_timestamp_ms for message in page)
+            if len(found) == known:
+                raise ConfigError(
+                    f"key {header.key!r} of topic {header.topic!r}: broker {data.broker_name} has more than "
+                    f"{most} messages with this key in the second of {oldest} (ms since 1970), and its index "
+                    "returns no more: read the topic from that time on, and compare the keys"
+                )
+            header = replace(header, end_timestamp=oldest)
+
+    def _stored(
+        self, body: bytes, starts: Sequence[int], broker_name: str, topic: str, corrupt_body: CorruptBody
+    ) -> list[MessageExt]:
+        """Decode messages of several queues."""
+        most, namespace = self._client.config.max_decompressed_bytes, self._client.config.namespace
+        found = []
+        for start in starts:
+            queue = MessageQueue(topic, broker_name, queue_id_at(body, start))
+            block = MessageBlock(queue, body, (start,), queue_offset_at(body, start) + 1, most)
+            found += decode_stored(block, start, corrupt_body=corrupt_body)
+        return [message.with_topic(without_this_namespace(message.topic, namespace)) for message in found]
+
     async def fetch_message_track(self, message: MessageExt) -> list[MessageTrack]:
         """See :meth:`rmqtools.aio.Admin.fetch_message_track`."""
         groups = await self._cluster.fetch_topic_groups(message.topic)
@@ -75,17 +148,22 @@ class MessageAdminCore:
     async def _query(
         self, addr: str, broker_name: str, header: QueryMessageRequestHeader, *, unique: bool
     ) -> list[MessageExt]:
+        body = await self._query_body(addr, header, unique=unique)
+        return self._decoded(body, broker_name) if body else []
+
+    async def _query_body(self, addr: str, header: QueryMessageRequestHeader, *, unique: bool) -> bytes:
+        """The messages of an answer as they are stored; empty if there is none."""
         command = request(header)
         if unique:
             command.ext_fields = {**(command.ext_fields or {}), _UNIQUE_KEY_QUERY: "true"}
         answer = await self._client.remoting.invoke(addr, command)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
-            return []
+            return b""
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             raise self._client.endpoint.not_served(command.code, answer.remark, addr)
         if answer.code != ResponseCode.SUCCESS:
             raise BrokerError(answer.code, answer.remark, addr)
-        return self._decoded(answer.body, broker_name)
+        return bytes(answer.body or b"")
 
     async def _track(self, message: MessageExt, group: str) -> MessageTrack:
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)

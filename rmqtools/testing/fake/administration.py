@@ -6,6 +6,7 @@ Source of the rules: AdminBrokerProcessor, QueryMessageProcessor (broker 5.5.0).
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import KVTable
 from rmqtools.model.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from rmqtools.model.message import MessageExt
 from rmqtools.model.route import TopicConfig as TopicSettings
 from rmqtools.protocol.headers import (
     CreateTopicRequestHeader,
@@ -26,6 +27,9 @@ from rmqtools.testing.fake.messages import encode_with_body
 from rmqtools.testing.fake.server import Peer
 from rmqtools.testing.fake.state import Handlers, State, refused, succeeded
 from rmqtools.testing.fake.topics import TopicConfig
+
+_MOST_BY_KEY = 64  # maxMsgsNumBatch
+_MOST_BY_UNIQUE_KEY = 32  # defaultQueryMaxNum
 
 
 class Administration:
@@ -137,13 +141,21 @@ class Administration:
         found = [
             message
             for message in self._state.log.find(header.topic, header.key)
-            if header.begin_timestamp <= message.store_timestamp_ms <= header.end_timestamp
+            if header.begin_timestamp <= _index_time(message) <= header.end_timestamp
         ]
         if not found:
             remark = "can not find message, maybe time range not correct"
             return refused(ResponseCode.QUERY_NOT_FOUND, remark)
+        is_unique = (request.ext_fields or {}).get("_UNIQUE_KEY_QUERY") == "true"
+        most = _MOST_BY_UNIQUE_KEY if is_unique else min(header.max_num, _MOST_BY_KEY)
+        found.sort(key=lambda message: message.commit_log_offset)
         answer = QueryMessageResponseHeader(index_last_update_timestamp=0, index_last_update_phyoffset=0)
-        return succeeded(answer, body=b"".join(map(encode_with_body, found[-header.max_num :])))
+        return succeeded(answer, body=b"".join(map(encode_with_body, found[-most:])))
+
+
+def _index_time(message: MessageExt) -> int:
+    """The time of a message's index entry: whole seconds (IndexFile of the broker)."""
+    return message.store_timestamp_ms // 1000 * 1000
 
 
 def _changed(topic: TopicConfig | None, text: str) -> dict[str, str]:

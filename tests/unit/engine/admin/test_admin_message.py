@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig
-from rmqtools.errors import BrokerError, MessageRejectedError, UnsupportedError
+from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, UnsupportedError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group_view import MessageTrack, TrackType
 from rmqtools.testing import FakeCluster
@@ -82,3 +82,48 @@ def test_messages_are_not_looked_for_through_a_proxy(cluster, admin):
         admin.query_messages("orders", "k1")
 
     assert cluster.requests(code=RequestCode.QUERY_MESSAGE) == []
+
+
+def stored(cluster, seconds, key):
+    """A message with a key for each second, in the queue's order."""
+    for second in seconds:
+        cluster.store(
+            "orders",
+            b"x",
+            properties={"KEYS": key},
+            store_timestamp_ms=1_700_000_000_000 + int(second * 1000),
+        )
+
+
+def offsets(messages):
+    return [message.queue_offset for message in messages]
+
+
+def test_all_messages_with_a_key_are_found_page_by_page(cluster, admin):
+    stored(cluster, [number // 50 + number % 50 / 100 for number in range(200)], "k1")
+
+    assert offsets(admin.query_all_messages("orders", "k1")) == list(range(200))
+    assert len(cluster.requests(code=RequestCode.QUERY_MESSAGE)) > 200 // 64
+
+
+def test_times_bound_all_messages_with_a_key_to_the_millisecond(cluster, admin):
+    stored(cluster, [0, 0.4, 0.5, 2.0, 2.1], "k1")
+    times = {"begin_ms": 1_700_000_000_400, "end_ms": 1_700_000_002_000}
+
+    assert offsets(admin.query_all_messages("orders", "k1", **times)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("unique", "most"), [(False, 64), (True, 32)])
+def test_more_messages_in_a_second_than_a_broker_returns_are_an_error(cluster, admin, sent, unique, most):
+    def store(count):
+        for _ in range(count):
+            properties = {"UNIQ_KEY": sent.msg_id} if unique else {"KEYS": "k9"}
+            cluster.store("orders", b"x", properties=properties, store_timestamp_ms=7_000)
+
+    key = sent.msg_id if unique else "k9"
+    store(most - 1)
+    assert len(admin.query_all_messages("orders", key, unique=unique, end_ms=8_000)) == most - 1
+    store(1)
+
+    with pytest.raises(ConfigError, match=f"more than {most} messages with this key in the second of 7000"):
+        admin.query_all_messages("orders", key, unique=unique, end_ms=8_000)

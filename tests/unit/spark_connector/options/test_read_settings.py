@@ -6,6 +6,7 @@ import pytest
 
 from rmqtools import MessageQueue
 from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.columns import COLUMNS
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.read_settings import read_options
 from spark_connector.options.selection import Assign, TopicPattern, Topics
@@ -34,7 +35,7 @@ def test_the_least_there_is_to_say_reads_everything():
     )
     assert (batch.read.min_partitions, batch.read.max_records_per_partition) == (None, None)
     assert (batch.read.tags, batch.read.sql, batch.read.allocation) == ((), None, None)
-    assert (batch.read.include_properties, batch.read.offset_msg_id) == (True, False)
+    assert batch.read.columns == COLUMNS
 
 
 def test_every_option_arrives():
@@ -57,7 +58,8 @@ def test_every_option_arrives():
     assert (batch.start.spec, batch.end.spec) == ({QUEUE: 3}, {QUEUE: -1})
     assert (read.min_partitions, read.max_records_per_partition) == (16, 1000)
     assert (read.tags, read.group, read.group_offset_fallback) == (("a", "b"), "g", "error")
-    assert (read.fail_on_data_loss, read.include_properties, read.offset_msg_id) == (False, False, True)
+    assert not read.fail_on_data_loss
+    assert read.columns == (*(name for name in COLUMNS if name != "properties"), "offsetMsgId")
     assert read.when_none_after == "latest"
 
 

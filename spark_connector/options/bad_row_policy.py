@@ -1,0 +1,36 @@
+"""The handling of rows that cannot be sent: the value of option ``onBadRow``; pure."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_TOPIC: Final = re.compile(r"topic:\s*([%|a-zA-Z0-9_-]{1,127})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRowPolicy:
+    """What to do with rows that cannot be sent.
+
+    Attributes:
+        is_fail: whether they fail the write.
+        topic: the topic that gets them; None: they are skipped, or fail the write.
+    """
+
+    is_fail: bool = True
+    topic: str | None = None
+
+
+def parse_bad_row_policy(text: str) -> BadRowPolicy:
+    """Parse ``fail``, ``skip`` or ``topic:NAME``.
+
+    Raises:
+        ValueError: none of them, or no valid name.
+    """
+    match text.strip().lower():
+        case "fail":
+            return BadRowPolicy()
+        case "skip":
+            return BadRowPolicy(is_fail=False)
+    if (found := _TOPIC.fullmatch(text.strip())) is None:
+        raise ValueError("it is none of them, or the topic's name has a character outside %|a-zA-Z0-9_-")
+    return BadRowPolicy(is_fail=False, topic=found[1])
