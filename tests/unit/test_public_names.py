@@ -31,8 +31,8 @@ PUBLIC = {
         ConsumeStatus Message MessageModel MessageProperty NullPointerException Producer PushConsumer
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",
     "rmqtools.group": """
-        Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group
-        pin_obstacles""",
+        Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group member_of
+        pin_obstacles silent_member""",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",
