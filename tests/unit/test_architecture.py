@@ -25,6 +25,7 @@ _PUBLIC = {
     "log",
     "model",
     "clock",
+    "plot",
     "plug_in",
     "select",
 }
@@ -40,6 +41,7 @@ MAY_IMPORT = {
     "allocate": {"plug_in", "policy", "config", "errors", "model"},
     "group": {"policy", "model"},
     "compatibility": {"policy", "model"},
+    "plot": {"model"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
     "aio": {"aio", "engine", "policy", "config", "errors", "model"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},

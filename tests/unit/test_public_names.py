@@ -33,6 +33,7 @@ PUBLIC = {
     "rmqtools.group": """
         Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group member_of
         pin_obstacles silent_member""",
+    "rmqtools.plot": "Owners lag_figure shares_figure",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",
