@@ -4,12 +4,14 @@
     for finding in check_group(view, admin.fetch_pins("orders").at(datetime.now(UTC))):
         print(finding.kind, finding.text)
 
-The command ``rmqtools group`` prints the same.
+The command ``rmqtools group`` prints the same. :func:`member_of` and :func:`silent_member` make members of
+single answers (``Admin.fetch_consumer_connection``, ``Admin.fetch_running_info``).
 """
 
 from rmqtools.model.group import MessageRequestMode
 from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView, QueueProgress
 from rmqtools.policy.group_check import check_group, check_pin_copies, pin_obstacles
+from rmqtools.policy.group_member import member_of, silent_member
 
 __all__ = [
     "Finding",
@@ -20,5 +22,7 @@ __all__ = [
     "QueueProgress",
     "check_group",
     "check_pin_copies",
+    "member_of",
     "pin_obstacles",
+    "silent_member",
 ]

@@ -21,11 +21,13 @@ from rmqtools.arrow.row_bytes import row_bytes
 from rmqtools.arrow.rows import batch_to_messages
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.arrow.send_batches import SendReport, send_batches
+from rmqtools.arrow.write_file import ParquetFile
 
 __all__ = [
     "MESSAGE_SCHEMA",
     "WRITE_COLUMNS",
     "BadRow",
+    "ParquetFile",
     "SendReport",
     "batch_to_messages",
     "decode_block",

@@ -30,6 +30,7 @@ from rmqtools.cli import (
     topic,
 )
 from rmqtools.cli.printing import Interrupted, say, warn
+from rmqtools.cli.top import command as top
 from rmqtools.errors import RocketMQError
 from rmqtools.model.codes import MQ_VERSION_NAME
 
@@ -56,6 +57,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("health")(broker.health)
 app.command("allocate")(allocate.allocate)
+app.command("top")(top.top)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,7 +1,8 @@
 """``rmqtools allocate``: shows which member would own which queue by a strategy; changes nothing."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,12 +11,10 @@ from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import STRATEGIES, AllocateByPins, AllocateMessageQueueStrategy, share, strategy_of
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
 from rmqtools.cli.printing import Column, now, print_json, print_table, say, warn, warning
+from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.errors import ConfigError
 from rmqtools.group import GroupView
-
-Owners = Mapping[MessageQueue, Sequence[str]]
-"""Each queue's owners; normally one."""
-
+from rmqtools.plot import Owners, shares_figure
 
 Topic = Annotated[str, typer.Option("--topic", "-t", help="The topic to share.", show_default=False)]
 Strategy = Annotated[
@@ -44,6 +43,15 @@ Queues = Annotated[
     str | None, typer.Option(metavar="BROKER:COUNT,...", help="Queues, instead of those of the route.")
 ]
 
+Compare = Annotated[
+    list[str] | None,
+    typer.Option(metavar="STRATEGY", help="Draw this strategy beside; several times, with --plot."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Save a picture, queues by members: .svg, .png or .pdf (extra plot)."),
+]
+
 
 def allocate(
     topic: Topic,
@@ -52,6 +60,8 @@ def allocate(
     options: Options = None,
     members: Members = None,
     queues: Queues = None,
+    plot: Plot = None,
+    compare: Compare = None,
     name_server: NameServer = "",
     settings: Settings = None,
     as_json: Json = False,
@@ -63,7 +73,13 @@ def allocate(
         rmqtools allocate -t orders -s PINNED_BY_IP -o ips=10.0.0.1 -o when_absent=nobody -g billing
 
         rmqtools allocate -t orders -s AVG --queues broker-a:4,broker-b:4 --members 10.0.0.1@a,10.0.0.2@b
+
+        rmqtools allocate -t orders -s AVG --compare CONSISTENT_HASH -g billing --plot shares.svg
     """
+    check_picture(plot)
+    if compare and plot is None:
+        raise ConfigError("--compare draws strategies beside each other: give --plot FILE too")
+    others = {name: strategy_of(name) for name in compare or ()}
     given = pairs(options)
     live_pins = strategy == AllocateByPins.name and "when_absent" not in given
     made = strategy_of(strategy, **(given | {"when_absent": "nobody"} if live_pins else given))
@@ -81,6 +97,11 @@ def allocate(
         given_members = _live_members(live)
     before = {queue: live.owners(queue) if live else [] for queue in given_queues}
     after = _shares(made, group or "", given_queues, given_members)
+    if plot is not None:
+        shares = {strategy: after}
+        for name, other in others.items():
+            shares[name] = _shares(other, group or "", given_queues, given_members)
+        save_picture(plot, lambda: shares_figure(shares, before=before if live else None))
     if as_json:
         print_json([_values(queue, before, after) for queue in given_queues])
     else:

@@ -145,12 +145,21 @@ def broker_rows(admin: Admin) -> list[dict[str, Any]]:
 
 
 def _row(admin: Admin, broker_name: str, cluster: str, broker_id: int, addr: str) -> dict[str, Any]:
-    role = "master" if broker_id == 0 else f"slave {broker_id}"
-    place = {"broker_name": broker_name, "cluster": cluster, "role": role, "addr": addr}
+    place = broker_place(broker_name, cluster, broker_id, addr)
     try:
-        info = admin.fetch_broker_runtime_info(addr)
+        return place | broker_values(admin.fetch_broker_runtime_info(addr))
     except RocketMQError as error:
         return place | {"note": str(error)}
+
+
+def broker_place(broker_name: str, cluster: str, broker_id: int, addr: str) -> dict[str, Any]:
+    """The part of a row that the name server knows."""
+    role = "master" if broker_id == 0 else f"slave {broker_id}"
+    return {"broker_name": broker_name, "cluster": cluster, "role": role, "addr": addr}
+
+
+def broker_values(info: Mapping[str, str]) -> dict[str, Any]:
+    """The part of a row that the broker says of itself."""
     disks = [_number(info, name) for name in info if name.startswith(_DISK)]
     disk = max((ratio for ratio in disks if ratio is not None), default=None)
     row = {
@@ -164,7 +173,7 @@ def _row(admin: Admin, broker_name: str, cluster: str, broker_id: int, addr: str
         "send_queue_wait_ms": _number(info, "sendThreadPoolQueueHeadWaitTimeMills"),
         "boot_timestamp_ms": _number(info, "bootTimestamp"),
     }
-    return place | row | {"note": _note(info, disk)}
+    return row | {"note": _note(info, disk)}
 
 
 def _note(info: Mapping[str, str], disk: float | None) -> str:

@@ -5,17 +5,22 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rmqtools.cli.printing import print_table, say
+from rmqtools.cli.printing import ends_quietly, print_table, say
 from rmqtools.cluster import DownloadProgress, LocalCluster, fetch_status, stop_cluster
 from rmqtools.cluster.lock import DEFAULT_VERSION, locked_versions
+from rmqtools.cluster.logs import find_log, last_lines
+from rmqtools.cluster.logs import follow as follow_log
+from rmqtools.errors import ConfigError
 
 NOT_ALL_UP = 3  # exit code of status
+_LOG_PAUSE = 0.2  # seconds between checks for new lines of a log
 
 app = typer.Typer(
     help="A real RocketMQ cluster on this machine: name server and brokers from the public jars."
@@ -49,6 +54,14 @@ def up(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the name server.", show_default="a free one")
     ] = None,
+    broker_ports: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT,PORT,...",
+            help="Ports of the brokers, one for each; each takes the ports 2 below and 1 above too.",
+            show_default="free ones",
+        ),
+    ] = None,
     timer_wheel: Annotated[
         bool, typer.Option("--timer-wheel", help="Arbitrary delays; 80 MB per broker.")
     ] = False,
@@ -72,6 +85,7 @@ def up(
             brokers,
             directory=directory,
             name_server_port=port,
+            broker_ports=None if broker_ports is None else _ports(broker_ports),
             timer_wheel=timer_wheel,
             proxy=proxy,
             version=version,
@@ -100,6 +114,33 @@ def down(directory: Directory) -> None:
     with Console(stderr=True).status("stopping: a broker takes some 10 seconds"):
         stopped = stop_cluster(directory)
     say(f"stopped {len(stopped)} processes of {directory}")
+
+
+@app.command()
+def logs(
+    server: Annotated[str, typer.Argument(help="namesrv, broker-a, ..., or proxy.", show_default=False)],
+    directory: Directory,
+    lines: Annotated[int, typer.Option("--lines", "-l", min=0, help="The last lines to begin with.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more, until Ctrl-C.")] = False,
+    jvm: Annotated[
+        bool, typer.Option("--jvm", help="The output of its JVM, e.g. why it did not start.")
+    ] = False,
+) -> None:
+    """Print the log of a server, also of one that was stopped."""
+    path = find_log(directory, server, jvm=jvm)
+    with ends_quietly():
+        for line in last_lines(path, lines):
+            print(line, flush=follow)
+        if follow:
+            for line in follow_log(path, lambda: Event().wait(_LOG_PAUSE)):
+                print(line, flush=True)
+
+
+def _ports(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise ConfigError(f"--broker-ports {text!r}: want PORT,PORT,..., e.g. 10911,10921")
+    return [int(part) for part in parts]
 
 
 @contextmanager

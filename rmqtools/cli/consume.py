@@ -1,12 +1,12 @@
 """``rmqtools consume``: prints messages of a topic, without a group or as a member of one."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from threading import Event
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
@@ -23,8 +23,9 @@ from rmqtools import (
 )
 from rmqtools.cli.connection import NameServer, Settings, client_config, complete_topic
 from rmqtools.cli.moments import moment_ms
-from rmqtools.cli.output_messages import FORMAT_HELP, Formatter, formatter
+from rmqtools.cli.output_messages import FORMAT_HELP
 from rmqtools.cli.printing import Interrupted, ends_quietly
+from rmqtools.cli.saving.sink import Sink, message_sink
 from rmqtools.cli.topic import known_route
 from rmqtools.errors import ConfigError
 
@@ -40,6 +41,18 @@ class Format(StrEnum):
     text = "text"
     json = "json"
     hex = "hex"
+    parquet = "parquet"
+
+
+Form = Annotated[
+    Format, typer.Option("--format", help="Bodies; JSON lines; a hex dump; Parquet (extra arrow).")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to this file, which is replaced. Default: stdout."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +95,8 @@ def consume(
     sql: Annotated[
         str | None, typer.Option(help="Only messages whose properties meet this SQL92 condition.")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Bodies; JSON lines; a hex dump.")] = Format.text,
+    form: Form = Format.text,
+    output: Output = None,
     own: Annotated[
         str | None, typer.Option("-f", metavar="TEXT", help=f"A format of your own: {FORMAT_HELP}.")
     ] = None,
@@ -99,9 +113,10 @@ def consume(
     and what is printed counts as consumed; a new group begins at --from earliest or latest.
 
         rmqtools consume orders --last 10 -f '%t %q %o %k %s\\n'
+
+        rmqtools consume orders --from -1h --format parquet -o orders.parquet
     """
-    write = formatter(form.value, own)
-    with ends_quietly():
+    with ends_quietly(), message_sink(form.value, own, output) as write:
         if group is not None:
             given = {"--until": until, "--last": last, "--queue": queue}
             _refuse_with_group(begin, given)
@@ -139,14 +154,12 @@ def _start(begin: str | None) -> dict[str, str]:
     return {"consume_from": where[begin].value}
 
 
-def _print_all(batches: Iterator[list[MessageExt]], write: Formatter, count: int | None) -> None:
-    out: BinaryIO = sys.stdout.buffer
+def _print_all(batches: Iterator[list[MessageExt]], write: Sink, count: int | None) -> None:
     left = count
     with closing(batches):  # type: ignore[type-var]  # all of them are generators
         for messages in batches:
             shown = messages if left is None else messages[:left]
-            out.write(b"".join(map(write, shown)))
-            out.flush()
+            write(shown)
             left = None if left is None else left - len(shown)
             if left == 0:
                 return

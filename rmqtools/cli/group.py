@@ -88,7 +88,7 @@ def list_(
     Where a group has committed nothing yet, all messages of the queue count as not consumed.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        names = [name for name in admin.fetch_group_list() if system or not _is_system(name)]
+        names = [name for name in admin.fetch_group_list() if system or not is_system_group(name)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = list(pool.map(lambda name: _summary(admin, name), names))
     if as_json:
@@ -135,7 +135,7 @@ def known_group(admin: Admin, group: str) -> GroupView:
     if not view.members and not view.progress:
         known = admin.fetch_group_list()
         if group not in known:
-            raise RocketMQError(unknown_name("group", group, [n for n in known if not _is_system(n)]))
+            raise RocketMQError(unknown_name("group", group, [n for n in known if not is_system_group(n)]))
     return view
 
 
@@ -154,7 +154,7 @@ def _summary(admin: Admin, group: str) -> dict[str, object]:
     }
 
 
-def _is_system(group: str) -> bool:
+def is_system_group(group: str) -> bool:
     """Whether RocketMQ made a group for itself."""
     return group.startswith("CID_RMQ_SYS_") or group in SYSTEM_GROUPS
 

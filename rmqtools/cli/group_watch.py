@@ -1,9 +1,13 @@
 """``rmqtools group watch``: prints a line for each check of a group, until Ctrl-C."""
 
 import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,8 +15,13 @@ from rmqtools import Admin, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.group import Group, known_group, live_pins
 from rmqtools.cli.printing import cell_text, ends_quietly, now
+from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.group import check_group
+from rmqtools.plot import lag_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LINE = "{:<10}  {:>7}  {:>12}  {:>10}  {:>10}  {}"
 
@@ -24,6 +33,12 @@ def watch(
         float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds between two looks.")
     ] = 2.0,
     looks: Annotated[int | None, typer.Option(min=1, help="End after this many checks.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save the lag over time at the end: .svg, .png or .pdf (extra plot)."
+        ),
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -31,17 +46,37 @@ def watch(
 
     Rates are those since the look before. With --json, each line is an object.
     """
+    check_picture(plot)
+    seen: list[Look] = []
     with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin:
         known_group(admin, group)
         if not as_json:
             print(_LINE.format("TIME (UTC)", "MEMBERS", "LAG", "IN/S", "OUT/S", "FINDINGS"), flush=True)
-        before: Look | None = None
-        while looks is None or looks > 0:
-            look = _look_at(admin, group, before)
-            _print_look(look, as_json=as_json)
-            before, looks = look, None if looks is None else looks - 1
-            if looks != 0:
-                Event().wait(interval)
+        try:
+            for look in _looks(admin, group, looks, interval):
+                _print_look(look, as_json=as_json)
+                seen = [*seen, look] if plot is not None else []
+        finally:  # Ctrl-C is the usual end
+            if plot is not None and seen:
+                save_picture(plot, lambda: _figure(group, seen))
+
+
+def _looks(admin: Admin, group: str, count: int | None, interval: float) -> Iterator["Look"]:
+    """Look ``count`` times, or until the process is interrupted."""
+    before: Look | None = None
+    while count is None or count > 0:
+        before = _look_at(admin, group, before)
+        yield before
+        count = None if count is None else count - 1
+        if count != 0:
+            Event().wait(interval)
+
+
+def _figure(group: str, seen: Sequence["Look"]) -> "Figure":
+    """The lag of each topic over time."""
+    topics = sorted({topic for look in seen for topic in look.lags})
+    lags = {topic: [look.lags.get(topic) for look in seen] for topic in topics}
+    return lag_figure([look.at for look in seen], lags, title=f"lag of group {group}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +92,8 @@ class Look:
     max_offsets: int
     consumer_offsets: int
     moment: float
+    at: datetime
+    lags: Mapping[str, int]
 
 
 def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
@@ -66,8 +103,14 @@ def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
     ends = sum(progress.max_offset for progress in known)
     offsets = sum(progress.consumer_offset or 0 for progress in known)
     seconds = moment - before.moment if before else 0.0
+    lags: Counter[str] = Counter()
+    for queue, progress in view.progress.items():
+        lags[queue.topic] += progress.lag or 0
+    at = now()
     return Look(
-        time=f"{now():%H:%M:%S}",
+        time=f"{at:%H:%M:%S}",
+        at=at,
+        lags=lags,
         members=len(view.members),
         lag=ends - offsets,
         in_rate=(ends - before.max_offsets) / seconds if before else None,

@@ -3,6 +3,7 @@
 import getpass
 import re
 import socket
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import MAXYEAR, datetime, timedelta
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rmqtools import Admin, ClientConfig
+from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import NO_PINS, AllocateByPins, Pins, client_address, newest, share
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.printing import Column, now, plain, print_json, print_table, say, warn
@@ -98,10 +99,10 @@ def set_(
     strategy than PINS. Writes to every name server; exit code 1 if one of them did not store it.
     """
     ends = None if for_ is None else end_of_pin(for_)
-    pins = Pins(0, ip, when_absent=when_absent.value, expires_at=ends, set_by=_who())
+    pins = Pins(0, ip, when_absent=when_absent.value, expires_at=ends, set_by=who())
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
         view = admin.fetch_group(group)
-        obstacles = [*_not_allowed(group, allowed_groups), *pin_obstacles(view, ip)]
+        obstacles = [*not_allowed(group, allowed_groups), *pin_obstacles(view, ip)]
         held = _held(admin.fetch_pin_copies(group).values())
         if dry_run:
             _print_shares(view, pins, obstacles if held is None else [*obstacles, held])
@@ -126,7 +127,7 @@ def clear(group: Group, name_server: NameServer = "", settings: Settings = None)
             return
         if held := _held(copies):
             warn(f"note: {held}")
-        written = admin.clear_pins(group, set_by=_who())
+        written = admin.clear_pins(group, set_by=who())
     say(f"group {group} is not pinned any more (version {written.version})")
 
 
@@ -157,7 +158,7 @@ def show(
 def _held(copies: Iterable[Pins | RocketMQError]) -> str | None:
     """Who else has pinned the group now; None: nobody."""
     pins = newest(NO_PINS, *(copy for copy in copies if isinstance(copy, Pins)))
-    return _holder(pins) if pins.at(now()).ips and pins.set_by != _who() else None
+    return _holder(pins) if pins.at(now()).ips and pins.set_by != who() else None
 
 
 def _holder(pins: Pins) -> str:
@@ -232,7 +233,8 @@ def _too_long(text: str) -> ConfigError:
     )
 
 
-def _not_allowed(group: str, patterns: str) -> list[str]:
+def not_allowed(group: str, patterns: str) -> list[str]:
+    """Return why a group may not be pinned; empty: it may."""
     allowed = [pattern for pattern in re.split(r"[,\s]+", patterns) if pattern]
     if any(fnmatchcase(group, pattern) for pattern in allowed):
         return []
@@ -317,17 +319,30 @@ def _print_shares(view: GroupView, pins: Pins, obstacles: list[str]) -> None:
     """Print how many queues each member has, and would have with the pins; and what speaks against them."""
     if obstacles:
         warn(f"without --force it would be refused:\n{_listed(obstacles)}")
-    strategy = AllocateByPins(when_absent=pins.when_absent or "nobody", pins=pins)
-    client_ids = [member.client_id for member in view.members]
-    topics = {queue.topic for queue in view.progress if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)}
-    after = dict.fromkeys(client_ids, 0)
-    for topic in topics:
-        queues = [queue for queue in view.progress if queue.topic == topic]
-        for client_id in client_ids:
-            after[client_id] += len(share(strategy, view.group, client_id, queues, client_ids))
+    topics = consumed_topics(view)
+    after = Counter(owner for owners in owners_after(view, pins).values() for owner in owners)
     rows = [(member.client_id, _count(member, topics), after[member.client_id]) for member in view.members]
     print_table(["member", "queues now", "queues then"], rows)
     say(f"group {view.group} is not pinned: --dry-run changes nothing")
+
+
+def consumed_topics(view: GroupView) -> set[str]:
+    """The topics of a group whose queues pins share: all but its retry topic."""
+    return {queue.topic for queue in view.progress if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)}
+
+
+def owners_after(view: GroupView, pins: Pins) -> dict[MessageQueue, list[str]]:
+    """Return the members that own each queue with these pins, if all members share by them."""
+    strategy = AllocateByPins(when_absent=pins.when_absent or "nobody", pins=pins)
+    client_ids = [member.client_id for member in view.members]
+    owners: dict[MessageQueue, list[str]] = {}
+    for topic in sorted(consumed_topics(view)):
+        queues = [queue for queue in view.progress if queue.topic == topic]
+        owners |= {queue: [] for queue in queues}
+        for client_id in client_ids:
+            for queue in share(strategy, view.group, client_id, queues, client_ids):
+                owners[queue].append(client_id)
+    return owners
 
 
 def _listed(texts: list[str]) -> str:
@@ -338,7 +353,8 @@ def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _who() -> str:
+def who() -> str:
+    """The user and the machine, for ``set_by``."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # the user of a container may have no name

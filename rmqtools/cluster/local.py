@@ -43,7 +43,9 @@ class LocalCluster:
         brokers: how many masters (broker-a, broker-b, ...), 1 to 26.
         directory: for messages, logs and settings; a later cluster with it has the same messages. None: a
             temporary directory, removed at the end.
-        name_server_port: None: a free one. Brokers always listen on free ports.
+        name_server_port: None: a free one.
+        broker_ports: of the brokers, in their order; each takes the ports 2 below and 1 above too. None:
+            free ones.
         broker_settings: more lines for every broker's conf; they win over our own.
         timer_wheel: switch on arbitrary delays; costs 80 MB for each broker.
         proxy: start a proxy (cluster mode) too, see :attr:`proxy`. It listens on every address.
@@ -59,6 +61,7 @@ class LocalCluster:
         *,
         directory: Path | str | None = None,
         name_server_port: int | None = None,
+        broker_ports: Sequence[int] | None = None,
         broker_settings: Mapping[str, str] | None = None,
         timer_wheel: bool = False,
         proxy: bool = False,
@@ -69,10 +72,15 @@ class LocalCluster:
     ) -> None:
         if not 1 <= brokers <= MAX_BROKERS:
             raise ConfigError(f"brokers={brokers}: a local cluster has 1 to {MAX_BROKERS} brokers")
+        if broker_ports is not None and len(broker_ports) != brokers:
+            raise ConfigError(
+                f"broker_ports={list(broker_ports)}: want {brokers}, one for each broker (brokers={brokers})"
+            )
         self._wanted = locked_jars(version, proxy=proxy) if jars is None else ()
         self._brokers = brokers
         self._asked_directory = directory
         self._asked_port = name_server_port
+        self._broker_ports = broker_ports
         self._settings = dict(broker_settings or {})
         self._timer_wheel = timer_wheel
         self._has_proxy = proxy
@@ -188,11 +196,12 @@ class LocalCluster:
 
     def _plan(self, directory: Path) -> tuple[Server, ...]:
         picker = PortPicker()
+        asked = [picker.broker_port(port) for port in self._broker_ports or ()]  # before any is picked
         first = name_server(directory, picker.name_server_port(self._asked_port))
         brokers = (
             broker(
                 index,
-                picker.broker_port(),
+                asked[index] if asked else picker.broker_port(),
                 name_server=first,
                 settings=self._settings,
                 timer_wheel=self._timer_wheel,

@@ -10,6 +10,7 @@ LOOPBACK = "127.0.0.1"
 _RANGE = range(12_000, 32_000)  # below the ports that systems give to outgoing connections
 _BROKER_OFFSETS = (0, -2, 1)  # listenPort; the "fast" port of system requests; HA, on every address
 _TRIES = 1000
+_LAST_PORT = 65_535
 
 
 class PortPicker:
@@ -35,9 +36,23 @@ class PortPicker:
         self._taken.add(asked)
         return asked
 
-    def broker_port(self) -> int:
-        """Return a listenPort whose fast port and HA port are free as well."""
-        return self._pick(_BROKER_OFFSETS)
+    def broker_port(self, asked: int | None = None) -> int:
+        """Return a listenPort whose fast port (2 less) and HA port (1 more) are free as well.
+
+        Raises:
+            ClusterError: one of the three of ``asked`` is in use, or was picked for another server.
+        """
+        if asked is None:
+            return self._pick(_BROKER_OFFSETS)
+        for offset in _BROKER_OFFSETS:
+            port = asked + offset
+            if not 1 <= port <= _LAST_PORT or port in self._taken or not _is_free(port):
+                raise ClusterError(
+                    f"port {asked} for a broker: it takes {asked - 2}, {asked} and {asked + 1}, and {port} "
+                    "is taken or no port: give another one"
+                )
+        self._taken |= {asked + offset for offset in _BROKER_OFFSETS}
+        return asked
 
     def proxy_ports(self) -> tuple[int, int]:
         """Return a proxy's ports: for remoting clients, for gRPC clients."""

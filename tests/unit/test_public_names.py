@@ -32,7 +32,8 @@ PUBLIC = {
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",
     "rmqtools.group": """
         Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group
-        check_pin_copies pin_obstacles""",
+        check_pin_copies member_of pin_obstacles silent_member""",
+    "rmqtools.plot": "Owners lag_figure shares_figure",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",

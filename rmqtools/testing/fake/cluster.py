@@ -12,6 +12,7 @@ from rmqtools.model.group_config import SubscriptionGroupConfig
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import Perm
+from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.broker import Broker
 from rmqtools.testing.fake.faults import Fault, FaultAnswer, Reaction
@@ -184,12 +185,15 @@ class FakeCluster(Asynchronous):
         members = self._brokers[broker or self._first].members
         return self._call(lambda: members.client_ids(group))
 
-    def add_member(self, group: str, client_id: str) -> None:
-        """Add a member that does nothing to all brokers, until :meth:`remove_member`."""
+    def add_member(self, group: str, client_id: str, report: ConsumerRunningInfo | None = None) -> None:
+        """Add a member that does nothing to all brokers, until :meth:`remove_member`.
+
+        ``report``: what it answers to operators; called again, this changes. None: it does not answer.
+        """
 
         def add() -> None:
             for broker in self._brokers.values():
-                broker.members.add(group, client_id)
+                broker.members.add(group, client_id, report)
 
         self._call(add)
 

@@ -20,10 +20,12 @@ from rmqtools.model.group import (
 )
 from rmqtools.model.group_config import GroupList
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.headers import (
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
     NotifyConsumerIdsChangedRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
     UnregisterClientRequestHeader,
@@ -54,11 +56,13 @@ class Members:
         self._clients: dict[str, Peer] = {}  # producers by client id
         self._locks: dict[tuple[str, MessageQueue], tuple[str, float]] = {}
         self._ghosts: dict[tuple[str, str], Peer] = {}
+        self._reports: dict[tuple[str, str], ConsumerRunningInfo | None] = {}
         self.handlers: Handlers = {
             RequestCode.HEART_BEAT: self._heartbeat,
             RequestCode.UNREGISTER_CLIENT: self._unregister,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._list,
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self._list_connections,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self._running_info,
             RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self._list_groups,
             RequestCode.CHECK_CLIENT_CONFIG: self._check_client,
             RequestCode.LOCK_BATCH_MQ: self._lock,
@@ -70,14 +74,17 @@ class Members:
         known = self._consumers.get(group)
         return [] if known is None else [*dict.fromkeys(known.peers.values())]
 
-    def add(self, group: str, client_id: str) -> None:
-        """Add a member that has no connection."""
-        ghost = self._ghosts[group, client_id] = Peer(Server(lambda *_: None))
-        self._join(ConsumerData(group_name=group), client_id, ghost)
+    def add(self, group: str, client_id: str, report: ConsumerRunningInfo | None = None) -> None:
+        """Add a member that has no connection, or change the report of one."""
+        if (group, client_id) not in self._ghosts:
+            ghost = self._ghosts[group, client_id] = Peer(Server(lambda *_: None))
+            self._join(ConsumerData(group_name=group), client_id, ghost)
+        self._reports[group, client_id] = report
 
     def remove(self, group: str, client_id: str) -> None:
         """Remove a member that :meth:`add` added."""
         self._leave(group, self._ghosts.pop((group, client_id)))
+        del self._reports[group, client_id]
 
     def producer(self, group: str) -> Peer | None:
         """The connection of one member of a producer group."""
@@ -197,6 +204,15 @@ class Members:
             consume_from_where=known.data.consume_from_where,
         )
         return succeeded(body=format_body(body))
+
+    def _running_info(self, command: RemotingCommand, _: Peer) -> RemotingCommand:
+        """A member's report on itself: of members without a connection, that which they were given."""
+        header = decode_header(GetConsumerRunningInfoRequestHeader, command.ext_fields)
+        report = self._reports.get((header.consumer_group, header.client_id))
+        if report is None:
+            remark = f"The Consumer <{header.consumer_group}> <{header.client_id}> not online"
+            return refused(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+        return succeeded(body=format_body(report))
 
     def _lock(self, command: RemotingCommand, _: Peer) -> RemotingCommand:
         wanted = parse_body(LockBatchRequestBody, command.body)

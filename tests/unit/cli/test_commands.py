@@ -102,3 +102,18 @@ def test_an_export_does_not_overwrite_a_file(tmp_path):
     with pytest.raises(ConfigError, match="exists: give another file, or --overwrite"):
         run("dlq", "export", "-g", "g", "-f", str(file), "-n", "127.0.0.1:1")
     assert file.read_text() == "precious"
+
+
+def test_logs_of_a_server_are_printed_also_after_its_end(tmp_path):
+    (tmp_path / "broker-a").mkdir()
+    (tmp_path / "broker-a" / "server.log").write_text("boot\nbye\n")
+    (tmp_path / "broker-a" / "output.log").write_text("out of memory\n")
+    logs = ("cluster", "logs", "broker-a", "--dir", str(tmp_path))
+
+    assert run(*logs, "--lines", "1") == "bye\n"
+    assert run(*logs, "--jvm") == "out of memory\n"
+
+
+def test_ports_of_brokers_that_are_no_numbers_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"--broker-ports '10911,x': want PORT,PORT"):
+        run("cluster", "up", "--dir", str(tmp_path), "--broker-ports", "10911,x")

@@ -1,5 +1,6 @@
 """``rmqtools consume`` on the cluster in this process."""
 
+import io
 import json
 import os
 import signal
@@ -7,9 +8,11 @@ import subprocess
 import sys
 import threading
 
+import pyarrow.parquet as pq
 import pytest
 
 from rmqtools import MessageQueue
+from rmqtools.arrow import MESSAGE_SCHEMA
 from rmqtools.cli.output_messages import formatter
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.testing import stored_message
@@ -74,6 +77,45 @@ def test_json_lines_can_be_sent_again(run, cluster, topic):
     assert (row["body"], row["broker_name"], row["queue_offset"], row["tags"]) == ("m1", "broker-a", 0, "t1")
     assert {m.body for m in cluster.messages("copy")} == {b"m1", b"m2", b"m3", b"m4"}
     assert {m.keys for m in cluster.messages("copy")} == {"k1", "k2", "k3", "k4"}
+
+
+def test_messages_are_written_to_a_parquet_file(run, topic, tmp_path):
+    path = tmp_path / "read.parquet"
+
+    shown = run("consume", topic, "--format", "parquet", "-o", path)
+
+    table = pq.read_table(path)
+    assert shown.stdout == ""
+    assert table.schema.names == MESSAGE_SCHEMA.names
+    assert table.select(["brokerName", "queueOffset", "body", "tags"]).to_pylist()[:2] == [
+        {"brokerName": "broker-a", "queueOffset": 0, "body": b"m1", "tags": "t1"},
+        {"brokerName": "broker-a", "queueOffset": 1, "body": b"m3", "tags": "t3"},
+    ]
+    assert table.num_rows == 4
+
+
+def test_parquet_goes_to_a_pipe_too_and_in_the_order_that_was_asked_for(run, topic):
+    data = run("consume", topic, "--format", "parquet", "--last", "3").stdout_bytes
+
+    assert pq.read_table(io.BytesIO(data))["body"].to_pylist() == [b"m2", b"m3", b"m4"]
+
+
+def test_a_topic_without_messages_is_a_parquet_file_without_rows(run, topic, tmp_path):
+    run("consume", topic, "--from", "latest", "--format", "parquet", "-o", tmp_path / "none.parquet")
+
+    assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
+def test_text_is_written_to_a_file(run, topic, tmp_path):
+    run("consume", topic, "--queue", "broker-b:0", "-o", tmp_path / "bodies")
+
+    assert (tmp_path / "bodies").read_text() == "m2\nm4\n"
+
+
+@pytest.mark.parametrize("form", ["text", "parquet"])
+def test_a_file_that_cannot_be_written_is_refused(run, topic, tmp_path, form):
+    with pytest.raises(ConfigError, match=r"can(not)? be written"):
+        run("consume", topic, "--format", form, "-o", tmp_path / "no" / "file")
 
 
 MESSAGE = stored_message("T", 5, body=b"\x00hello, world: 123", tags="a", properties={"KEYS": "k"})

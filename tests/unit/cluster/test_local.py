@@ -152,3 +152,8 @@ def test_importing_the_package_starts_no_thread() -> None:
     program = "import rmqtools.cluster, threading, sys; sys.exit(threading.active_count() - 1)"
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_each_broker_needs_a_port_if_any_has_one() -> None:
+    with pytest.raises(ConfigError, match=r"broker_ports=\[10911\]: want 2, one for each broker"):
+        LocalCluster(brokers=2, broker_ports=[10911])

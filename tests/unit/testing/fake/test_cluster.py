@@ -6,7 +6,16 @@ from time import perf_counter
 
 import pytest
 
-from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, PullConsumerConfig, QueueRange, aio
+from rmqtools import (
+    Admin,
+    ClientConfig,
+    Message,
+    MessageQueue,
+    ProducerConfig,
+    PullConsumerConfig,
+    QueueRange,
+    aio,
+)
 from rmqtools.errors import (
     BrokerError,
     ClientStateError,
@@ -15,6 +24,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.result import Outcome
+from rmqtools.model.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import (
     NAME_SERVER,
@@ -346,6 +356,17 @@ def test_members_that_do_nothing_come_and_go() -> None:
         cluster.remove_member("g", "one")
 
     assert (both, cluster.members("g")) == (["one", "two"], ["two"])
+
+
+def test_a_member_that_does_nothing_answers_operators_with_its_report() -> None:
+    report = ConsumerRunningInfo(mq_table={Q0: ProcessQueueInfo()})
+    with FakeCluster() as cluster, Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        cluster.add_member("g", "silent")
+        cluster.add_member("g", "one", report)
+
+        assert admin.fetch_running_info("g", "one").queues == (Q0,)
+        with pytest.raises(BrokerError, match="<silent> not online"):
+            admin.fetch_running_info("g", "silent")
 
 
 def test_messages_may_be_stored_before_it_is_started() -> None:

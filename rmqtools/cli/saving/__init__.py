@@ -1,0 +1,1 @@
+"""Files that commands write: pictures, and rows of messages."""

@@ -1,0 +1,39 @@
+"""Messages in a Parquet file."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from rmqtools.arrow import ParquetFile
+from rmqtools.errors import ConfigError
+from rmqtools.testing import stored_message
+
+
+def test_row_groups_are_large_also_if_messages_come_one_by_one(tmp_path):
+    path = tmp_path / "many.parquet"
+
+    with ParquetFile(path) as file:
+        for offset in range(10_005):
+            file.write([stored_message("T", offset, body=b"%d" % offset)])
+
+    metadata = pq.read_metadata(path)
+    assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [10_000, 5]
+    assert pq.read_table(path, columns=["body"])["body"][-1].as_py() == b"10004"
+
+
+def test_what_was_written_can_be_read_after_an_error(tmp_path):
+    path = tmp_path / "some.parquet"
+
+    def interrupted() -> None:
+        with ParquetFile(path) as file:
+            file.write([stored_message("T", 7, body=b"x")])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert pq.read_table(path)["queueOffset"].to_pylist() == [7]
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be written"):
+        ParquetFile(tmp_path / "no" / "file.parquet")

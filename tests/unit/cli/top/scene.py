@@ -1,0 +1,52 @@
+"""The live view on a cluster in this process, without a terminal."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from textual.pilot import Pilot
+
+from rmqtools import ClientConfig, MessageQueue
+from rmqtools.cli.top.app import TopApp
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.model.group import SubscriptionData
+from rmqtools.model.running_info import ConsumerRunningInfo, ProcessQueueInfo
+from rmqtools.testing import FakeCluster
+
+DEADLINE = 30.0  # seconds, generous for a busy machine
+Steps = Callable[[TopApp, Pilot[int]], Coroutine[None, None, None]]
+
+
+def watch(cluster: FakeCluster, steps: Steps, *, size: tuple[int, int] = (80, 24), allowed: str = "") -> None:
+    """Open the view, take the steps, close it."""
+
+    async def run() -> None:
+        config = ClientConfig(name_server=cluster.name_server)
+        app = TopApp(config, interval=0.2, allowed_groups=allowed)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await steps(app, pilot)
+
+    asyncio.run(run())
+
+
+async def until(app: TopApp, pilot: Pilot[int], *words: str) -> str:
+    """Wait until the picture has all these words, and return it."""
+    end = SYSTEM_CLOCK.monotonic() + DEADLINE
+    while not all(word in (shown := picture(app)) for word in words):
+        assert SYSTEM_CLOCK.monotonic() < end, f"{words} are not in\n{shown}"
+        await pilot.pause(0.02)
+    return shown
+
+
+def picture(app: TopApp) -> str:
+    """The screen as plain text."""
+    lines = app.screen._compositor.render_strips()
+    return "\n".join(line.text.rstrip() for line in lines)
+
+
+def report(topic: str, *queues: tuple[str, int], strategy: str = "PINS") -> ConsumerRunningInfo:
+    """What a member that owns these queues says of itself."""
+    return ConsumerRunningInfo(
+        properties={"PROP_RMQTOOLS_STRATEGY": strategy},
+        subscription_set=(SubscriptionData(topic=topic),),
+        mq_table={MessageQueue(topic, *queue): ProcessQueueInfo() for queue in queues},
+    )

@@ -1,0 +1,253 @@
+"""The live view on the cluster in this process: what is shown, and what may be changed from it."""
+
+import re
+
+import pytest
+
+from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.allocate import Pins
+from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
+from tests.unit.cli.top.scene import report, until, watch
+
+A, B = "broker-a", "broker-b"
+FIRST, SECOND = "10.0.0.1@one", "10.0.0.2@two"
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster(brokers=(A, B), auto_create_topics=False) as cluster:
+        cluster.create_topic("orders", queues=2)
+        cluster.store("orders", b"x", b"x", b"x", queue=MessageQueue("orders", A, 0))
+        cluster.create_group("billing")
+        cluster.commit("billing", MessageQueue("orders", A, 0), 1)
+        cluster.commit("billing", MessageQueue("orders", B, 0), 0)
+        share(cluster, FIRST, (A, 0), (A, 1))
+        share(cluster, SECOND, (B, 0), (B, 1))
+        yield cluster
+
+
+@pytest.fixture
+def pins(cluster):
+    def fetch():
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            return admin.fetch_pins("billing")
+
+    return fetch
+
+
+def share(cluster, client_id, *queues):
+    cluster.add_member("billing", client_id, report("orders", *queues))
+
+
+def without_trend(text):
+    """A picture without bars and addresses, which differ from run to run."""
+    text = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", text)
+    return [re.sub(r" +", " ", re.sub("[▁▂▃▄▅▆▇█]", "", line)).strip() for line in text.splitlines()]
+
+
+def test_the_first_picture_has_the_groups_with_members_and_lag(cluster):
+    async def steps(app, pilot):
+        lines = without_trend(await until(app, pilot, "billing", "1 groups by name"))
+
+        assert lines[0] == "HOST:PORT 2 masters in 0/s out 0/s"
+        assert lines[1].split() == ["groups", "topics", "brokers"]
+        assert lines[3].split() == ["GROUP", "MEMBERS", "LAG", "OUT/S", "TREND", "NOTE"]
+        assert lines[4].split()[:3] == ["billing", "2", "2"]
+
+    watch(cluster, steps)
+
+
+def test_keys_open_topics_and_brokers(cluster):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("t")
+        topics = without_trend(await until(app, pilot, "orders"))
+        await pilot.press("b")
+        brokers = without_trend(await until(app, pilot, "broker-b master"))
+
+        assert topics[4].split()[:3] == ["orders", "4", "3"]
+        assert [line.split()[:2] for line in brokers[4:6]] == [[A, "master"], [B, "master"]]
+
+    watch(cluster, steps)
+
+
+def test_a_group_shows_members_and_a_grid_of_owners(cluster):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        lines = without_trend(await until(app, pilot, FIRST, "orders broker-b"))
+
+        assert lines[0].startswith("billing 2 members lag 2 out ")
+        assert lines[1].startswith("not pinned")
+        assert lines[3] == f"A {FIRST} 2 PINS"
+        assert lines[4] == f"B {SECOND} 2 PINS"
+        assert lines[6:8] == ["orders broker-a 0 AA", "orders broker-b 0 BB"]
+
+    watch(cluster, steps)
+
+
+def test_the_grid_follows_a_rebalance_and_counts_the_moved_queues(cluster):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "broker-b 0 BB")
+        share(cluster, FIRST, (A, 0), (A, 1), (B, 1))
+        share(cluster, SECOND, (B, 0))
+
+        assert "1 queues moved at" in await until(app, pilot, "broker-b 0 BA")
+
+    watch(cluster, steps)
+
+
+def test_a_member_that_does_not_answer_makes_unowned_queues_uncertain(cluster):
+    cluster.add_member("billing", SECOND, None)
+
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "broker-b 0 ??", "does not answer", "found: member_silent")
+
+    watch(cluster, steps)
+
+
+def test_a_pin_is_set_after_a_question_that_names_its_effect(cluster, pins):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "broker-b 0 BB")
+        await pilot.press("down", "p")
+        await until(app, pilot, "Pin group billing to 10.0.0.2?", "2 queues of orders", "messages wait")
+        unchanged = pins()
+        await pilot.press("w")
+        await until(app, pilot, "all members share")
+        await pilot.press("y")
+        await until(app, pilot, "billing is pinned to 10.0.0.2")
+
+        assert unchanged.ips == ()
+
+    watch(cluster, steps, allowed="bill*")
+
+    assert (pins().ips, pins().when_absent) == (("10.0.0.2",), "everybody")
+
+
+def test_a_question_answered_with_no_changes_nothing(cluster, pins):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "broker-b 0 BB")
+        await pilot.press("p")
+        await until(app, pilot, "Pin group billing to 10.0.0.1?")
+        await pilot.press("n")
+        await until(app, pilot, "broker-b 0 BB")
+
+    watch(cluster, steps, allowed="bill*")
+
+    assert pins().version == 0
+
+
+def test_a_group_that_is_not_allowed_cannot_be_pinned(cluster, pins):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "broker-b 0 BB")
+        await pilot.press("p")
+        await until(app, pilot, "Refused, because:", "not among the allowed groups")
+        await pilot.press("y", "n")
+        await until(app, pilot, "broker-b 0 BB")
+
+    watch(cluster, steps)
+
+    assert pins().version == 0
+
+
+def test_pins_are_shown_and_removed_after_a_question(cluster, pins):
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        admin.set_pins("billing", Pins(0, ["10.0.0.1"], when_absent="nobody", set_by="jane"))
+
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "pinned to 10.0.0.1")
+        await pilot.press("u")
+        await until(app, pilot, "They are 10.0.0.1 (version 1, set by jane).", "2 of 2 members share all")
+        await pilot.press("y")
+        await until(app, pilot, "billing is not pinned any more")
+
+    watch(cluster, steps)
+
+    assert pins().ips == ()
+
+
+def test_a_look_that_fails_is_shown_and_the_next_one_tries_again(cluster):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        cluster.fault(
+            code=RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, answer=ResponseCode.SYSTEM_ERROR, times=1
+        )
+        await until(app, pilot, "this look failed")
+        looks = app.looks
+        cluster.create_group("another")
+        await until(app, pilot, "another", "billing")
+
+        assert app.looks > looks
+
+    watch(cluster, steps)
+
+
+def test_rows_are_sorted_by_name_then_by_rate_then_by_lag(cluster):
+    cluster.create_group("audit")
+
+    async def steps(app, pilot):
+        shown = await until(app, pilot, "billing", "by name")
+        await pilot.press("s", "s")
+        sorted_by_lag = await until(app, pilot, "by lag")
+
+        assert shown.index("audit") < shown.index("billing")
+        assert sorted_by_lag.index("billing") < sorted_by_lag.index("audit")
+
+    watch(cluster, steps)
+
+
+@pytest.mark.parametrize(("key", "code"), [("q", None), ("ctrl+c", 130)])
+def test_the_view_ends_with_the_code_of_what_ended_it(cluster, key, code):
+    ended = []
+
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        ended.append(app)
+        await pilot.press(key)
+
+    watch(cluster, steps)
+
+    assert ended[0].return_value == code
+
+
+def test_ten_thousand_queues_are_shown_and_can_be_scrolled_to_the_last(cluster):
+    cluster.create_topic("wide", queues=5000)
+    cluster.commit("billing", MessageQueue("wide", A, 0), 0)
+    cluster.commit("billing", MessageQueue("wide", B, 0), 0)
+    cluster.add_member("billing", FIRST, report("wide", *((A, index) for index in range(5000))))
+    cluster.add_member("billing", SECOND, report("wide", *((B, index) for index in range(4999))))
+
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "wide broker-a")
+        await pilot.press("tab", "end")
+        shown = await until(app, pilot, " 4950 ")
+
+        assert re.search(r"4950 B{49}\.$", shown, flags=re.MULTILINE)
+
+    watch(cluster, steps)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 24), (100, 30)])
+def test_the_line_of_keys_and_the_last_look_stay_visible_at_every_size(cluster, size):
+    async def steps(app, pilot):
+        lines = (await until(app, pilot, "billing", "1 groups by name", "q quit")).split("\n")
+
+        assert len(lines) == size[1]
+        assert max(map(len, lines)) <= size[0]
+        assert "q quit" in lines[-1]
+
+    watch(cluster, steps, size=size)

@@ -1,0 +1,72 @@
+"""Pictures: what stands in the figures."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rmqtools import MessageQueue
+from rmqtools.plot import lag_figure, shares_figure
+
+QUEUES = [MessageQueue("orders", "broker-a", index) for index in range(4)]
+NOW = dict(zip(QUEUES, (["x"], ["x"], ["y"], ["y"]), strict=True))
+CIRCLE = dict(zip(QUEUES, (["x"], ["y"], ["x"], ["y"]), strict=True))
+START = datetime(2026, 1, 31, 12, tzinfo=UTC)
+TIMES = [START + timedelta(seconds=2 * index) for index in range(3)]
+
+
+def cells(axis):
+    return axis.images[0].get_array().tolist()
+
+
+def test_each_strategy_has_a_panel_of_queues_and_members_and_marks_what_moves():
+    now, same, circle = shares_figure({"AVG": NOW, "AVG_BY_CIRCLE": CIRCLE}, before=NOW).axes
+
+    assert [axis.get_title() for axis in (now, same, circle)] == [
+        "now",
+        "AVG\n0 moved",
+        "AVG_BY_CIRCLE\n2 moved",
+    ]
+    assert cells(same) == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert cells(circle) == [[1, 0], [0, 2], [2, 0], [0, 1]]
+    assert [text.get_text() for text in circle.get_xticklabels()] == ["x", "y"]
+    assert [text.get_text() for text in now.get_yticklabels()] == [f"broker-a:{index}" for index in range(4)]
+    assert len(circle.lines) == 2  # crosses, for readers without colours
+
+
+def test_without_owners_now_nothing_moves():
+    (axis,) = shares_figure({"AVG": NOW}).axes
+
+    assert (axis.get_title(), len(axis.lines)) == ("AVG", 0)
+
+
+def test_ten_thousand_queues_make_a_picture_of_a_size_that_can_be_opened():
+    owners = {MessageQueue("t", "b", index): [f"m{index % 7}"] for index in range(10_000)}
+
+    figure = shares_figure({"AVG": owners}, before=owners)
+
+    assert max(figure.get_size_inches()) <= 40
+    assert figure.axes[0].get_ylabel() == "10000 queues"
+
+
+def test_lag_has_a_line_for_each_series_and_a_gap_where_it_is_unknown():
+    (axis,) = lag_figure(TIMES, {"orders": [5, 3, 1], "audit": [0, None, 2]}, title="lag of g").axes
+
+    assert [line.get_label() for line in axis.lines] == ["orders", "audit"]
+    assert axis.lines[0].get_ydata().tolist() == [5, 3, 1]
+    assert axis.lines[1].get_ydata()[1] != axis.lines[1].get_ydata()[1]
+    assert axis.get_title() == "lag of g"
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(ValueError, match="series 'orders' has 1 values, 3 times"):
+        lag_figure(TIMES, {"orders": [1]})
+    with pytest.raises(ValueError, match="no queues"):
+        shares_figure({})
+
+
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+
+    with pytest.raises(ImportError, match=r"pip install 'rmqtools\[plot\]'"):
+        lag_figure(TIMES, {})
