@@ -33,6 +33,7 @@ PUBLIC = {
     "rmqtools.group": """
         Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group
         pin_obstacles""",
+    "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",

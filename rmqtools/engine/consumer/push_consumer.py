@@ -126,7 +126,8 @@ class PushCore:
         plain = self.member.names.plain_message(message)
         if not self.listeners.has(plain.topic):
             return None
-        context = ConsumeContext(MessageQueue(plain.topic, message.broker_name, message.queue_id))
+        queue = MessageQueue(plain.topic, message.broker_name, message.queue_id)
+        context = ConsumeContext(queue, is_orderly=self._config.orderly)
         return await consume_directly(
             self.listeners, plain, context, orderly=self._config.orderly, clock=self.client.clock
         )
