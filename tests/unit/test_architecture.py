@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqtools", "spark_connector")
 
-_BOTTOM = {"clock", "log", "model", "errors"}
+_BOTTOM = {"clock", "log", "model", "errors", "observer"}
 _PUBLIC = {
     "rmqtools",
     "aio",
@@ -25,6 +25,7 @@ _PUBLIC = {
     "log",
     "model",
     "once",
+    "otel",
     "clock",
     "plug_in",
     "select",
@@ -34,6 +35,7 @@ MAY_IMPORT = {
     "log": set(),
     "model": {"model"},
     "errors": {"model"},
+    "observer": {"model"},
     "config": {"config", "errors", "model"},
     "policy": {"policy", "errors", "model"},
     "protocol": {"protocol", "errors", "model"},
@@ -47,6 +49,7 @@ MAY_IMPORT = {
     "rmqtools": {"sync", "config", "errors", "model", "rmqtools"},
     "select": {"model", "policy"},
     "once": {"once", "model", "clock"},
+    "otel": {"otel", "observer", "errors", "model", "clock"},
     "arrow": _PUBLIC | {"arrow", "policy", "protocol"},
     "compat": _PUBLIC | {"compat"},
     "cluster": _PUBLIC | {"cluster"},

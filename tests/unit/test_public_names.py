@@ -34,6 +34,7 @@ PUBLIC = {
         Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group
         pin_obstacles""",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
+    "rmqtools.otel": "instrument uninstrument",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",

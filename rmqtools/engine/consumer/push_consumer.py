@@ -56,7 +56,14 @@ class PushCore:
             config, strategy, ConsumeType.CONSUME_PASSIVELY, is_orderly=config.orderly, clock=clock
         )
         self.client = member.client
-        self.listeners = Listeners(clock, member.rates, group=member.group, orderly=config.orderly)
+        self.listeners = Listeners(
+            clock,
+            member.rates,
+            group=member.group,
+            orderly=config.orderly,
+            observer=member.client.observer,
+            identity=member.identity,
+        )
         send_back = SendBack(
             self.client, member.group, max_reconsume_times=max_reconsume_times(config.max_reconsume_times)
         )
