@@ -37,6 +37,7 @@ class ConsumeContext:
             again. -1: none succeeded.
         suspend_current_queue_time: orderly: seconds until a failed batch is tried again; None: as configured.
         auto_commit: orderly: False lets the listener commit with the status COMMIT.
+        is_orderly: whether the consumer is orderly; set for the listener to read.
     """
 
     message_queue: MessageQueue
@@ -44,3 +45,4 @@ class ConsumeContext:
     ack_index: int = 2**31 - 1
     suspend_current_queue_time: float | None = None
     auto_commit: bool = True
+    is_orderly: bool = False

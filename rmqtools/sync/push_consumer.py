@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 from rmqtools import aio
 from rmqtools.config.consumer import PushConsumerConfig
@@ -55,8 +56,11 @@ class PushConsumer(Blocking):
     ) -> None:
         """See :meth:`rmqtools.aio.PushConsumer.subscribe`; ``listener`` is a plain function and may block."""
         check_listener(topic, listener)
+        is_observed = self._consumer.core.listeners.is_observed
 
         def listen(messages: list[MessageExt], context: ConsumeContext) -> Awaitable[Answer]:
+            if is_observed:  # the listener's own spans belong to the span of this call
+                return self._listening.call(copy_context().run, listener, messages, context)
             return self._listening.call(listener, messages, context)
 
         self._bridge.run(self._subscribe(topic, listen, tags, sql))

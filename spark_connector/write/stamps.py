@@ -22,9 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtools.arrow import row_bytes
+from rmqtools.model.names import SPARK_HASH, SPARK_STAMP
 
-STAMP: Final = "SPARK_STAMP"
-HASH: Final = "SPARK_HASH"
+STAMP: Final = SPARK_STAMP
+HASH: Final = SPARK_HASH
 _HASH_BYTES: Final = 16
 
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqtools", "spark_connector")
 
-_BOTTOM = {"clock", "log", "model", "errors", "safe_file"}
+_BOTTOM = {"clock", "log", "model", "errors", "observer", "safe_file"}
 _PUBLIC = {
     "rmqtools",
     "aio",
@@ -24,6 +24,8 @@ _PUBLIC = {
     "errors",
     "log",
     "model",
+    "once",
+    "otel",
     "clock",
     "plot",
     "plug_in",
@@ -36,6 +38,7 @@ MAY_IMPORT = {
     "safe_file": set(),
     "model": {"model"},
     "errors": {"model"},
+    "observer": {"model"},
     "config": {"config", "errors", "model"},
     "policy": {"policy", "errors", "model"},
     "protocol": {"protocol", "errors", "model"},
@@ -49,6 +52,8 @@ MAY_IMPORT = {
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
     "rmqtools": {"sync", "config", "errors", "model", "rmqtools"},
     "select": {"model", "policy"},
+    "once": {"once", "model", "clock"},
+    "otel": {"otel", "observer", "errors", "model", "clock"},
     "arrow": _PUBLIC | {"arrow", "policy", "protocol"},
     "compat": _PUBLIC | {"compat"},
     "cluster": _PUBLIC | {"cluster"},

@@ -34,6 +34,8 @@ PUBLIC = {
         Finding FindingKind GroupMember GroupView MessageRequestMode QueueProgress check_group
         check_pin_copies member_of pin_obstacles silent_member""",
     "rmqtools.plot": "Owners lag_figure shares_figure",
+    "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
+    "rmqtools.otel": "instrument uninstrument",
     "rmqtools.sync": """
         Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
         TransactionProducer create_reply""",

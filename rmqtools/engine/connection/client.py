@@ -23,12 +23,14 @@ from rmqtools.errors import ClientStateError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.group import ConsumerData
 from rmqtools.model.names import with_namespace
+from rmqtools.observer import current_observer
 from rmqtools.protocol.headers import HeartbeatRequestHeader, UnregisterClientRequestHeader
 from rmqtools.protocol.wire.bodies import format_heartbeat
 from rmqtools.protocol.wire.command import request
 
 log = get_logger(__name__)
 
+_LOOP_CHECK_INTERVAL = 0.5  # seconds between two measurements of the event loop's delay
 _FIRST_HEARTBEAT_DELAY = 1.0  # seconds; upstream MQClientInstance.startScheduledTask
 
 
@@ -49,6 +51,7 @@ class ClientCore:
     def __init__(self, config: ClientConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.config = config
         self.clock = clock
+        self.observer = current_observer()
         self.client_ip = config.client_ip or local_address(config.name_servers[0])
         self.client_id = client_id(self.client_ip, config.instance_name, pid=os.getpid(), nanos=clock.nanos())
         self.remoting = Remoting(config, clock=clock)
@@ -87,6 +90,8 @@ class ClientCore:
         interval = self.config.poll_name_server_interval
         self.background.spawn_loop("route_poll", lambda: self.routes.poll_forever(interval))
         self.background.spawn_loop("heartbeat", self._heartbeat_forever)
+        if self.observer is not None:
+            self.background.spawn_loop("loop_delay", self._measure_loop_forever)
 
     def check_started(self) -> None:
         """Raise unless the client may be used.
@@ -175,6 +180,13 @@ class ClientCore:
         while True:
             await self.send_heartbeats()
             await asyncio.sleep(self.config.heartbeat_broker_interval)
+
+    async def _measure_loop_forever(self) -> None:
+        assert self.observer is not None
+        while True:
+            due = self.clock.monotonic() + _LOOP_CHECK_INTERVAL
+            await asyncio.sleep(_LOOP_CHECK_INTERVAL)
+            self.observer.loop_delay(max(0.0, self.clock.monotonic() - due))
 
 
 def client_id(client_ip: str, instance_name: str | None, *, pid: int, nanos: int) -> str:

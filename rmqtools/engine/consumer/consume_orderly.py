@@ -89,7 +89,7 @@ class OrderlyConsumption:
         if not taken:
             return 0.0
         try:
-            context = ConsumeContext(self._names.plain_queue(held.queue))
+            context = ConsumeContext(self._names.plain_queue(held.queue), is_orderly=True)
             messages = [self._names.plain_message(message) for message in taken]
             status = await self._listeners.call(messages, context)
             assert isinstance(status, ConsumeOrderlyStatus)

@@ -12,6 +12,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.observer import Identity, Observer
 from rmqtools.policy.consume_rates import ConsumeRates
 
 log = get_logger(__name__)
@@ -26,9 +27,20 @@ MessageQueueListener = Callable[[str, Collection[MessageQueue], Collection[Messa
 class Listeners:
     """The listeners of one consumer, by plain topic."""
 
-    def __init__(self, clock: Clock, rates: ConsumeRates, *, group: str, orderly: bool) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        rates: ConsumeRates,
+        *,
+        group: str,
+        orderly: bool,
+        observer: Observer | None = None,
+        identity: Identity | None = None,
+    ) -> None:
         self._clock = clock
         self._group = group
+        self._observer = observer
+        self._identity = identity or Identity(group, "")
         self._rates = rates
         self._by_topic: dict[str, Listener] = {}
         self._success, self._failure = _STATUSES[orderly]
@@ -54,7 +66,10 @@ class Listeners:
         topic = first.topic
         began = self._clock.monotonic()
         try:
-            status = await self.ask(messages, context)
+            if self._observer is None:
+                status = await self.ask(messages, context)
+            else:
+                status = await self._observed(self._observer, messages, context)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback: the messages are retried
             if _is_being_cancelled():
                 raise
@@ -71,6 +86,20 @@ class Listeners:
         failed = count if status is self._failure else 0
         self._rates.consumed(topic, now, succeeded=count - failed, failed=failed, seconds=now - began)
         return status
+
+    async def _observed(
+        self, observer: Observer, messages: list[MessageExt], context: ConsumeContext
+    ) -> ConsumeStatus:
+        with observer.processing(list(messages), self._identity) as processing:
+            status = await self.ask(messages, context)
+            if status is self._failure:
+                processing.failed(status.value)
+            return status
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether listeners must run in the context of the task that calls them."""
+        return self._observer is not None
 
     def has(self, topic: str) -> bool:
         """Whether a topic has a listener."""

@@ -132,13 +132,18 @@ class PullCore:
         if seconds < 0 or count < 1:
             raise ConfigError(f"poll(timeout={timeout}, max_messages={max_messages}): want >= 0 and >= 1")
         self._begin_poll()
-        deadline = self.client.clock.monotonic() + seconds
+        began = self.client.clock.monotonic()
+        deadline = began + seconds
         while not (taken := self._hand_out.take(count)) and not self._closing:
             left = deadline - self.client.clock.monotonic()
             await self._hand_out.wait(max(left, 0))
             if left <= 0:
                 break
-        return [self._names.plain_message(message) for message in taken]
+        messages = [self._names.plain_message(message) for message in taken]
+        if self.client.observer is not None and messages:
+            waited = self.client.clock.monotonic() - began
+            self.client.observer.received(messages, self.member.identity, seconds=waited)
+        return messages
 
     async def next(self) -> MessageExt | None:
         """The next message of an iteration; None: the consumer is closed."""

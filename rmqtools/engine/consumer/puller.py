@@ -208,6 +208,7 @@ class Puller:
                 asked, following = following or self._ask(held, held.next_offset), None
                 result = await self._answer(held.queue, asked)
                 seconds = self._client.clock.monotonic() - asked.began
+                held.broker_end = result.max_offset
                 if not self._is_wanted(held, asked):
                     continue
                 has_more = result.status is PullStatus.FOUND and result.next_begin_offset < result.max_offset

@@ -56,7 +56,14 @@ class PushCore:
             config, strategy, ConsumeType.CONSUME_PASSIVELY, is_orderly=config.orderly, clock=clock
         )
         self.client = member.client
-        self.listeners = Listeners(clock, member.rates, group=member.group, orderly=config.orderly)
+        self.listeners = Listeners(
+            clock,
+            member.rates,
+            group=member.group,
+            orderly=config.orderly,
+            observer=member.client.observer,
+            identity=member.identity,
+        )
         send_back = SendBack(
             self.client, member.group, max_reconsume_times=max_reconsume_times(config.max_reconsume_times)
         )
@@ -126,7 +133,8 @@ class PushCore:
         plain = self.member.names.plain_message(message)
         if not self.listeners.has(plain.topic):
             return None
-        context = ConsumeContext(MessageQueue(plain.topic, message.broker_name, message.queue_id))
+        queue = MessageQueue(plain.topic, message.broker_name, message.queue_id)
+        context = ConsumeContext(queue, is_orderly=self._config.orderly)
         return await consume_directly(
             self.listeners, plain, context, orderly=self._config.orderly, clock=self.client.clock
         )

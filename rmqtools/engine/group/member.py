@@ -20,6 +20,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.group import ConsumerData, ConsumeType
 from rmqtools.model.names import DEFAULT_CONSUMER_GROUP, with_namespace
 from rmqtools.model.queue import MessageQueue
+from rmqtools.observer import Identity
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.consume_rates import ConsumeRates
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
@@ -62,6 +63,11 @@ class Member:
     def client_id(self) -> str:
         """The name by which brokers know this member: ``ip@instance``."""
         return self.client.client_id
+
+    @property
+    def identity(self) -> Identity:
+        """The names of this member for telemetry."""
+        return Identity(self.config.group, self.client.client_id, self.config.namespace)
 
     @property
     def data(self) -> ConsumerData:

@@ -4,7 +4,9 @@ Source of the rules: DefaultMQPushConsumerImpl.start, MQClientInstance.startSche
 """
 
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 
+from rmqtools.engine.group.figures import consumer_figures
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.queue_lock import LOCK_INTERVAL
 from rmqtools.engine.group.rebalance import TRY_AGAIN_DELAY, Rebalance
@@ -13,9 +15,12 @@ from rmqtools.errors import RemotingConnectError
 from rmqtools.log import get_logger
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
+from rmqtools.observer import Observer
 from rmqtools.policy.endpoint.features import PINS, Feature
 
 log = get_logger(__name__)
+
+_FIGURES_INTERVAL = 1.0  # seconds between two reports to telemetry
 
 QueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
 
@@ -51,6 +56,7 @@ class Ownership:
             later=lambda delay: self.rounds.request_later(delay),
         )
         self.rounds = Rounds(rebalance, member.strategy, member.config)
+        self._changes = 0
         member.held.on_kept(lambda: self.rounds.request_later(TRY_AGAIN_DELAY))
         member.subscriptions.on_change(self._tell_subscriptions)
 
@@ -66,6 +72,13 @@ class Ownership:
         await member.membership.join(member.data, self.rounds.request)
         member.client.routes.on_change(self._route_changed)
         self._spawn_loops()
+        if (observer := member.client.observer) is not None:
+            interval, tell = _FIGURES_INTERVAL, partial(self._tell_figures, observer)
+            member.client.background.spawn_repeated("figures", interval, tell)
+
+    async def _tell_figures(self, observer: Observer) -> None:
+        figures = consumer_figures(self._member, rebalances=self._changes)
+        observer.consumer_state(self._member.identity, figures)
 
     async def _check_servers(self) -> None:
         client = self._member.client
@@ -96,6 +109,8 @@ class Ownership:
         """Stop the rounds. Queues stay as they are until they are given up."""
         self.rounds.close()
         await self._member.client.stop_tasks()
+        if (observer := self._member.client.observer) is not None:
+            observer.consumer_state(self._member.identity, None)
 
     def _tell_subscriptions(self) -> None:
         """If the consumer runs, send a changed subscription to the brokers at once."""
@@ -117,6 +132,7 @@ class Ownership:
     ) -> None:
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return
+        self._changes += 1
         log.info("queues_changed", group=self._member.group, topic=topic, held=len(mine), all=len(all_queues))
         if self._tell_queues is not None:
             names = self._member.names

@@ -29,6 +29,7 @@ class ProcessQueue(HeldQueue):
 
     Attributes:
         next_offset: the next queue offset to fetch.
+        broker_end: the offset after the queue's last message, as of the last answer; -1: unknown.
         is_locked: the broker has locked the queue for this member (orderly consumption).
         consuming: locked while a listener has messages of the queue (orderly consumption).
     """
@@ -36,6 +37,7 @@ class ProcessQueue(HeldQueue):
     def __init__(self, queue: MessageQueue, clock: Clock, next_offset: int = 0) -> None:
         super().__init__(queue)
         self.next_offset = next_offset
+        self.broker_end = -1
         self.is_locked = False
         self.is_paused = False
         self.consuming = asyncio.Lock()
@@ -77,6 +79,12 @@ class ProcessQueue(HeldQueue):
     def end(self) -> int:
         """The offset after the last message that this queue has ever held; -1: it has held none."""
         return self._end
+
+    @property
+    def lag(self) -> int:
+        """Messages that the broker has and that are not consumed yet, as of its last answer."""
+        first = self.min_offset
+        return max(0, self.broker_end - (self.next_offset if first is None else first))
 
     @property
     def span(self) -> int:

@@ -24,6 +24,7 @@ from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import BrokerHealth, SendResult
+from rmqtools.observer import Identity, Observer
 from rmqtools.policy.endpoint.features import REQUEST_REPLY
 from rmqtools.policy.selectors import SelectMessageQueueByHash
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_batch, check_message, check_name
@@ -50,6 +51,8 @@ class ProducerCore:
         self._requests = RequestReply(self.client)
         self._tracer = TraceDispatcher(self.client, config, self.encoder) if config.enable_trace else None
         self._closing = Closing(f"producer {self.client.client_id}", *self._closing_steps())
+        self._observer = self.client.observer
+        self._identity = Identity(config.group, self.client.client_id, config.namespace)
         self._order_entry = asyncio.Lock()
         self._lines = QueueLines()
 
@@ -80,16 +83,50 @@ class ProducerCore:
     async def send(self, message: Message, *, choice: QueueChoice, timeout: float | None) -> SendResult:
         """See :meth:`rmqtools.aio.Producer.send`."""
         self._check(message)
+        if self._observer is not None:
+            place = partial(self._place, choice=choice, timeout=timeout)
+            return (await self._observed(self._observer, [message], place))[0]
         outgoing = self.encoder.encode(message)
         placed, attempts = await self.sender.place_whole(
             outgoing, choice=choice, message=message, timeout=timeout
         )
         return self._traced([message], placed.results(attempts))[0]
 
+    async def _place(
+        self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None
+    ) -> list[SendResult]:
+        """The send of one message that is observed."""
+        (message,) = messages
+        outgoing = self.encoder.encode(message)
+        placed, attempts = await self.sender.place_whole(
+            outgoing, choice=choice, message=message, timeout=timeout
+        )
+        return self._traced([message], placed.results(attempts))
+
+    async def _observed(
+        self,
+        observer: Observer,
+        messages: Sequence[Message],
+        send: Callable[[Sequence[Message]], Awaitable[list[SendResult]]],
+    ) -> list[SendResult]:
+        with observer.sending(messages, self._identity) as sending:
+            results = await send(sending.messages)
+            sending.stored(results)
+            return results
+
     async def send_oneway(self, message: Message, *, choice: QueueChoice) -> None:
         """See :meth:`rmqtools.aio.Producer.send_oneway`."""
         self._check(message)
-        await self.sender.place_oneway(self.encoder.encode(message), choice=choice, message=message)
+        if self._observer is None:
+            await self.sender.place_oneway(self.encoder.encode(message), choice=choice, message=message)
+            return
+
+        async def place(messages: Sequence[Message]) -> list[SendResult]:
+            (changed,) = messages
+            await self.sender.place_oneway(self.encoder.encode(changed), choice=choice, message=changed)
+            return []
+
+        await self._observed(self._observer, [message], place)
 
     async def send_orderly(self, message: Message, *, timeout: float | None) -> SendResult:
         """See :meth:`rmqtools.aio.Producer.send_orderly`."""
@@ -122,13 +159,25 @@ class ProducerCore:
         self._check(*messages)
         _refuse_replies(messages)
         check_batch(messages)
-        return await self._tracing(messages, self._many.send_batch(messages, queue, timeout))
+        if self._observer is None:
+            return await self._tracing(messages, self._many.send_batch(messages, queue, timeout))
+        return await self._observed(
+            self._observer,
+            messages,
+            lambda changed: self._tracing(changed, self._many.send_batch(changed, queue, timeout)),
+        )
 
     async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         self._check(*messages)
         _refuse_replies(messages)
-        return await self._tracing(messages, self._many.send_many(messages, timeout))
+        if self._observer is None:
+            return await self._tracing(messages, self._many.send_many(messages, timeout))
+        return await self._observed(
+            self._observer,
+            messages,
+            lambda changed: self._tracing(changed, self._many.send_many(changed, timeout)),
+        )
 
     def parcel_line(self) -> ParcelLine:
         """A line: several calls of :meth:`send_parcels` with it behave like one call with all their parcels.
@@ -184,9 +233,14 @@ class ProducerCore:
         self.client.endpoint.require(REQUEST_REPLY)
 
         async def place(properties: Mapping[str, str], seconds: float) -> None:
-            outgoing = self.encoder.encode(message, system_properties=properties)
-            results = await self.sender.place(outgoing, choice=choice, message=message, timeout=seconds)
-            self._traced([message], results)
+            async def send(messages: Sequence[Message]) -> list[SendResult]:
+                outgoing = self.encoder.encode(messages[0], system_properties=properties)
+                return await self.sender.place(outgoing, choice=choice, message=messages[0], timeout=seconds)
+
+            sending = (
+                send([message]) if self._observer is None else self._observed(self._observer, [message], send)
+            )
+            self._traced([message], await sending)
 
         limit = self.config.send_timeout if timeout is None else timeout
         return await self._requests.request(message, place, limit)

@@ -70,6 +70,17 @@ class TransactionCore(ProducerCore):
     ) -> TransactionSendResult:
         """See :meth:`rmqtools.aio.TransactionProducer.send_message_in_transaction`."""
         self._check_in_transaction(message)
+        if self._observer is None:
+            return await self._in_transaction(message, arg, execute, timeout)
+        with self._observer.sending([message], self._identity) as sending:
+            (changed,) = sending.messages
+            result = await self._in_transaction(changed, arg, execute, timeout)
+            sending.stored([result])
+            return result
+
+    async def _in_transaction(
+        self, message: Message, arg: Any, execute: ExecuteLocalTransaction, timeout: float | None
+    ) -> TransactionSendResult:
         properties = {PROPERTY_TRANSACTION_PREPARED: "true", PROPERTY_PRODUCER_GROUP: self.group}
         outgoing = self.encoder.encode(
             message, system_properties=properties, sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE

@@ -1,0 +1,116 @@
+"""Wraps a listener so that it gets every message once, by the keys that a store remembers."""
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
+from rmqtools.model.message import MessageExt
+from rmqtools.once.key_store import Claim, KeyStore
+from rmqtools.once.message_key import KeyFunction, message_key
+
+Answer = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus | None
+
+DEFAULT_WINDOW: Final = 72 * 3600.0
+"""Seconds; as long as brokers keep messages by default (fileReservedTime), so a group that is reset to the
+first offset gets nothing twice."""
+_SUCCESSES: Final = (None, ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeOrderlyStatus.SUCCESS)
+
+
+class Deduplicated:
+    """A listener for :meth:`rmqtools.PushConsumer.subscribe`; made by :func:`deduplicate`."""
+
+    def __init__(
+        self, store: KeyStore, listener: Callable[..., Answer], *, window: float, key: KeyFunction | None
+    ) -> None:
+        self._store = store
+        self._listener = listener
+        self._window = window
+        self._key = key
+        self._lock = threading.Lock()
+        self._dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """Messages that were not given to the listener, because they had been consumed before."""
+        return self._dropped
+
+    def __call__(self, messages: list[MessageExt], context: ConsumeContext) -> Answer:
+        """Give the listener the messages that are new, and answer for all of them."""
+        keys = [message_key(message, self._key) for message in messages]
+        with self._store.claim(sorted(set(keys)), self._window) as claim:
+            answer = self._listen(messages, keys, claim, context)
+        known = {*keys} - claim.new - claim.busy
+        with self._lock:
+            self._dropped += sum(key in known for key in keys)
+        if answer not in _SUCCESSES:
+            return answer
+        return _settled(keys, {*known, *claim.done}, context)
+
+    def _listen(
+        self, messages: list[MessageExt], keys: list[str], claim: Claim, context: ConsumeContext
+    ) -> Answer:
+        """Call the listener with the first message of each new key; note the keys that it has consumed."""
+        fresh = [place for place, key in enumerate(keys) if key in claim.new and keys.index(key) == place]
+        if not fresh:
+            return None
+        answer = self._listener([messages[place] for place in fresh], context, *claim.arguments)
+        if not context.auto_commit or answer in (ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK):
+            raise ValueError(
+                "a deduplicated listener cannot use auto_commit=False, COMMIT or ROLLBACK: a message that is "
+                "rolled back would be dropped as consumed; return SUCCESS or SUSPEND_CURRENT_QUEUE_A_MOMENT"
+            )
+        if answer in _SUCCESSES:
+            consumed = fresh if context.is_orderly else fresh[: max(0, context.ack_index + 1)]
+            claim.done |= {keys[place] for place in consumed}
+        return answer
+
+
+def _settled(keys: Sequence[str], settled: set[str], context: ConsumeContext) -> Answer:
+    """The answer for the whole batch: messages from the first open one on are delivered again."""
+    still_open = next((place for place, key in enumerate(keys) if key not in settled), None)
+    if still_open is None:
+        context.ack_index = len(keys) - 1
+        return None
+    context.ack_index = still_open - 1
+    return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT if context.is_orderly else None
+
+
+def deduplicate(
+    store: KeyStore,
+    listener: Callable[..., Any],
+    *,
+    window: float = DEFAULT_WINDOW,
+    key: KeyFunction | None = None,
+) -> Deduplicated:
+    """Wrap a listener so that copies of consumed messages do not reach it.
+
+    Messages that another member is consuming at this moment, or that follow one in the batch, are delivered
+    again later. They count as attempts (``max_reconsume_times``).
+
+    Args:
+        store: where keys are remembered: SqlStore, RedisStore or MemoryStore.
+        listener: called as ``listener(messages, context)``, with SqlStore as ``listener(messages, context,
+            connection)``, for the messages of a batch that are new. A plain function, for
+            :class:`rmqtools.PushConsumer`.
+        window: seconds a key is remembered at least. A copy that arrives later is consumed again.
+        key: returns what makes a message unique, such as an order number; None for messages without one.
+            See :func:`rmqtools.once.message_key` for the default.
+
+    Raises:
+        TypeError: ``listener`` is a coroutine function or cannot be called.
+        ValueError: ``window`` is not positive.
+    """
+    if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
+        raise TypeError(
+            f"deduplicate() got the coroutine function {listener!r}: want a plain function, consumed by the "
+            "blocking rmqtools.PushConsumer"
+        )
+    if not callable(listener):
+        raise TypeError(
+            f"deduplicate() got the listener {listener!r}: want a function listener(messages, context)"
+        )
+    if not window > 0:
+        raise ValueError(f"window={window!r}: want a number of seconds above 0")
+    return Deduplicated(store, listener, window=window, key=key)

@@ -1,0 +1,59 @@
+"""Messages and contexts as a listener gets them, and stores of every kind."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import fakeredis
+import sqlalchemy as sa
+
+from rmqtools import ConsumeContext, MessageExt, MessageQueue
+from rmqtools.once import KeyStore, MemoryStore, RedisStore, SqlStore
+from rmqtools.testing import stored_message
+
+
+def message(number: int, *, unique: str | None = None, **properties: str) -> MessageExt:
+    named = {"UNIQ_KEY": unique or f"unique-{number}", **properties}
+    return stored_message("Orders", number, properties=named, offset_msg_id=f"offset-{number}")
+
+
+def context(*, orderly: bool = False) -> ConsumeContext:
+    return ConsumeContext(MessageQueue("Orders", "broker-a", 0), is_orderly=orderly)
+
+
+def sqlite_engine(path: Path) -> sa.Engine:
+    return sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 60})
+
+
+def savepoint_engine(path: Path) -> sa.Engine:
+    """SQLite whose driver leaves transactions to SQLAlchemy, as savepoints need."""
+    engine = sqlite_engine(path)
+    sa.event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
+    sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine
+
+
+@contextmanager
+def sql_store(engine: sa.Engine, **settings: object) -> Iterator[SqlStore]:
+    store = SqlStore(engine, group="billing", **settings)
+    store.create_table()
+    yield store
+    engine.dispose()
+
+
+@contextmanager
+def memory_store(_: Path) -> Iterator[KeyStore]:
+    yield MemoryStore()
+
+
+@contextmanager
+def redis_store(_: Path) -> Iterator[KeyStore]:
+    yield RedisStore(fakeredis.FakeRedis(), group="billing")
+
+
+STORES: dict[str, Callable[[Path], contextmanager]] = {
+    "memory": memory_store,
+    "redis": redis_store,
+    "sql": lambda path: sql_store(sqlite_engine(path / "keys.db")),
+    "savepoints": lambda path: sql_store(savepoint_engine(path / "keys.db")),
+}
