@@ -12,6 +12,11 @@ from rmqtools.model.message_const import (
 )
 from rmqtools.model.queue import MessageQueue
 
+SPARK_STAMP = "SPARK_STAMP"
+"""Property of messages written by ``spark_connector`` with option ``stamp``: the row's place in the write."""
+SPARK_HASH = "SPARK_HASH"
+"""Property beside ``SPARK_STAMP``: a hash over the row, or over its id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
-from rmqtools.model.message import MessageExt
+from rmqtools.model.message import SPARK_HASH, SPARK_STAMP, MessageExt
 from rmqtools.model.message_const import PROPERTY_ORIGIN_MESSAGE_ID, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from rmqtools.model.names import SPARK_HASH, SPARK_STAMP
 
 KeyFunction = Callable[[MessageExt], str | None]
 KEY_LENGTH: Final = 32

@@ -4,7 +4,8 @@ Every trouble ends before the load does, so that what is left undone at the end 
 """
 
 import random
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction
@@ -27,6 +28,8 @@ class World:
     load: Load
     topic: str
     queues: int = 4
+    away: Counter[str] = field(default_factory=Counter)
+    """How many troubles keep a server away."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,9 @@ async def begin(trouble: Trouble, world: World) -> None:
 def end(trouble: Trouble, world: World) -> None:
     """Undo it, as far as it can be undone; what another trouble still does there ends with it."""
     if trouble.what == "the name server is away":
-        _restart(world, NAME_SERVER)
+        _back(world, NAME_SERVER)
     elif trouble.what.startswith("the broker dies"):
-        _restart(world, trouble.where)
+        _back(world, trouble.where)
     else:
         proxy = world.proxies[trouble.where]
         torn = proxy.drop_replies or proxy.drop_requests
@@ -83,17 +86,23 @@ def end(trouble: Trouble, world: World) -> None:
             proxy.reset()
 
 
-def _restart(world: World, name: str) -> None:
-    world.cluster.stop(name)  # another trouble may have started it again
-    world.cluster.restart(name)
+def _away(world: World, name: str, *, in_route: bool = True) -> None:
+    world.cluster.stop(name, in_route=in_route)
+    world.away[name] += 1
+
+
+def _back(world: World, name: str) -> None:
+    world.away[name] -= 1
+    if not world.away[name]:
+        world.cluster.restart(name)
 
 
 def _dies(trouble: Trouble, world: World) -> None:
-    world.cluster.stop(trouble.where, in_route="unnoticed" in trouble.what)
+    _away(world, trouble.where, in_route="unnoticed" in trouble.what)
 
 
 def _name_server_away(_: Trouble, world: World) -> None:
-    world.cluster.stop(NAME_SERVER)
+    _away(world, NAME_SERVER)
 
 
 def _drops_answers(trouble: Trouble, world: World) -> None:
