@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # The groups and their order: tests/support/workers.py.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo test unit test-long bench bench-quick lint release faults faults-quick sim soak cluster-up cluster-down jre jdk lock clean
+.PHONY: help demo test unit test-long bench bench-quick lint release faults faults-quick fuzz sim soak cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -48,6 +48,9 @@ faults-quick: $(STAMP) jdk ## the eight most telling faults, on servers from the
 
 sim: $(STAMP) ## 10,000 simulated runs of producers, brokers and consumers in trouble: an hour
 	@$(BIN)/python -m tests.sim
+
+fuzz: $(STAMP) ## damaged bytes for every decoder, for ten minutes
+	@$(BIN)/python -m tests.fuzz
 
 soak: $(STAMP) jdk ## 20 minutes of producing and consuming: memory, sockets, threads, tasks
 	@$(BIN)/python -m tests.faults.soak

@@ -1,0 +1,1 @@
+"""Damaged bytes for everything that decodes what comes from the network."""
