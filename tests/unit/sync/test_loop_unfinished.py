@@ -137,7 +137,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_process_with_an_unfinished_iterator_ends_at_once_and_says_nothing(program):
     done = subprocess.run(
-        [sys.executable, "-c", SCENE + textwrap.dedent(program)], capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", SCENE + textwrap.dedent(program)], capture_output=True, text=True, timeout=100
     )
 
     assert (done.returncode, done.stderr) == (0, "")
