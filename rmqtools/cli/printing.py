@@ -18,15 +18,6 @@ from typing import Any
 import typer
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from rmqtools.clock import SYSTEM_CLOCK, as_time
@@ -161,36 +152,6 @@ def ends_quietly() -> Iterator[None]:
     except BrokenPipeError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit fails no more
         raise typer.Exit(0) from error
-
-
-@contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar, the rate and the time left on standard error, if that is a terminal.
-
-    Yields:
-        To be called for each item that is done.
-    """
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
-
-
-class _Rate(ProgressColumn):
-    """Items a second."""
-
-    def render(self, task: Task) -> Text:
-        """See :meth:`ProgressColumn.render`."""
-        return Text(f"{task.speed or 0:.0f}/s")
 
 
 def confirm(question: str, *, yes: bool) -> None:
