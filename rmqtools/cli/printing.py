@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -55,14 +56,30 @@ def finding(value: Any) -> str:
 
 def print_table(columns: Sequence[Column | str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table on standard output. Columns of numbers are right-aligned; None is shown as ``-``."""
+    print_tables(columns, {"": rows})
+
+
+def print_tables(columns: Sequence[Column | str], tables: Mapping[str, Sequence[Sequence[object]]]) -> None:
+    """Print tables of equal columns, each below its title; name once the columns that are left out."""
     shown = [Column(column) if isinstance(column, str) else column for column in columns]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    lines, left_out = table_lines(shown, rows, width)
+    width = terminal_width()
     console = Console(highlight=False, soft_wrap=True)
-    for line in lines:
-        console.print(line, crop=False, overflow="ignore", no_wrap=True)
+    left_out: dict[str, None] = {}
+    for title, rows in tables.items():
+        if title:
+            console.print(title, markup=False)
+        lines, names = table_lines(shown, rows, width)
+        left_out |= dict.fromkeys(names)
+        for line in lines:
+            console.print(line, crop=False, overflow="ignore", no_wrap=True)
     if left_out:
-        warn(f"not shown at {width} columns: {', '.join(left_out)} (a pipe and --json have them)")
+        text = f"not shown at {width} columns: {', '.join(left_out)} (a pipe and --json have them)"
+        warn(fill(text, width or 80, break_on_hyphens=False, break_long_words=False))
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that standard output is; None: it is a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def table_lines(
