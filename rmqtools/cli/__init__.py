@@ -1,4 +1,4 @@
-"""The command ``rmqtools``: one file per group of commands.
+"""The command ``rmqtools``: one file per group of commands, imported when one of them runs.
 
 Exit codes: 0 done; 1 refused or failed (one line on standard error: ``error: ...``); 2 wrong usage;
 130 interrupted by SIGINT, 143 by SIGTERM. A command may define more; docs/commands.md lists them.
@@ -13,51 +13,19 @@ from typing import Annotated
 import typer
 
 from rmqtools import __version__
-from rmqtools.cli import (
-    allocate,
-    broker,
-    cluster,
-    consume,
-    dlq,
-    group,
-    group_offsets,
-    group_watch,
-    message,
-    pin,
-    produce,
-    profile,
-    spark,
-    topic,
-)
 from rmqtools.cli.printing import Interrupted, say, warn
-from rmqtools.cli.top import command as top
+from rmqtools.cli.root.commands import COMMANDS
+from rmqtools.cli.root.lazy_group import lazy_app
 from rmqtools.errors import RocketMQError
 from rmqtools.model.codes import MQ_VERSION_NAME
 
-app = typer.Typer(
+app = lazy_app(
+    COMMANDS,
     name="rmqtools",
     help="Tools for Apache RocketMQ.",
-    rich_markup_mode="markdown",  # paragraphs of help texts flow
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(topic.app, name="topic")
-app.add_typer(message.app, name="message")
-app.add_typer(broker.app, name="broker")
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(group.app, name="group")
-app.add_typer(pin.app, name="pin")
-app.add_typer(dlq.app, name="dlq")
-app.add_typer(profile.app, name="profile")
-app.add_typer(spark.app, name="spark")
-group.app.command("reset")(group_offsets.reset)
-group.app.command("skip")(group_offsets.skip)
-group.app.command("watch")(group_watch.watch)
-app.command("produce")(produce.produce)
-app.command("consume")(consume.consume)
-app.command("health")(broker.health)
-app.command("allocate")(allocate.allocate)
-app.command("top")(top.top)
 
 
 def _print_version(wanted: bool) -> None:

@@ -169,7 +169,7 @@ def _print(before: Owners, after: Owners, *, members: Sequence[str], is_live: bo
         change = "moves" if is_live and set(before[queue]) != set(owners) else ""
         rows.append((queue.broker_name, queue.queue_id, _names(before[queue]), _names(owners), change))
     if is_live:
-        print_table([*columns[:2], Column("now"), *columns[2:]], rows)
+        print_table([*columns[:2], Column("now", 1), *columns[2:]], rows)
     else:
         print_table(columns[:3], [(*row[:2], row[3]) for row in rows])
     counts = Counter(owner for owners in after.values() for owner in owners)

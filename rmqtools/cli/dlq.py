@@ -18,11 +18,11 @@ from rmqtools.cli.printing import (
     ends_quietly,
     print_json,
     print_table,
-    progress_bar,
     say,
     warn,
     warning,
 )
+from rmqtools.cli.saving.progress import progress_bar
 from rmqtools.clock import as_time
 from rmqtools.errors import (
     ConfigError,

@@ -1,5 +1,6 @@
 """``rmqtools group``: the members of a consumer group, their queues, and its problems."""
 
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
@@ -16,7 +17,10 @@ from rmqtools.cli.printing import (
     now,
     print_json,
     print_table,
+    print_tables,
     say,
+    table_lines,
+    terminal_width,
     warn,
     warning,
 )
@@ -297,7 +301,14 @@ def _print_queues(view: GroupView) -> None:
         Column("lag", style=warning),
         Column("note", 1, finding),
     ]
-    print_table(columns, [_queue_row(view, queue, progress) for queue, progress in view.progress.items()])
+    rows = [_queue_row(view, queue, progress) for queue, progress in view.progress.items()]
+    if "topic" not in table_lines(columns, rows, terminal_width())[1]:
+        print_table(columns, rows)
+        return
+    tables: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
+    for topic, *cells in rows:
+        tables[f"topic {topic}:"].append(tuple(cells))
+    print_tables(columns[1:], tables)
 
 
 def _queue_row(view: GroupView, queue: MessageQueue, progress: QueueProgress) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from rmqtools.plot import lag_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LINE = "{:<10}  {:>7}  {:>12}  {:>10}  {:>10}  {}"
+_LINE = "{:<10}  {:>7}  {:>9}  {:>8}  {:>8}  {}"
 
 
 def watch(

@@ -13,20 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
+from textwrap import fill
 from typing import Any
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from rmqtools.clock import SYSTEM_CLOCK, as_time
@@ -64,14 +56,30 @@ def finding(value: Any) -> str:
 
 def print_table(columns: Sequence[Column | str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table on standard output. Columns of numbers are right-aligned; None is shown as ``-``."""
+    print_tables(columns, {"": rows})
+
+
+def print_tables(columns: Sequence[Column | str], tables: Mapping[str, Sequence[Sequence[object]]]) -> None:
+    """Print tables of equal columns, each below its title; name once the columns that are left out."""
     shown = [Column(column) if isinstance(column, str) else column for column in columns]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    lines, left_out = table_lines(shown, rows, width)
+    width = terminal_width()
     console = Console(highlight=False, soft_wrap=True)
-    for line in lines:
-        console.print(line, crop=False, overflow="ignore", no_wrap=True)
+    left_out: dict[str, None] = {}
+    for title, rows in tables.items():
+        if title:
+            console.print(title, markup=False)
+        lines, names = table_lines(shown, rows, width)
+        left_out |= dict.fromkeys(names)
+        for line in lines:
+            console.print(line, crop=False, overflow="ignore", no_wrap=True)
     if left_out:
-        warn(f"not shown at {width} columns: {', '.join(left_out)} (a pipe and --json have them)")
+        text = f"not shown at {width} columns: {', '.join(left_out)} (a pipe and --json have them)"
+        warn(fill(text, width or 80, break_on_hyphens=False, break_long_words=False))
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that standard output is; None: it is a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def table_lines(
@@ -161,36 +169,6 @@ def ends_quietly() -> Iterator[None]:
     except BrokenPipeError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit fails no more
         raise typer.Exit(0) from error
-
-
-@contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar, the rate and the time left on standard error, if that is a terminal.
-
-    Yields:
-        To be called for each item that is done.
-    """
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
-
-
-class _Rate(ProgressColumn):
-    """Items a second."""
-
-    def render(self, task: Task) -> Text:
-        """See :meth:`ProgressColumn.render`."""
-        return Text(f"{task.speed or 0:.0f}/s")
 
 
 def confirm(question: str, *, yes: bool) -> None:

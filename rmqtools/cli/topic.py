@@ -64,7 +64,7 @@ def list_(
 ) -> None:
     """List all topics: brokers, queues, permission; with --stats messages, rate and time of the last one."""
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        names = [name for name in admin.fetch_topic_list() if system or not is_internal(name)]
+        names = admin.fetch_topic_list() if system else user_topics(admin)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = [row for row in pool.map(lambda name: _summary(admin, name, stats=stats), names) if row]
     if as_json:
@@ -209,6 +209,13 @@ def is_internal(topic: str) -> bool:
     return is_system_topic(topic) or topic.startswith(prefixes) or topic.endswith(_OWN_SUFFIX)
 
 
+def user_topics(admin: Admin) -> list[str]:
+    """Return the topics that users made: neither internal ones nor those named like a broker or a cluster."""
+    info = admin.fetch_cluster_info()
+    own = {*info.cluster_addr_table, *info.broker_addr_table}
+    return [name for name in admin.fetch_topic_list() if name not in own and not is_internal(name)]
+
+
 def known_route(admin: Admin, topic: str) -> TopicRouteData:
     """Return a topic's route.
 
@@ -218,8 +225,7 @@ def known_route(admin: Admin, topic: str) -> TopicRouteData:
     try:
         return admin.fetch_route(topic)
     except TopicNotFoundError as error:
-        known = [name for name in admin.fetch_topic_list() if not is_internal(name)]
-        raise TopicNotFoundError(unknown_name("topic", topic, known)) from error
+        raise TopicNotFoundError(unknown_name("topic", topic, user_topics(admin))) from error
 
 
 def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:

@@ -40,7 +40,8 @@ class ClientConfig:
     """This client's address in its client id (``ip@instance``), shown to brokers and to strategies.
 
     Default None: the address from which this machine reaches the name server; upstream clientIP. Set it where
-    a machine has several addresses and a group is pinned to one of them.
+    a machine has several addresses and a group is pinned to one of them. It is a name only: sockets are not
+    bound to it, so several members on one machine can have different ones, e.g. for a trial.
     """
     instance_name: str | None = None
     """The second half of the client id; without ``@``.

@@ -1,1 +1,1 @@
-"""Files that commands write: pictures, and rows of messages."""
+"""Files that commands write: pictures, rows of messages; and how far the work is."""

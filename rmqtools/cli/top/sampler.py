@@ -85,8 +85,10 @@ class Sampler:
 
     async def topics(self) -> list[Row]:
         """Return a row for each topic of users."""
-        names = [name for name in await self._admin.fetch_topic_list() if not is_internal(name)]
-        return await self._each(self._topic, names)
+        info = await self._admin.fetch_cluster_info()
+        own = {*info.cluster_addr_table, *info.broker_addr_table}  # topics of the cluster for itself
+        names = await self._admin.fetch_topic_list()
+        return await self._each(self._topic, [n for n in names if n not in own and not is_internal(n)])
 
     async def groups(self) -> list[Row]:
         """Return a row for each group of users."""

@@ -48,6 +48,22 @@ def test_a_group_without_members_is_shown_with_its_offsets(run):
     ]
 
 
+def test_a_narrow_terminal_has_a_table_for_each_topic(run, cluster, monkeypatch):
+    for module in ("printing", "group"):
+        monkeypatch.setattr(f"rmqtools.cli.{module}.terminal_width", lambda: 36)
+
+    shown = run("group", "show", "billing")
+
+    assert shown.stdout.splitlines() == [
+        "group billing: no members",
+        "topic orders:",
+        "BROKER    QUEUE  OWNER  LAG  NOTE",
+        "broker-a      0  -        2",
+        "broker-b      0  -        0",
+    ]
+    assert "not shown at 36 columns: next offset, end" in " ".join(shown.stderr.split())
+
+
 @pytest.mark.parametrize("command", [("show",), ("watch", "--looks", "1"), ("delete", "--yes")])
 def test_an_unknown_group_is_an_error_that_names_one_spelled_alike(run, command):
     with pytest.raises(RocketMQError, match=r"unknown group 'biling' \(did you mean 'billing'\?\)"):

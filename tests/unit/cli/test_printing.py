@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rmqtools.cli.printing import Column, cell_text, finding, plain, table_lines, time_text
+from rmqtools.cli.printing import Column, cell_text, finding, plain, print_tables, table_lines, time_text
 from rmqtools.group import FindingKind
 
 COLUMNS = [Column("member"), Column("address", leaves=2), Column("lag"), Column("language", leaves=1)]
@@ -36,6 +36,19 @@ def test_a_narrow_terminal_loses_whole_columns_and_never_a_part_of_an_id(width, 
 
     assert missing == left_out
     assert shown[1].plain.startswith("127.0.0.1@1234#567890123456789  ")
+
+
+def test_columns_without_room_are_named_once_for_several_tables_in_lines_that_fit(monkeypatch, capsys):
+    monkeypatch.setattr("rmqtools.cli.printing.terminal_width", lambda: 46)
+
+    print_tables(COLUMNS, {"first:": ROWS, "second:": ROWS})
+
+    shown = capsys.readouterr()
+    assert [line for line in shown.out.splitlines() if line.endswith(":")] == ["first:", "second:"]
+    assert shown.err.splitlines() == [
+        "not shown at 46 columns: address, language (a",
+        "pipe and --json have them)",
+    ]
 
 
 def test_what_is_wrong_is_coloured():

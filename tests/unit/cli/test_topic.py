@@ -21,7 +21,9 @@ def orders(cluster):
         cluster.store("orders", b"1", b"2", store_timestamp_ms=1_700_000_000_000)
 
 
-def test_topics_are_listed_without_rocketmqs_own(run):
+def test_topics_are_listed_without_rocketmqs_own(run, cluster):
+    cluster.create_topic("DefaultCluster", queues=1)  # a real broker makes these two for itself
+    cluster.create_topic("broker-a", queues=1)
     assert run("topic", "list").stdout.splitlines() == [
         "TOPIC   BROKERS             READ QUEUES  WRITE QUEUES  PERM",
         "orders  broker-a, broker-b            2             2  rw",

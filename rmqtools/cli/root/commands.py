@@ -1,0 +1,64 @@
+"""The names of all commands, where they are, and what the list of commands says of them."""
+
+from rmqtools.cli.root.lazy_group import LazyCommand
+
+COMMANDS = {
+    "produce": LazyCommand(
+        "rmqtools.cli.produce",
+        "produce",
+        "Send messages, and print how many are stored, how fast, and how many of unknown outcome.",
+    ),
+    "consume": LazyCommand(
+        "rmqtools.cli.consume",
+        "consume",
+        "Print a topic's messages: those that are there now, or all from now on with --follow.",
+    ),
+    "health": LazyCommand(
+        "rmqtools.cli.broker",
+        "health",
+        "Print one line, for probes: whether every broker that the name server knows answers and can store.",
+    ),
+    "allocate": LazyCommand(
+        "rmqtools.cli.allocate",
+        "allocate",
+        "Show which member would own each queue of a topic, beside its owner now. Changes nothing.",
+    ),
+    "top": LazyCommand(
+        "rmqtools.cli.top.command",
+        "top",
+        "Watch groups, topics and brokers: rates, lag, and which member owns which queue.",
+    ),
+    "topic": LazyCommand("rmqtools.cli.topic", "app", "Topics: list, describe, create, alter, delete."),
+    "message": LazyCommand(
+        "rmqtools.cli.message", "app", "Single messages: find them, and the groups that consumed them."
+    ),
+    "broker": LazyCommand("rmqtools.cli.broker", "app", "Brokers: their state and their settings."),
+    "cluster": LazyCommand(
+        "rmqtools.cli.cluster",
+        "app",
+        "A real RocketMQ cluster on this machine: name server and brokers from the public jars.",
+    ),
+    "group": LazyCommand(
+        "rmqtools.cli.root.group_commands",
+        "app",
+        "Shows members, owners of queues and problems of a consumer group.",
+    ),
+    "pin": LazyCommand(
+        "rmqtools.cli.pin",
+        "app",
+        "Give all queues of a group to some machines for a while, e.g. to one staging machine. "
+        "Works for groups whose members share by the strategy PINS.",
+    ),
+    "dlq": LazyCommand(
+        "rmqtools.cli.dlq",
+        "app",
+        "Messages of a group that failed too often (its dead letters), or wait for their next try.",
+    ),
+    "profile": LazyCommand(
+        "rmqtools.cli.profile",
+        "app",
+        "Named settings in $RMQTOOLS_CONFIG, else ~/.config/rmqtools/config.toml. Options and the "
+        "environment go before them. RMQTOOLS_PROFILE chooses one for a single command.",
+    ),
+    "spark": LazyCommand("rmqtools.cli.spark", "app", "The data source for Spark."),
+}
