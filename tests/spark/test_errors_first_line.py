@@ -66,3 +66,9 @@ def test_of_a_stream(stream):
     text = stream_error(stream(topic="never-made").run)
 
     assert "topic 'never-made' has no route" in top(text)
+
+
+def test_of_the_options_of_a_stream(stream):
+    text = stream_error(stream(topic="T", maxTriggerDelay="5s").run)
+
+    assert "option 'maxTriggerDelay' needs option 'minOffsetsPerTrigger': set it too" in top(text)
