@@ -70,3 +70,7 @@ class RefusedStreamReader(DataSourceStreamReader):  # type: ignore[misc]  # pysp
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
         """Raise the error."""
         raise self._error
+
+    def read(self, partition: Any) -> Any:
+        """Never called: a reader without offsets has no partitions."""
+        raise self._error

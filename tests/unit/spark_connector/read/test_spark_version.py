@@ -7,7 +7,12 @@ from spark_connector.options.table import parse_options
 from spark_connector.progress.ending import stop_at_end
 from spark_connector.progress.metrics import lag
 from spark_connector.read import spark_version
-from spark_connector.read.spark_version import LIMIT_OPTIONS, has_admission_control, refuse_limits
+from spark_connector.read.spark_version import (
+    LIMIT_OPTIONS,
+    RefusedStreamReader,
+    has_admission_control,
+    refuse_limits,
+)
 
 
 @pytest.mark.parametrize("name", LIMIT_OPTIONS)
@@ -29,3 +34,18 @@ def test_functions_that_need_reported_offsets_are_refused(monkeypatch, function)
 
     with pytest.raises(ConfigError, match=f"spark_connector.{function.__name__} needs PySpark 4.2 or newer"):
         function(None)
+
+
+def test_a_refused_reader_raises_its_error_at_every_call():
+    reader = RefusedStreamReader(ConfigError("option 'x'"))
+
+    calls = (
+        reader.initialOffset,
+        reader.latestOffset,
+        lambda: reader.latestOffset({}, None),
+        lambda: reader.partitions({}, {}),
+        lambda: reader.read(None),
+    )
+    for call in calls:
+        with pytest.raises(ConfigError, match="option 'x'"):
+            call()
