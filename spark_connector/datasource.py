@@ -15,13 +15,13 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from spark_connector.worker.user_errors import text_first
+from spark_connector.worker.user_errors import is_spark_worker, text_first
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from spark_connector.options.stream_settings import StreamOptions
     from spark_connector.read.batch_reader import RocketMQBatchReader
-    from spark_connector.read.stream_reader import RocketMQStreamReader
     from spark_connector.write.stream_writer import RocketMQStreamWriter
     from spark_connector.write.writer import RocketMQBatchWriter
 
@@ -67,15 +67,38 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
         return RocketMQBatchReader(replace(options, read=read))
 
     @text_first()
-    def streamReader(self, schema: "StructType") -> "RocketMQStreamReader":
-        """A streaming reader; ``schema`` as for :meth:`reader`."""
-        from spark_connector.options.stream_settings import stream_options
-        from spark_connector.read.schema import columns_of
+    def streamReader(self, schema: "StructType") -> Any:
+        """A streaming reader; ``schema`` as for :meth:`reader`.
+
+        In Spark's process unusable options give a reader whose calls raise their error: PySpark 4.0 to 4.3
+        cannot show an error that is raised here, but an ``UnboundLocalError`` of its own.
+        """
+        from rmqtools.errors import ConfigError
+        from spark_connector.read.spark_version import RefusedStreamReader, has_admission_control
+
+        try:
+            options = self._stream_options(schema)
+        except ConfigError as error:
+            if is_spark_worker():
+                return RefusedStreamReader(error)
+            raise
+        if not has_admission_control():
+            from spark_connector.read.early_stream_reader import RocketMQEarlyStreamReader
+
+            return RocketMQEarlyStreamReader(options)
         from spark_connector.read.stream_reader import RocketMQStreamReader
 
+        return RocketMQStreamReader(options)
+
+    def _stream_options(self, schema: "StructType") -> "StreamOptions":
+        from spark_connector.options.stream_settings import stream_options
+        from spark_connector.read.schema import columns_of
+        from spark_connector.read.spark_version import has_admission_control, refuse_limits
+
+        if not has_admission_control():
+            refuse_limits(self._given)
         options = stream_options(self._given)
-        read = replace(options.read, columns=columns_of(schema))
-        return RocketMQStreamReader(replace(options, read=read))
+        return replace(options, read=replace(options.read, columns=columns_of(schema)))
 
     @text_first()
     def writer(self, schema: "StructType", overwrite: bool) -> "RocketMQBatchWriter":
@@ -102,4 +125,4 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
         options = for_schema(write_options(self._given), schema)
         check_topic(options)
-        return RocketMQStreamWriter(options)
+        return RocketMQStreamWriter(options, schema)

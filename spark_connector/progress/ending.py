@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
+from spark_connector.read.spark_version import require_reported_offsets
 from spark_connector.read.stream_offsets import offsets_of_progress
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def stop_at_end(query: "StreamingQuery", *, timeout: float | None = None) -> boo
         Whether the query reached its end; False: the timeout has passed, and the query runs on.
 
     Raises:
-        ConfigError: the query has no end.
+        ConfigError: the query has no end, or PySpark is older than 4.2.
         StreamingQueryException: the query failed.
     """
+    require_reported_offsets("spark_connector.stop_at_end")
     deadline = None if timeout is None else SYSTEM_CLOCK.monotonic() + timeout
     while not query.awaitTermination(_LOOK_EVERY):
         progress = query.lastProgress

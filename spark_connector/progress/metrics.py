@@ -19,6 +19,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
 from spark_connector.progress.lag_chart import format_chart
+from spark_connector.read.spark_version import require_reported_offsets
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin, offsets_of_progress
 
 if TYPE_CHECKING:
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
 
 def lag(query: "StreamingQuery") -> dict[MessageQueue, int]:
-    """The offsets waiting after a query's last micro-batch, per queue; empty before its first progress."""
+    """The offsets waiting after a query's last micro-batch, per queue; empty before its first progress.
+
+    Raises:
+        ConfigError: PySpark is older than 4.2.
+    """
+    require_reported_offsets("spark_connector.lag")
     progress = query.lastProgress
     return {} if progress is None else lag_of(progress)
 

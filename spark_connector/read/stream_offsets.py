@@ -2,9 +2,11 @@
 
     {
         "begin": {"topic": {"broker-a": {"1": 0}}},
+        "initial": {"topic": {"broker-a": {"0": 12, "1": 0}}},
         "marks": {"topic": {"broker-a": {"0": {"offset": 41, "time": 1795296714754}}}},
+        "new": {"topic": {"broker-a": {"0": 3, "1": 0}}},
         "offsets": {"topic": {"broker-a": {"0": 42, "1": 7}}},
-        "version": "1.2"
+        "version": "1.3"
     }
 
 ``offsets`` is the next offset to read per queue. ``begin`` is the begin of the micro-batch that ends here,
@@ -13,8 +15,12 @@ result of ``initialOffset``), later new queues and queues with lost offsets. So 
 reads the same messages, even after a crash in the first one. ``marks`` tells a topic from a later one of the
 same name: see :class:`spark_connector.read.loss.Mark`.
 
-Versions: 1.1 added ``begin``, 1.2 ``marks``. Older readers ignore the additions of a minor version; a major
-version is not read.
+``initial`` and ``new`` are there only if PySpark 4.0 or 4.1 plans a batch, which does not tell where a batch
+begins until its end is planned. ``initial`` is the begin of the query's first batch, ``new`` that of queues
+that the previous offsets do not have.
+
+Versions: 1.1 added ``begin``, 1.2 ``marks``, 1.3 ``initial`` and ``new``. Older readers ignore the additions
+of a minor version; a major version is not read.
 """
 
 import json
@@ -27,7 +33,7 @@ from rmqtools.errors import ConfigError
 from spark_connector.options.queue_json import format_numbers, parse_numbers, place
 from spark_connector.read.loss import Mark
 
-VERSION: Final = "1.2"
+VERSION: Final = "1.3"
 _MAJOR: Final = VERSION.split(".")[0]
 
 
@@ -38,15 +44,20 @@ class StreamOffsets:
     next: Mapping[MessageQueue, int]
     begin: Mapping[MessageQueue, int] = field(default_factory=dict)
     marks: Mapping[MessageQueue, Mark] = field(default_factory=dict)
+    initial: Mapping[MessageQueue, int] = field(default_factory=dict)
+    new: Mapping[MessageQueue, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON that Spark stores, sorted at every level; equal offsets give equal text."""
-        return {
+        whole = {
             "begin": _tree(self.begin),
+            "initial": _tree(self.initial),
             "marks": _marks_tree(self.marks),
+            "new": _tree(self.new),
             "offsets": _tree(self.next),
             "version": VERSION,
         }
+        return {name: tree for name, tree in whole.items() if tree or name not in ("initial", "new")}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "StreamOffsets":
@@ -58,25 +69,34 @@ class StreamOffsets:
         _check_version(given.get("version"))
         try:
             return cls(
-                _parse(given["offsets"]), _parse(given.get("begin", {})), _parse_marks(given.get("marks", {}))
+                _parse(given["offsets"]),
+                _parse(given.get("begin", {})),
+                _parse_marks(given.get("marks", {})),
+                _parse(given.get("initial", {})),
+                _parse(given.get("new", {})),
             )
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise ConfigError(f"the checkpoint's offsets cannot be read: {error}") from None
 
 
-def batch_begin(start: StreamOffsets, end: StreamOffsets) -> dict[MessageQueue, int]:
+def batch_begin(
+    start: StreamOffsets, end: StreamOffsets, *, is_first: bool = False
+) -> dict[MessageQueue, int]:
     """The begin of a micro-batch, for each queue of its end.
 
     Args:
         start: Spark's start of the batch; in the first batch of a restarted query, a new initial offset.
         end: the planned end.
+        is_first: whether it is the query's first batch.
 
     Raises:
         ConfigError: neither has a queue's begin.
     """
     if start == end:
         return dict(end.next)
-    begin = {**start.next, **end.begin}
+    if is_first and end.initial:
+        return {queue: end.initial[queue] for queue in end.next}
+    begin = {**end.new, **start.next, **end.begin}
     if unknown := sorted(end.next.keys() - begin.keys()):
         raise ConfigError(f"the checkpoint does not say where to begin {place(unknown[0])}")
     return {queue: begin[queue] for queue in end.next}

@@ -136,7 +136,7 @@ class StreamPlanner:
             DataLossError: a queue is no longer selected, or its topic was recreated, and ``failOnDataLoss``
                 is set.
         """
-        begin = batch_begin(start, end)
+        begin = batch_begin(start, end, is_first=start == self._initial)
         if start == end or end == self._planned:
             return begin, end.next
         stored = self._stored or self._fetch()

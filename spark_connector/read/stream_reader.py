@@ -24,14 +24,12 @@ from spark_connector.read.group_progress import GroupProgress
 from spark_connector.read.stream_lookup import StreamLookup
 from spark_connector.read.stream_offsets import StreamOffsets
 from spark_connector.read.stream_planner import StreamPlanner
-from spark_connector.read.tasks import plan_tasks, read_task
+from spark_connector.read.tasks import ROWS_PER_STREAM_TASK, plan_tasks, read_task
 from spark_connector.worker.clients import client_of
 from spark_connector.worker.user_errors import text_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_ROWS_PER_TASK = 1000  # starting a Python task takes as long as reading 5,000 messages or more
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -83,7 +81,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of a micro-batch, the same for every run of the batch."""
         begin, ends = self._planner.ranges(StreamOffsets.from_json(start), StreamOffsets.from_json(end))
-        tasks = plan_tasks(self._options.read, begin, ends, rows_per_task=_ROWS_PER_TASK)
+        tasks = plan_tasks(self._options.read, begin, ends, rows_per_task=ROWS_PER_STREAM_TASK)
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rmqtools import Client, MessageQueue, QueueRange
 from rmqtools.allocate import client_address
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 log = get_logger(__name__)
+
+ROWS_PER_STREAM_TASK: Final = 1000  # starting a Python task takes as long as reading 5,000 messages or more
 
 
 @dataclass(frozen=True, slots=True)

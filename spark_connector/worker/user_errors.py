@@ -24,7 +24,7 @@ def text_first() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if _is_worker() and _is_for_users(error):
+        if is_spark_worker() and _is_for_users(error):
             os.environ[_HIDE] = "1"
         raise
 
@@ -38,7 +38,7 @@ def _is_for_users(error: Exception) -> bool:
     return isinstance(error, RocketMQError) and not isinstance(error, ProtocolError)
 
 
-def _is_worker() -> bool:
+def is_spark_worker() -> bool:
     """Whether Spark started this process to run Python code of a data source."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")

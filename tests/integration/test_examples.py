@@ -209,6 +209,18 @@ def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
     assert "| tea|     2|7.0|" in printed
 
 
+@pytest.mark.spark
+def test_spark35_read(run: Run, make_topic: Callable[..., str]) -> None:
+    """On Spark 3.5 itself: tests/spark/test_pyspark_versions.py."""
+    topic = make_topic(queues=1)
+    run("send.py", "--topic", topic, "--count", "100")
+
+    *queues, total = run("spark35_read.py", "--topic", topic).splitlines()
+
+    assert total == f"101 messages in {topic}"
+    assert [line.split(":")[0] for line in queues] == ["broker-a queue 0", "broker-b queue 0"]
+
+
 def test_every_example_is_in_the_readme_and_has_a_test() -> None:
     named = {path.name for path in EXAMPLES.glob("*.py")} - {"__init__.py"}
     unit_tests = [path.read_text() for path in (EXAMPLES.parent / "tests/unit/examples").glob("test_*.py")]

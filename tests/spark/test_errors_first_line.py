@@ -66,3 +66,19 @@ def test_of_a_stream(stream):
     text = stream_error(stream(topic="never-made").run)
 
     assert "topic 'never-made' has no route" in top(text)
+
+
+def test_of_the_options_of_a_stream(stream):
+    text = stream_error(stream(topic="T", maxTriggerDelay="5s").run)
+
+    assert "option 'maxTriggerDelay' needs option 'minOffsetsPerTrigger': set it too" in top(text)
+
+
+def test_of_a_stream_that_is_written(spark, local_cluster, tmp_path):
+    rows = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS boddy")
+    writer = rows.writeStream.format("rocketmq").options(nameServer=local_cluster.name_server, topic="T")
+    query = writer.option("checkpointLocation", str(tmp_path)).start
+
+    text = stream_error(lambda: query().awaitTermination(60))
+
+    assert "column 'boddy' cannot be written (did you mean 'body'?)" in top(text)

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.functions import udf
+from pyspark.sql.types import StructType
 
 from spark_connector import drop_duplicates
 from spark_connector.write.stamps import HASH, STAMP
@@ -186,7 +187,7 @@ def test_commit_and_abort_log_the_batch(caplog):
     from spark_connector.write.stream_writer import RocketMQStreamWriter
     from spark_connector.write.write_task import TaskReport
 
-    writer = RocketMQStreamWriter(write_options(parse_options({"nameServer": "127.0.0.1:9"})))
+    writer = RocketMQStreamWriter(write_options(parse_options({"nameServer": "127.0.0.1:9"})), StructType([]))
     with caplog.at_level(logging.INFO, "spark_connector.write.stream_writer"):
         writer.commit([TaskReport(SendReport(acked=3, by_broker={"a": 3}))], 7)
         writer.abort([TaskReport(SendReport(acked=1)), None], 8)

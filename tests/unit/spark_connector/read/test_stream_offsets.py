@@ -46,7 +46,7 @@ def test_the_text_is_sorted_and_has_a_version():
 
     assert text == (
         '{"begin": {"T": {"b": {"10": 1}}}, "marks": {}, '
-        '"offsets": {"T": {"a": {"0": 42}, "b": {"10": 7}}}, "version": "1.2"}'
+        '"offsets": {"T": {"a": {"0": 42}, "b": {"10": 7}}}, "version": "1.3"}'
     )
 
 
@@ -68,9 +68,9 @@ def test_minor_versions_are_read_older_and_newer(version):
             {"version": "1.1", "offsets": {"T": {"a": {"0": -1}}}}, "offset -1 of T/a/0", id="negative"
         ),
         pytest.param({"version": "1.1", "offsets": {"T": {"a": [1]}}}, "want an object", id="other-shape"),
-        pytest.param({"version": "1.2", "offsets": {}, "marks": {"T": 3}}, "cannot be read", id="no-marks"),
+        pytest.param({"version": "1.3", "offsets": {}, "marks": {"T": 3}}, "cannot be read", id="no-marks"),
         pytest.param(
-            {"version": "1.2", "offsets": {}, "marks": {"T": {"a": {"0": {"offset": 3}}}}},
+            {"version": "1.3", "offsets": {}, "marks": {"T": {"a": {"0": {"offset": 3}}}}},
             "cannot be read: 'time'",
             id="half-a-mark",
         ),

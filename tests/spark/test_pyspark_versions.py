@@ -1,0 +1,90 @@
+"""The smoke set (tests/support/spark_smoke.py) on every supported PySpark, in environments of their own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rmqtools import Message
+from tests.support.pyspark_versions import ROOT, python_with
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+_SECONDS = 900
+_OLD = ("4.0", "4.1")  # without limits of a micro-batch
+
+
+def smoke(python, name_server, folder):
+    command = [python, "-m", "tests.support.spark_smoke", name_server, str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.timeout(3 * _SECONDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("series", ["4.0", "4.1", "4.2", "4.3"])
+def test_batches_and_streams_are_exact_on_every_supported_version(series, local_cluster, tmp_path):
+    python = sys.executable if series == "4.3" else python_with(series)
+
+    found = smoke(python, local_cluster.name_server, tmp_path)
+
+    assert found.pop("version").startswith(series)
+    limits = found.pop("limits")
+    assert found == {
+        "batch": True,
+        "restarted_stream": list("12345"),
+        "failed_first_batch": ["during", "later"],
+        "running_stream": sorted(["1", *"2" * 8, *"3" * 8]),
+        "written_stream": sorted(map(str, range(20))),
+    }
+    if series in _OLD:
+        assert (
+            "option 'maxOffsetsPerTrigger' needs PySpark 4.2 or newer, this is " + series
+            in limits.splitlines()[0]
+        )
+    else:
+        assert limits == "8 rows"
+
+
+@pytest.mark.timeout(3 * _SECONDS)
+@pytest.mark.slow
+def test_spark_3_5_reads_a_topic_by_the_recipe(local_cluster, make_topic, producer, admin):
+    """The recipe of examples/spark35_read.py, with rows that have everything and rows that have little."""
+    topic = make_topic(queues=2)
+    messages = [
+        Message(topic, b"x" * 100, tags="t", keys=[f"k{number}"], properties={"имя": "значение"})
+        for number in range(500)
+    ]
+    results = producer.send_many([*messages, Message(topic, b"\x00")])
+    ends = {}
+    for result in results:
+        ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
+    admin.await_readable(ends)
+    program = (
+        "import pyspark, sys; from examples.spark35_read import read_topic; "
+        "from pyspark.sql import SparkSession; "
+        "spark = SparkSession.builder.master('local[2]').config('spark.ui.enabled', 'false').getOrCreate(); "
+        "frame = read_topic(spark, *sys.argv[1:]).cache(); "
+        "full = frame.filter(\"tags = 't' and properties['имя'] = 'значение' and length(body) = 100\"); "
+        "print(pyspark.__version__, frame.count(), full.count(), frame.filter('tags is null').count(), "
+        "frame.select('keys').distinct().count(), frame.filter('storeTimestamp > \"2020-01-01\"').count())"
+    )
+    command = [python_with("3.5"), "-c", program, local_cluster.name_server, topic]
+
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYSPARK_PYTHON": python_with("3.5")},
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-4000:]
+    version, *counts = done.stdout.splitlines()[-1].split()
+    assert version.startswith("3.5.")
+    assert counts == ["501", "500", "1", "501", "501"]
