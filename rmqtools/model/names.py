@@ -17,11 +17,6 @@ CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
 LOGICAL_QUEUE_MOCK_BROKER_PREFIX = "__syslo__"
 
-SPARK_STAMP = "SPARK_STAMP"
-"""Property of messages written by ``spark_connector`` with option ``stamp``: the row's place in the write."""
-SPARK_HASH = "SPARK_HASH"
-"""Property beside ``SPARK_STAMP``: a hash over the row, or over its id."""
-
 _SEPARATOR = "%"
 _SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 FORBIDDEN_SEND_TOPICS = frozenset(

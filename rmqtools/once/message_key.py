@@ -6,7 +6,7 @@ from typing import Final
 
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_ORIGIN_MESSAGE_ID, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from rmqtools.model.names import SPARK_HASH, SPARK_STAMP
+from rmqtools.model.stamp import SPARK_HASH, SPARK_STAMP
 
 KeyFunction = Callable[[MessageExt], str | None]
 KEY_LENGTH: Final = 32

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtools.arrow import row_bytes
-from rmqtools.model.names import SPARK_HASH, SPARK_STAMP
+from rmqtools.model.stamp import SPARK_HASH, SPARK_STAMP
 
 STAMP: Final = SPARK_STAMP
 HASH: Final = SPARK_HASH
