@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # The groups and their order: tests/support/workers.py.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo test unit test-long bench bench-quick lint release faults faults-quick fuzz sim soak cluster-up cluster-down jre jdk lock clean
+.PHONY: help demo test unit test-long bench bench-quick lint docs release faults faults-quick fuzz sim soak cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -59,6 +59,10 @@ lint: $(STAMP) ## ruff and mypy --strict
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+docs: $(STAMP) ## the documentation site, in .build/site; warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open .build/site/index.html"
 
 release: $(STAMP) ## build and check a release: make release VERSION=x.y.z (pushes and tags nothing)
 	@$(BIN)/python -m tools.release "$(VERSION)"

@@ -21,7 +21,7 @@
         └── SendManyError        some of many messages (``results`` says which)
 
 ``retriable`` says whether the same call may succeed later although nothing is changed. In the package
-only ``rmqtools.policy.retry`` reads it.
+only ``rmqtools.policy.retry`` reads it. ``docs/troubleshooting.md`` explains each class and text.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
 import datetime
+import hashlib
+import os
 import re
 import shutil
 from pathlib import Path
@@ -96,6 +98,22 @@ def test_the_wheel_and_the_sdist_are_built_with_the_version(checkout, tmp_path):
     built = build(checkout, tmp_path / "out", "7.8.9")
 
     assert [path.name for path in built] == ["rmqtools-7.8.9-py3-none-any.whl", "rmqtools-7.8.9.tar.gz"]
+
+
+@pytest.mark.process
+def test_a_build_of_the_same_files_in_another_folder_at_another_time_has_equal_bytes(
+    checkout, tmp_path_factory
+):
+    version, other = rmqtools.__version__, tmp_path_factory.mktemp("other") / "checkout"
+    shutil.copytree(checkout, other)
+    for path in [path for path in other.rglob("*") if path.is_file()]:
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        path.chmod(0o664)
+
+    built = [build(folder, folder / "out", version) for folder in (checkout, other)]
+
+    digests = [[hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] for paths in built]
+    assert digests[0] == digests[1]
 
 
 def test_constraints_are_the_locks_versions_without_hashes():

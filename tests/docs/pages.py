@@ -1,0 +1,85 @@
+"""What the pages need around their blocks to run: before the first one, and after the last."""
+
+ADDRESS = "127.0.0.1:9876"  # stands for the cluster on all pages
+SLOW = {"tutorial.md", "spark.md", "spark-jobs.md"}  # they start Spark, or a cluster
+WITH_PYTEST = {"testing.md"}  # blocks are test files
+
+_WAIT = """
+from tests.support.cluster_scene import wait_until
+"""
+_SPARK = """
+import os, sys
+from pyspark.sql import SparkSession
+os.environ["PYSPARK_PYTHON"] = sys.executable
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+"""
+BEFORE = {
+    "consume.md": """
+from rmqtools import Message, Producer, ProducerConfig
+with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
+    producer.send(Message("Orders", b"to consume"))
+""",
+    "migrating.md": """
+import sys
+import rmqtools.compat.client, rmqtools.compat.exceptions  # in place of the native client
+sys.modules["rocketmq"] = sys.modules["rmqtools.compat"]
+sys.modules["rocketmq.client"] = sys.modules["rmqtools.compat.client"]
+sys.modules["rocketmq.exceptions"] = sys.modules["rmqtools.compat.exceptions"]
+""",
+    "observe.md": """
+from rmqtools import Message, Producer, ProducerConfig
+""",
+    "once.md": """
+import fakeredis, redis
+redis.Redis = fakeredis.FakeRedis
+""",
+    "serve.md": """
+from rmqtools import ProducerConfig
+""",
+    "spark.md": _SPARK
+    + """
+source = target = {"nameServer": "127.0.0.1:9876", "topic": "Orders"}
+""",
+}
+AFTER = {
+    "consume.md": """
+assert messages
+""",
+    "index.md": """
+assert result.status.value == "SEND_OK"
+""",
+    "observe.md": """
+from urllib.request import urlopen
+with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
+    producer.send(Message("Orders", b"observed"))
+shown = urlopen(f"http://127.0.0.1:{server.server_port}/metrics").read().decode()
+assert 'rmqtools_send_outcome="stored"' in shown, shown
+assert "messaging_client_sent_messages_total{" in shown
+server.shutdown()
+thread.join()
+tracers.shutdown()
+""",
+    "once.md": _WAIT
+    + """
+def booked():
+    with engine.connect() as connection:
+        return list(connection.scalars(sa.select(payments.c.body)))
+wait_until(lambda: b"order 1" in booked())
+consumer.close()
+engine.dispose()
+""",
+    "send.md": """
+assert len(results) == 1000
+""",
+    "spark.md": """
+spark.stop()
+""",
+    "tutorial.md": """
+assert count == 1000
+assert len(bodies) == 1000
+""",
+}
+REPLACED = {
+    "observe.md": {"start_http_server(9464": "start_http_server(0"},
+    "pin.md": {"192.168.0.6": "127.0.0.1"},
+}

@@ -1,0 +1,160 @@
+"""The documentation as text: commands, extras, error texts, navigation. The blocks run in tests/docs."""
+
+import ast
+import dataclasses
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+
+import pytest
+import typer.main
+
+from rmqtools import errors
+from rmqtools.cli import app
+from rmqtools.config import ProducerConfig, PullConsumerConfig, PushConsumerConfig
+from rmqtools.model.codes import ResponseCode
+from spark_connector.options.table import OPTIONS
+from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
+from tools.site_pages import describe_commands, walk_commands
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MAKE = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+INLINE = re.compile(r"`((?:rmqtools|make|seq 1000 \\\| rmqtools) [^`]*)`")
+_SPLIT = re.compile(r"\\?\|")
+
+
+CONFIGS = (ProducerConfig, PullConsumerConfig, PushConsumerConfig)
+
+
+@cache
+def commands() -> dict[str, set[str]]:
+    """Options by command."""
+    return {
+        path: {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        for path, command in walk_commands(typer.main.get_command(app), "rmqtools")
+    }
+
+
+def named_commands() -> list[tuple[str, str]]:
+    """Every command that a page names, in its text or in a block."""
+    inline = [(page, found) for page in pages() for found in INLINE.findall((DOCS / page).read_text())]
+    blocks = [(page, line) for page in pages() for block in blocks_of(page) for line in block.commands]
+    return [
+        (page, part.strip())
+        for page, text in [*inline, *blocks]
+        for part in re.split(r"\s\\?\|\s(?=rmqtools)|, ", text)
+        if part.strip().startswith("rmqtools")
+    ]
+
+
+def wrong_in(text: str) -> str | None:
+    """What is wrong with a command, if anything is."""
+    words = text.split()
+    known = [path for path in commands() if words[: len(path.split())] == path.split()]
+    if not known:
+        groups = {" ".join(path.split()[:depth]) for path in commands() for depth in (1, 2)}
+        prefix = " ".join(words[:2])
+        return None if prefix in groups or words[1].startswith("--") else f"{text!r}: no such command"
+    options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    unknown = {option for option in options if option not in commands()[known[0]] | {"--help"}}
+    return f"{text!r}: unknown {sorted(unknown)}" if unknown else None
+
+
+def test_every_command_that_a_page_names_exists_with_its_options():
+    found = named_commands()
+
+    assert len(found) > 40
+    assert [f"{page}: {wrong}" for page, text in found if (wrong := wrong_in(text))] == []
+
+
+def test_every_extra_that_a_page_installs_exists_and_the_start_page_lists_all():
+    text = "\n".join((DOCS / page).read_text() for page in pages())
+    named = {name for names in re.findall(r"rmqtools\[([\w,]+)\]", text) for name in names.split(",")}
+    listed = set(re.findall(r"`rmqtools\[(\w+)\]`", (DOCS / "index.md").read_text()))
+
+    assert named <= PROJECT["optional-dependencies"].keys()
+    assert listed == PROJECT["optional-dependencies"].keys() - {"dev"}
+
+
+def test_every_target_of_make_that_a_page_names_exists():
+    named = {name for page in pages() for name in re.findall(r"`make ([a-z-]+)", (DOCS / page).read_text())}
+
+    assert named <= MAKE
+
+
+def texts_of_the_code() -> str:
+    """All texts in the sources, with … for what is filled in, in one string."""
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "rmqtools").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    formatted = [
+        "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+        for node in nodes
+        if isinstance(node, ast.JoinedStr)
+    ]
+    plain = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return "\n".join([*formatted, *plain])
+
+
+def test_every_error_class_and_every_error_text_of_the_troubleshooting_page_exists():
+    page = (DOCS / "troubleshooting.md").read_text()
+    classes = {
+        name
+        for name, one in vars(errors).items()
+        if inspect.isclass(one) and issubclass(one, errors.RocketMQError) and one is not errors.RocketMQError
+    }
+    code = texts_of_the_code()
+    texts = re.findall(r"^\| `([^`]+)` \|", page.partition("## Log events")[0], re.MULTILINE)
+    events = re.findall(r"^\| `([^`]+)` \|", page.partition("## Log events")[2], re.MULTILINE)
+
+    assert set(re.findall(r"^## (\w+Error)$", page, re.MULTILINE)) == classes
+    assert len(texts) > 35
+    assert [text for text in texts if text not in code] == []
+    assert [event for event in events if event not in code] == []
+
+
+def test_the_codes_of_the_troubleshooting_page_are_the_servers():
+    found = re.findall(r"^\| (\d+) (\w+) \|", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
+
+    assert len(found) > 5
+    assert [(int(code), name) for code, name in found if ResponseCode[name] != int(code)] == []
+
+
+def test_the_settings_that_the_page_on_tuning_names_exist():
+    fields = {each.name for kind in CONFIGS for each in dataclasses.fields(kind)}
+    known = fields | {each.name for each in OPTIONS} | {"send", "send_many", "send_batches"}
+    cells = [row.split("|")[2] for row in (DOCS / "tune.md").read_text().splitlines() if row.startswith("|")]
+    named = {name for cell in cells for name in re.findall(r"`([a-zA-Z_]+)(?:=[^`]*)?`", cell)}
+
+    assert len(named) > 15
+    assert named - known == set()
+
+
+def test_every_error_class_leads_to_its_section_of_the_troubleshooting_page():
+    assert "docs/troubleshooting.md" in (inspect.getdoc(errors) or "")
+
+
+def test_the_page_of_commands_has_every_command_with_its_options():
+    page = describe_commands()
+
+    assert {path for path in commands() if f"\n## `{path}`\n" not in page} == set()
+    assert "| `--when-absent` |" in page
+
+
+@pytest.mark.process
+def test_the_site_is_built_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"NO_MKDOCS_2_WARNING": "1", "PATH": "/usr/bin:/bin"},
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "Producer" in (tmp_path / "reference" / "clients.html").read_text()
+    for address in re.findall(r'(?:src|href)="(https?://[^"]+)"', (tmp_path / "index.html").read_text()):
+        assert "squidfunk" in address or "mkdocs" in address, address  # nothing is fetched from elsewhere

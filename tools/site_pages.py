@@ -1,0 +1,96 @@
+"""A hook of mkdocs: pages made from other files of the project and from its code, and links between them.
+
+Files outside ``docs`` become pages (:data:`PAGES`), so links to them lead there. Links to files that are no
+page become plain text. ``reference/commands.md`` is made from the commands themselves.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import typer.main
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from rmqtools.cli import app
+from spark_connector.options.table import describe_options
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PAGES: Final = {  # file of the project -> page of the site
+    "rmqtools/DESIGN.md": "background/design.md",
+    "examples/README.md": "background/examples.md",
+    "CHANGELOG.md": "background/changelog.md",
+    "CONTRIBUTING.md": "background/contributing.md",
+    "spark_connector/OPTIONS.md": "reference/spark-options.md",
+}
+_ROLE: Final = re.compile(r":(?:class|meth|mod|func|attr|data|exc):(?=<code>)")
+_LINK: Final = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are not files of ``docs``."""
+    for source, page in PAGES.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text()))
+    files.get_file_from_path("reference/spark-options.md").content_string = describe_options()  # type: ignore[union-attr]
+    files.append(File.generated(config, "reference/commands.md", content=describe_commands()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links of a page lead to pages of the site, whatever file of the project they name."""
+    name = page.file.src_uri
+    source = next((source for source, made in PAGES.items() if made == name), f"docs/{name}")
+    return _LINK.sub(lambda found: _relinked(found, source, name, files), markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Docstrings name code with roles, as :class:`Name`: the role is no part of the text."""
+    return _ROLE.sub("", html)
+
+
+def _relinked(found: "re.Match[str]", source: str, name: str, files: Files) -> str:
+    text, target, anchor = found[1], found[2], found[3] or ""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    wanted = PAGES.get(path) or path.removeprefix("docs/")
+    if path == "docs/decisions":
+        wanted = "decisions/README.md"
+    if path in PAGES or path.startswith("docs/"):
+        if files.get_file_from_path(wanted) is not None:
+            return f"[{text}]({posixpath.relpath(wanted, posixpath.dirname(name) or '.')}{anchor})"
+    elif (ROOT / path).exists():
+        return text if text.startswith("`") else f"{text} (`{path}`)" if text != path else f"`{path}`"
+    return found[0]  # mkdocs warns of it
+
+
+def describe_commands() -> str:
+    """The commands with their options, as a page."""
+    parts = ["# Commands\n\nMade from the commands themselves. By task: [commands](../commands.md).\n"]
+    for path, command in walk_commands(typer.main.get_command(app), "rmqtools"):
+        parts.append(f"\n## `{path}`\n\n{(command.help or '').strip()}\n")
+        rows = [_row(parameter) for parameter in command.params if parameter.name != "help"]
+        if rows:
+            parts.append("\n| option or argument | default | |\n|---|---|---|\n" + "".join(rows))
+    return "".join(parts)
+
+
+def walk_commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every command below ``command`` that does something, by its whole name."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield path, command
+        return
+    for name in sorted(below):
+        yield from walk_commands(below[name], f"{path} {name}")
+
+
+def _row(parameter: Any) -> str:
+    is_option = parameter.param_type_name == "option"
+    names = ", ".join(f"`{name}`" for name in parameter.opts) if is_option else f"`{parameter.name.upper()}`"
+    default = parameter.default
+    is_plain = isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
+    shown = f"`{default}`" if is_plain else ""
+    about = " ".join((getattr(parameter, "help", None) or "").split()).replace("|", "\\|")
+    return f"| {names} | {shown} | {about} |\n"
