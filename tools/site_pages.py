@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import typer.main
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from rmqtools.cli import app
+from rmqtools.cli.root.commands import COMMANDS
+from rmqtools.cli.root.lazy_group import load
 from spark_connector.options.table import describe_options
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -68,7 +68,7 @@ def _relinked(found: "re.Match[str]", source: str, name: str, files: Files) -> s
 def describe_commands() -> str:
     """The commands with their options, as a page."""
     parts = ["# Commands\n\nMade from the commands themselves. By task: [commands](../commands.md).\n"]
-    for path, command in walk_commands(typer.main.get_command(app), "rmqtools"):
+    for path, command in every_command():
         parts.append(f"\n## `{path}`\n\n{(command.help or '').strip()}\n")
         rows = [_row(parameter) for parameter in command.params if parameter.name != "help"]
         if rows:
@@ -76,14 +76,20 @@ def describe_commands() -> str:
     return "".join(parts)
 
 
-def walk_commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+def every_command() -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by its whole name."""
+    for name, command in sorted(COMMANDS.items()):
+        yield from _walk(load(name, command), f"rmqtools {name}")
+
+
+def _walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Every command below ``command`` that does something, by its whole name."""
     below = getattr(command, "commands", None)
     if below is None:
         yield path, command
         return
     for name in sorted(below):
-        yield from walk_commands(below[name], f"{path} {name}")
+        yield from _walk(below[name], f"{path} {name}")
 
 
 def _row(parameter: Any) -> str:

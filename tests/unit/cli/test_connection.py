@@ -3,11 +3,12 @@
 from types import SimpleNamespace
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from rmqtools.cli import app
 from rmqtools.cli.connection import complete_group, complete_topic
+from rmqtools.cli.root.commands import COMMANDS
+from rmqtools.cli.root.lazy_group import load
 
 
 def context(name_server):
@@ -36,7 +37,16 @@ def commands(group, path=()):
             yield (*path, name)
 
 
-@pytest.mark.parametrize("path", sorted(commands(typer.main.get_command(app))), ids=" ".join)
+def every_command():
+    for name, command in COMMANDS.items():
+        loaded = load(name, command)
+        if hasattr(loaded, "commands"):
+            yield from commands(loaded, (name,))
+        else:
+            yield (name,)
+
+
+@pytest.mark.parametrize("path", sorted(every_command()), ids=" ".join)
 def test_the_help_of_every_command_names_what_options_take(path):
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*path, "--help"])
 

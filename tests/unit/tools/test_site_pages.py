@@ -10,15 +10,13 @@ import tomllib
 from functools import cache
 
 import pytest
-import typer.main
 
 from rmqtools import errors
-from rmqtools.cli import app
 from rmqtools.config import ProducerConfig, PullConsumerConfig, PushConsumerConfig
 from rmqtools.model.codes import ResponseCode
 from spark_connector.options.table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
-from tools.site_pages import describe_commands, walk_commands
+from tools.site_pages import describe_commands, every_command
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKE = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -34,7 +32,7 @@ def commands() -> dict[str, set[str]]:
     """Options by command."""
     return {
         path: {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-        for path, command in walk_commands(typer.main.get_command(app), "rmqtools")
+        for path, command in every_command()
     }
 
 
