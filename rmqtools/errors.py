@@ -120,6 +120,21 @@ class ConnectionLostError(RemotingError, ConnectionError):
     """The connection broke before the answer came: the outcome of the request is unknown."""
 
 
+_ACCESS_HINTS = {  # by words of the remark: all refusals of access control have one code (ACL 2.0 of 5.x)
+    "username cannot be null": "the server wants signed requests: set access_key and secret_key",
+    "check signature failed": "the secret_key does not belong to this access_key: correct it",
+    "is not found": "the server knows no user of this access_key: correct it, or have the user created",
+    "has no permission": "have an administrator allow it (mqadmin createAcl), or use another access_key",
+}
+
+
+def _access_hint(code: int, remark: str) -> str:
+    """The remedy of a refusal by access control; "": it is something else."""
+    if code != ResponseCode.NO_PERMISSION:
+        return ""
+    return next((hint for words, hint in _ACCESS_HINTS.items() if words in remark), "")
+
+
 class BrokerError(RocketMQError):
     """A name server or broker refused the request.
 
@@ -134,7 +149,7 @@ class BrokerError(RocketMQError):
         self.code = ResponseCode.of(code)
         self.remark = remark or ""
         self.addr = addr
-        self.hint = hint
+        self.hint = hint or _access_hint(self.code, self.remark)
         super().__init__(code, remark, addr, hint)
 
     def __str__(self) -> str:

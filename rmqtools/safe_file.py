@@ -39,3 +39,17 @@ def replace_text(path: Path, text: str, *, mode: int = 0o666) -> None:
     with open_new(part, mode=mode) as file:
         file.write(text)
     part.replace(path)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner may enter, or make one that is there so.
+
+    Raises:
+        OSError: it cannot be made, it is a link, or it belongs to another user.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(descriptor, 0o700)
+    finally:
+        os.close(descriptor)

@@ -5,6 +5,7 @@ from types import TracebackType
 
 from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config.consumer import PullConsumerConfig
+from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.engine.consumer.pull_consumer import PullCore
 from rmqtools.model.message import MessageExt
@@ -30,6 +31,7 @@ class PullConsumer(Asynchronous):
         *,
         strategy: AllocateMessageQueueStrategy | None = None,
         message_queue_listener: MessageQueueListener | None = None,
+        error_listener: ErrorListener | None = None,
     ) -> None:
         """Make a consumer; nothing is sent before it is started.
 
@@ -38,6 +40,9 @@ class PullConsumer(Asynchronous):
             strategy: how members share the queues; None: AllocateAveragely.
             message_queue_listener: called as ``(topic, all_queues, own_queues)`` on the loop when this
                 member's queues of a topic have changed; must not block.
+            error_listener: called with an error on the loop when a broker begins to refuse this member for
+                lack of permission; must not block. ``poll`` raises it too, once, when it has no message. If
+                every broker refuses, the start raises.
 
         Raises:
             ConfigError, MessageRejectedError: a setting or the group name is not valid.
@@ -45,6 +50,8 @@ class PullConsumer(Asynchronous):
         self.core = PullCore(
             config, strategy or AllocateAveragely(), message_queue_listener=message_queue_listener
         )
+        if error_listener is not None:
+            self.core.client.refusals.listen(error_listener)
 
     @property
     def client_id(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.engine.consumer.push_consumer import PushCore
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -31,6 +32,7 @@ class PushConsumer(Asynchronous):
         *,
         strategy: AllocateMessageQueueStrategy | None = None,
         message_queue_listener: MessageQueueListener | None = None,
+        error_listener: ErrorListener | None = None,
     ) -> None:
         """Make a consumer; nothing is sent before it is started.
 
@@ -39,6 +41,8 @@ class PushConsumer(Asynchronous):
             strategy: how members share the queues; None: AllocateAveragely.
             message_queue_listener: called as ``(topic, all_queues, own_queues)`` on the loop when this
                 member's queues of a topic have changed; must not block.
+            error_listener: called with an error on the loop when a broker begins to refuse this member for
+                lack of permission; must not block. If every broker refuses, the start raises.
 
         Raises:
             ConfigError, MessageRejectedError: a setting or the group name is not valid.
@@ -46,6 +50,8 @@ class PushConsumer(Asynchronous):
         self.core = PushCore(
             config, strategy or AllocateAveragely(), message_queue_listener=message_queue_listener
         )
+        if error_listener is not None:
+            self.core.client.refusals.listen(error_listener)
 
     @property
     def client_id(self) -> str:

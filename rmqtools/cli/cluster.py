@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rmqtools.cli.printing import ends_quietly, print_table, say
-from rmqtools.cluster import DownloadProgress, LocalCluster, fetch_status, stop_cluster
+from rmqtools.cluster import ClusterSecurity, DownloadProgress, LocalCluster, fetch_status, stop_cluster
 from rmqtools.cluster.lock import DEFAULT_VERSION, locked_versions
 from rmqtools.cluster.logs import find_log, last_lines
 from rmqtools.cluster.logs import follow as follow_log
+from rmqtools.cluster.security import FOLDER, USER
 from rmqtools.errors import ConfigError
 
 NOT_ALL_UP = 3  # exit code of status
@@ -68,6 +69,9 @@ def up(
     proxy: Annotated[
         bool, typer.Option("--proxy", help="A 5.x proxy too; it listens on every address.")
     ] = False,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="TLS, access keys, and no port that other machines reach.")
+    ] = False,
     version: Annotated[
         str, typer.Option(help=f"Of the servers: {', '.join(locked_versions())}.")
     ] = DEFAULT_VERSION,
@@ -88,17 +92,30 @@ def up(
             broker_ports=None if broker_ports is None else _ports(broker_ports),
             timer_wheel=timer_wheel,
             proxy=proxy,
+            security=ClusterSecurity() if secure else None,
             version=version,
             progress=progress,
         )
         cluster.start()
     try:
         _print_status(directory)
+        _say_security(cluster, secure=secure)
         if foreground:
             signal.pause()  # main() turns the signal into an exception
         cluster.detach()
     finally:
         cluster.stop()  # does nothing after detach
+
+
+def _say_security(cluster: LocalCluster, *, secure: bool) -> None:
+    """Say how a secured cluster is reached, or which ports of another one other machines reach."""
+    if ports := ", ".join(map(str, cluster.exposed_ports)):
+        say(f"open to other machines: port {ports}; whoever reaches it reads all messages: use a firewall")
+    if secure:
+        folder = cluster.directory / FOLDER
+        say("TLS and access keys are wanted; commands reach it with:")
+        say(f"  export RMQTOOLS_TLS_ENABLE=true RMQTOOLS_TLS_CA_FILE={folder}/ca.pem")
+        say(f"  export RMQTOOLS_ACCESS_KEY={USER} RMQTOOLS_SECRET_KEY_FILE={folder}/secret_key")
 
 
 @app.command()

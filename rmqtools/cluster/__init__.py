@@ -3,10 +3,12 @@
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.jars import DownloadProgress, ensure_jars
 from rmqtools.cluster.local import LocalCluster, stop_cluster
+from rmqtools.cluster.security import ClusterSecurity
 from rmqtools.cluster.state import ServerStatus, fetch_status
 
 __all__ = [
     "ClusterError",
+    "ClusterSecurity",
     "DownloadProgress",
     "LocalCluster",
     "ServerStatus",

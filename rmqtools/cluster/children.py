@@ -8,6 +8,7 @@ from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.processes import Watchdog, stop_processes
 from rmqtools.cluster.server import Server, tail
 from rmqtools.cluster.state import ClusterState, ServerState
+from rmqtools.safe_file import PRIVATE, open_new
 
 _BOOT_FAILURE = b'Exception in thread "main"'  # other threads may keep the JVM running
 
@@ -21,9 +22,16 @@ class Children:
         self._started: list[tuple[Server, subprocess.Popen[bytes]]] = []
 
     def start(self, server: Server, java: str, jars: Sequence[Path]) -> None:
-        """Start one server. It does not answer yet when this returns."""
-        server.write_conf()
-        with server.output.open("wb") as output:
+        """Start one server. It does not answer yet when this returns.
+
+        Raises:
+            ClusterError: its files cannot be written.
+        """
+        try:
+            server.write_conf()
+        except OSError as error:
+            raise ClusterError(f"{server.home} cannot be used: {error}: give another directory") from error
+        with open_new(server.output, mode=PRIVATE) as output:
             process = subprocess.Popen(
                 server.command(java),
                 cwd=server.home,

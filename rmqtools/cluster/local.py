@@ -15,9 +15,11 @@ from rmqtools.cluster.java import find_java
 from rmqtools.cluster.lock import DEFAULT_VERSION, locked_jars
 from rmqtools.cluster.ports import PortPicker
 from rmqtools.cluster.processes import find_processes, stop_processes
-from rmqtools.cluster.readiness import ReadinessProbe
+from rmqtools.cluster.readiness import ReadinessProbe, listens
+from rmqtools.cluster.security import ClusterSecurity, Secured, secure
 from rmqtools.cluster.server import Server, broker, name_server, proxy
 from rmqtools.cluster.state import load_state, remove_state
+from rmqtools.config import ClientConfig
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 
@@ -49,6 +51,7 @@ class LocalCluster:
         broker_settings: more lines for every broker's conf; they win over our own.
         timer_wheel: switch on arbitrary delays; costs 80 MB for each broker.
         proxy: start a proxy (cluster mode) too, see :attr:`proxy`. It listens on every address.
+        security: TLS and access control, 5.x only; see :attr:`client_settings`. None: neither.
         version: of the servers: one of :func:`rmqtools.cluster.lock.locked_versions`.
         jars: the server's jars; None: :func:`rmqtools.cluster.ensure_jars`.
         start_timeout: seconds until all brokers must answer, without downloads.
@@ -65,6 +68,7 @@ class LocalCluster:
         broker_settings: Mapping[str, str] | None = None,
         timer_wheel: bool = False,
         proxy: bool = False,
+        security: ClusterSecurity | None = None,
         version: str = DEFAULT_VERSION,
         jars: Sequence[Path] | None = None,
         start_timeout: float = 240.0,
@@ -76,6 +80,13 @@ class LocalCluster:
             raise ConfigError(
                 f"broker_ports={list(broker_ports)}: want {brokers}, one for each broker (brokers={brokers})"
             )
+        if security is not None and (proxy or version.startswith("4.")):
+            raise ConfigError(
+                f"security with version={version!r}, proxy={proxy}: a secured cluster has servers 5.x and no "
+                "proxy, which listens on every address: leave one of them out"
+            )
+        self._security = security
+        self._secured = Secured()
         self._wanted = locked_jars(version, proxy=proxy) if jars is None else ()
         self._brokers = brokers
         self._asked_directory = directory
@@ -130,6 +141,20 @@ class LocalCluster:
         return self.servers[-1].address
 
     @property
+    def client_settings(self) -> dict[str, str | bool]:
+        """Settings that every client needs: ``ClientConfig(**cluster.client_settings)``.
+
+        The name server, and with ``security`` certificates and keys.
+        """
+        return {"name_server": self.name_server, **self._secured.client_settings}
+
+    @property
+    def exposed_ports(self) -> list[int]:
+        """Ports that listen on every address: of replication (brokers 4.x, or with slaves) and of a proxy."""
+        ports = [server.ha_port for server in self.servers if server.ha_port and listens(server.ha_port)]
+        return [*ports, *(server.port for server in self.servers if server.is_proxy)]
+
+    @property
     def _broker_servers(self) -> Sequence[Server]:
         return [server for server in self.servers[1:] if not server.is_proxy]
 
@@ -142,6 +167,8 @@ class LocalCluster:
         java = find_java()
         try:
             directory = self._occupy()
+            if self._security is not None:
+                self._secured = secure(directory, self._security)
             self._servers = self._plan(directory)
             jars = (
                 self._jars if self._jars is not None else ensure_jars(self._wanted, progress=self._progress)
@@ -197,7 +224,7 @@ class LocalCluster:
     def _plan(self, directory: Path) -> tuple[Server, ...]:
         picker = PortPicker()
         asked = [picker.broker_port(port) for port in self._broker_ports or ()]  # before any is picked
-        first = name_server(directory, picker.name_server_port(self._asked_port))
+        first = name_server(directory, picker.name_server_port(self._asked_port), secured=self._secured)
         brokers = (
             broker(
                 index,
@@ -205,6 +232,7 @@ class LocalCluster:
                 name_server=first,
                 settings=self._settings,
                 timer_wheel=self._timer_wheel,
+                secured=self._secured,
             )
             for index in range(self._brokers)
         )
@@ -215,7 +243,7 @@ class LocalCluster:
         """Start the name server first, then all brokers at once: they connect to it early in their start."""
         self._children = children = Children(self.directory)
         with ReadinessProbe(
-            self.name_server,
+            ClientConfig.from_mapping({k: str(v) for k, v in self.client_settings.items()}),
             timeout=self._start_timeout,
             check=children.refuse_dead,
             logs=f"{self.directory}/*/server.log",
@@ -227,6 +255,11 @@ class LocalCluster:
             if self._has_proxy:  # it ends at once where no broker is registered
                 self._start(self._servers[-1:], java, jars)
                 probe.await_proxy(self._servers[-1])
+        if self._security is not None and (exposed := self.exposed_ports):
+            raise ClusterError(
+                f"port {', '.join(map(str, exposed))} listens on every address and gives stored messages to "
+                "everybody: a secured cluster has no slaves; leave brokerRole and haListenPort out"
+            )
 
     def _start(self, servers: Sequence[Server], java: str, jars: Sequence[Path]) -> None:
         assert self._children is not None

@@ -2,7 +2,7 @@
 
 Every process has its directory on its command line (:func:`mark`), so no recorded pid is needed. A pid
 that now belongs to another process is never touched, and a process whose pid could not be recorded is
-found as well.
+found as well. A process of another user, or one that is no server, is never touched, in spite of the mark.
 
 Run as a script (``python -I -S processes.py DIRECTORY``) this file is the watchdog: it waits until
 its standard input ends, and then kills the directory's processes. The input ends when the
@@ -18,6 +18,7 @@ from threading import Event
 from types import TracebackType
 from typing import Self
 
+_SERVERS = b"org.apache.rocketmq."  # the packages of the servers' main classes
 _OPTION = "-Drmqtools.directory="
 _ROUND = 0.05  # seconds between two checks
 _RELEASE = b"release"
@@ -32,15 +33,26 @@ def find_processes(directory: Path) -> list[int]:
     """Return the pids of the living processes that belong to ``directory``, lowest first."""
     wanted = os.fsencode(mark(directory))
     found = _proc_arguments() if Path("/proc/self/cmdline").exists() else _ps_arguments()
-    return sorted(pid for pid, arguments in found.items() if wanted in arguments and pid != os.getpid())
+    return sorted(
+        pid for pid, arguments in found.items() if _is_server(arguments, wanted) and pid != os.getpid()
+    )
+
+
+def _is_server(arguments: list[bytes], wanted: bytes) -> bool:
+    """Whether a command line is of the form of ``Server.command``: the mark, and a main class after it."""
+    if wanted not in arguments:
+        return False
+    return any(one.startswith(_SERVERS) for one in arguments[arguments.index(wanted) + 1 :])
 
 
 def _proc_arguments() -> dict[int, list[bytes]]:
+    """The command lines of this user's processes."""
     arguments = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                arguments[int(entry.name)] = (entry / "cmdline").read_bytes().split(b"\0")
+                if entry.stat().st_uid == os.geteuid():
+                    arguments[int(entry.name)] = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue  # it ended meanwhile
     return arguments
@@ -48,9 +60,9 @@ def _proc_arguments() -> dict[int, list[bytes]]:
 
 def _ps_arguments() -> dict[int, list[bytes]]:
     """For systems without /proc. Arguments are cut at blanks: a directory with blanks is not found."""
-    listed = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, check=True)
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,uid=,command="], capture_output=True, check=True)
     rows = (line.split() for line in listed.stdout.splitlines())
-    return {int(row[0]): row[1:] for row in rows if row}
+    return {int(row[0]): row[2:] for row in rows if row[1:2] == [str(os.geteuid()).encode()]}
 
 
 def stop_processes(directory: Path, *, grace: float) -> list[int]:
@@ -72,8 +84,8 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         try:
             os.kill(pid, number)
-        except ProcessLookupError:
-            continue  # it ended meanwhile
+        except (ProcessLookupError, PermissionError):
+            continue  # it ended meanwhile, and its pid may be another user's now
 
 
 def _wait_gone(directory: Path, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -11,6 +12,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from rmqtools import Admin, ClientConfig, Perm
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster.errors import ClusterError
+from rmqtools.cluster.ports import LOOPBACK
 from rmqtools.cluster.server import Server
 from rmqtools.errors import BrokerError, RocketMQError
 
@@ -25,19 +27,19 @@ class ReadinessProbe:
     """Sends requests to one name server and its brokers until they answer or time is up.
 
     Args:
-        name_server: ``host:port``.
+        config: how to reach the name server.
         timeout: seconds for all waits together.
         check: called before every request; raises if waiting has become useless.
         logs: the servers' logs, for the error's text.
     """
 
-    def __init__(self, name_server: str, *, timeout: float, check: Callable[[], None], logs: str) -> None:
-        self._name_server = name_server
+    def __init__(self, config: ClientConfig, *, timeout: float, check: Callable[[], None], logs: str) -> None:
+        self._name_server = config.name_server
         self._timeout = timeout
         self._check = check
         self._logs = logs
         self._deadline = SYSTEM_CLOCK.monotonic() + timeout
-        self._admin = Admin(ClientConfig(name_server=name_server, connect_timeout=1.0))
+        self._admin = Admin(replace(config, connect_timeout=1.0))
 
     def await_name_server(self) -> None:
         """Wait until the name server answers.
@@ -110,6 +112,15 @@ class ReadinessProbe:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._admin.close()
+
+
+def listens(port: int) -> bool:
+    """Whether a port of this machine accepts connections."""
+    try:
+        _knock(f"{LOOPBACK}:{port}")
+    except NotReadyError:
+        return False
+    return True
 
 
 def _knock(address: str) -> None:

@@ -8,13 +8,17 @@ import json
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rmqtools.cluster.ports import LOOPBACK
 from rmqtools.cluster.processes import mark
+from rmqtools.cluster.security import Secured
+from rmqtools.safe_file import PRIVATE, make_private, replace_text
 
 CLUSTER_NAME = "DefaultCluster"
+NO_HA = Path(__file__).with_name("no_ha")
+"""A folder for the class path: brokers 5.x with it open no HA port, and so can have no slaves."""
 _NAME_SERVER_CLASS = "org.apache.rocketmq.namesrv.NamesrvStartup"
 _BROKER_CLASS = "org.apache.rocketmq.broker.BrokerStartup"
 _PROXY_CLASS = "org.apache.rocketmq.proxy.ProxyStartup"
@@ -30,7 +34,6 @@ _JVM = (
     "-XX:CICompilerCount=1",
     "-XX:ReservedCodeCacheSize=48m",
     "-XX:+ExitOnOutOfMemoryError",  # otherwise a broker without its main thread lives on
-    "-Dtls.server.mode=disabled",  # the default makes an RSA key at every start
 )
 
 _BROKER_SETTINGS: Mapping[str, str] = {
@@ -94,7 +97,8 @@ class Server:
     directory: Path  # of the cluster
     main_class: str
     memory: Sequence[str]
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)  # a broker's may have a secret
+    flags: Sequence[str] = ("-Dtls.server.mode=disabled",)  # the default makes an RSA key at every start
 
     @property
     def address(self) -> str:
@@ -119,17 +123,28 @@ class Server:
     def write_conf(self) -> None:
         """Write the files that the command line and the class path name."""
         conf = self.home / "conf"
-        conf.mkdir(parents=True, exist_ok=True)
+        make_private(self.home)
+        make_private(conf)
         lines = (f"{key}={_escape(value)}\n" for key, value in self.settings.items())
         text = json.dumps(self.settings, indent=1) if self.is_proxy else "".join(lines)
-        self._conf.write_text(text, encoding="ascii")
+        replace_text(self._conf, text, mode=PRIVATE)
         for name in _LOGBACK_FILES:
-            (conf / name).write_text(_LOGBACK, encoding="ascii")
+            replace_text(conf / name, _LOGBACK, mode=PRIVATE)
 
     @property
     def is_proxy(self) -> bool:
         """Whether it is a proxy, whose conf is JSON."""
         return self.main_class == _PROXY_CLASS
+
+    @property
+    def ha_port(self) -> int | None:
+        """The port of a broker's replication, which listens on every address; None: it has none."""
+        return None if self.main_class != _BROKER_CLASS else self.port + 1
+
+    @property
+    def _class_path(self) -> Sequence[Path]:
+        alone = self.settings.get("brokerRole") == "ASYNC_MASTER" and "haListenPort" not in self.settings
+        return (self.home / "conf", *([NO_HA] if alone else []))
 
     @property
     def _conf(self) -> Path:
@@ -139,7 +154,7 @@ class Server:
         """Return this process's environment without variables that change servers, plus the class path."""
         unwanted = ("NAMESRV_ADDR", "ROCKETMQ_HOME", "JAVA_OPT", "JAVA_OPT_EXT")
         kept = {key: value for key, value in os.environ.items() if key not in unwanted}
-        return {**kept, "CLASSPATH": os.pathsep.join(map(str, (self.home / "conf", *jars)))}
+        return {**kept, "CLASSPATH": os.pathsep.join(map(str, (*self._class_path, *jars)))}
 
     def command(self, java: str) -> list[str]:
         """Return the command line; :meth:`variables` goes with it."""
@@ -148,6 +163,7 @@ class Server:
             mark(self.directory),
             *self.memory,
             *_JVM,
+            *self.flags,
             f"-Duser.home={self.home}",  # where it logs, and where it puts what no setting names
             f"-Djava.io.tmpdir={self.home}",  # a native library of 12 MB is unpacked at every start
             f"-Drocketmq.home.dir={self.home}",
@@ -157,9 +173,10 @@ class Server:
         ]
 
 
-def name_server(directory: Path, port: int) -> Server:
+def name_server(directory: Path, port: int, *, secured: Secured | None = None) -> Server:
     """Return the name server of a cluster in ``directory``."""
     return Server(
+        **_flags(secured),
         name="namesrv",
         port=port,
         directory=directory,
@@ -170,7 +187,13 @@ def name_server(directory: Path, port: int) -> Server:
 
 
 def broker(
-    index: int, port: int, *, name_server: Server, settings: Mapping[str, str], timer_wheel: bool
+    index: int,
+    port: int,
+    *,
+    name_server: Server,
+    settings: Mapping[str, str],
+    timer_wheel: bool,
+    secured: Secured | None = None,
 ) -> Server:
     """Return broker number ``index`` (0: broker-a), which registers at ``name_server``."""
     name = f"broker-{chr(ord('a') + index)}"
@@ -192,8 +215,13 @@ def broker(
         directory=name_server.directory,
         main_class=_BROKER_CLASS,
         memory=_TIMER_WHEEL_MEMORY if timer_wheel else _BROKER_MEMORY,
-        settings={**_BROKER_SETTINGS, **own, **settings},
+        settings={**_BROKER_SETTINGS, **own, **(secured.broker_settings if secured else {}), **settings},
+        **_flags(secured),
     )
+
+
+def _flags(secured: Secured | None) -> dict[str, Sequence[str]]:
+    return {"flags": secured.flags} if secured and secured.flags else {}
 
 
 def proxy(port: int, grpc_port: int, *, name_server: Server) -> Server:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.processes import find_processes
+from rmqtools.safe_file import PRIVATE, replace_text
 
 _NAME = "state.json"
 
@@ -36,9 +37,7 @@ class ClusterState:
 
     def persist(self, directory: Path) -> None:
         """Write the file in one step: readers see the old state or the new one."""
-        fresh = directory / f"{_NAME}.new"
-        fresh.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        fresh.replace(directory / _NAME)
+        replace_text(directory / _NAME, json.dumps(asdict(self), indent=1) + "\n", mode=PRIVATE)
 
 
 def load_state(directory: Path) -> ClusterState | None:

@@ -6,7 +6,8 @@ from types import TracebackType
 
 from rmqtools import aio
 from rmqtools.config.consumer import PullConsumerConfig
-from rmqtools.engine.consumer.listeners import MessageQueueListener, off_the_loop
+from rmqtools.engine.connection.refusals import ErrorListener
+from rmqtools.engine.consumer.listeners import MessageQueueListener, errors_off_the_loop, off_the_loop
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
@@ -22,16 +23,18 @@ class PullConsumer(Blocking):
         *,
         strategy: AllocateMessageQueueStrategy | None = None,
         message_queue_listener: MessageQueueListener | None = None,
+        error_listener: ErrorListener | None = None,
     ) -> None:
         """See :class:`rmqtools.aio.PullConsumer`.
 
-        ``message_queue_listener`` runs on a thread and may block.
+        ``message_queue_listener`` and ``error_listener`` run on a thread and may block.
         """
         self._noticing = ThreadPoolExecutor(1, "rmqtools-queue-listener")
         self._consumer = aio.PullConsumer(
             config,
             strategy=strategy,
             message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
+            error_listener=errors_off_the_loop(error_listener, self._noticing),
         )
         super().__init__(self._consumer)
 

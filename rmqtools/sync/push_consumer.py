@@ -6,7 +6,13 @@ from contextvars import copy_context
 
 from rmqtools import aio
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.listeners import MessageQueueListener, check_listener, off_the_loop
+from rmqtools.engine.connection.refusals import ErrorListener
+from rmqtools.engine.consumer.listeners import (
+    MessageQueueListener,
+    check_listener,
+    errors_off_the_loop,
+    off_the_loop,
+)
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
@@ -27,10 +33,11 @@ class PushConsumer(Blocking):
         *,
         strategy: AllocateMessageQueueStrategy | None = None,
         message_queue_listener: MessageQueueListener | None = None,
+        error_listener: ErrorListener | None = None,
     ) -> None:
         """See :class:`rmqtools.aio.PushConsumer`.
 
-        ``message_queue_listener`` runs on a thread and may block.
+        ``message_queue_listener`` and ``error_listener`` run on a thread and may block.
         """
         self._listening = ListenerThreads(config.consume_threads)
         self._noticing = ThreadPoolExecutor(1, "rmqtools-queue-listener")
@@ -38,6 +45,7 @@ class PushConsumer(Blocking):
             config,
             strategy=strategy,
             message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
+            error_listener=errors_off_the_loop(error_listener, self._noticing),
         )
         super().__init__(self._consumer)
 

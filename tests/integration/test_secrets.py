@@ -34,7 +34,11 @@ def left(tmp_path: Path) -> Path:
 @pytest.fixture
 def environment(left: Path, cluster: FakeCluster) -> dict[str, str]:
     own = {"HOME": str(left), "XDG_STATE_HOME": f"{left}/state", "XDG_CONFIG_HOME": f"{left}/config"}
-    return os.environ | own | {"NAMESRV_ADDR": cluster.name_server, "PYTHONPATH": str(ROOT)}
+    return (
+        os.environ
+        | own
+        | {"NAMESRV_ADDR": cluster.name_server, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    )
 
 
 @pytest.fixture

@@ -88,6 +88,7 @@ UNMIRRORED = {  # a test file with a path of its own, and why
     "tests/unit/test_claims.py": "it is about README.md, pyproject.toml and docs/compatibility.md",
     "tests/unit/test_public_names.py": "it is about all packages",
     "tests/unit/cli/test_commands.py": "it runs the commands of all files",
+    "tests/unit/cluster/test_no_ha.py": "it is about a folder of Java classes",
     "tests/unit/contract/test_vectors.py": "it runs the adapters of tests/contract",
     "tests/unit/faults/test_checker.py": "it is about tests/faults",
     "tests/unit/faults/test_fault_proxy.py": "it is about tests/faults",

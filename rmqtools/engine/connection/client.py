@@ -16,6 +16,7 @@ from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.engine.connection.malloc_trim import keep_freed_memory
 from rmqtools.engine.connection.name_server import NameServerClient
 from rmqtools.engine.connection.queue_types import QueueTypes
+from rmqtools.engine.connection.refusals import HEARTBEAT, Refusals
 from rmqtools.engine.connection.remoting import Remoting
 from rmqtools.engine.connection.routes import Routes
 from rmqtools.engine.connection.transport import Connection
@@ -62,6 +63,7 @@ class ClientCore:
         self.routes = Routes(self.name_server, config.namespace)
         self.queue_types = QueueTypes(self.remoting, self.routes, config.namespace, clock)
         self.groups = Groups()
+        self.refusals = Refusals()
         self.background = Background()
         self._state = "new"
         self._closing = Closing(
@@ -135,7 +137,9 @@ class ClientCore:
             await self.remoting.invoke_ok(addr, command)
         except RocketMQError as error:
             log.warning("heartbeat_failed", broker=broker_name, addr=addr, reason=str(error))
+            self.refusals.note(HEARTBEAT, broker_name, error)
             return None
+        self.refusals.accepted(HEARTBEAT, broker_name)
         return connection
 
     async def unregister_producer(self, group: str) -> None:

@@ -89,7 +89,9 @@ class NameServerClient:
             return answer
         if len(failures) == 1:
             raise failures[0]
-        raise RemotingConnectError("no name server answered: " + "; ".join(str(error) for error in failures))
+        silence = RemotingConnectError("no name server answered: " + "; ".join(map(str, failures)))
+        silence.retriable = any(failure.retriable for failure in failures)
+        raise silence
 
     async def _invoke(self, addr: str, command: RemotingCommand, timeout: float) -> RemotingCommand:
         """Ask one name server; answers about routes also show whether it is a proxy."""

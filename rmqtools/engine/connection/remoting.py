@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import ssl
 from collections.abc import Awaitable, Mapping
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
@@ -11,8 +10,9 @@ from rmqtools.config.text import parse_address
 from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.engine.connection.peer_requests import RequestHandler
 from rmqtools.engine.connection.single_flight import SharedWork
+from rmqtools.engine.connection.tls import tls_context, why_no_connection
 from rmqtools.engine.connection.transport import Connection
-from rmqtools.errors import BrokerError, ClientStateError, ConfigError, RemotingConnectError
+from rmqtools.errors import BrokerError, ClientStateError, RemotingConnectError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.policy.broker_address import describe_mapping, map_address
@@ -22,6 +22,8 @@ from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.protocol.wire.template import Request
 
 log = get_logger(__name__)
+
+_TLS_SHUTDOWN = 0.1  # seconds that closing waits for the peer's goodbye: brokers 5.5.0 send none
 
 # ValueError: IDNA refuses the name, it contains NUL, no host:port, a certificate for another name.
 # RuntimeError: the interpreter is exiting, and threads no longer resolve names.
@@ -35,10 +37,11 @@ class Remoting:
         self.endpoint = Endpoint()
         self._config = config
         self._clock = clock
-        self._tls = _tls_context(config)
+        self._tls = tls_context(config)
         self._signer = _signer(config)
         self._connecting = SharedWork[Connection]()
         self._backoff = ConnectBackoff()
+        self._final: set[str] = set()  # addresses that only a change of settings or certificates can open
         self._open: dict[str, Connection] = {}
         self._handlers: dict[int, RequestHandler] = {}
         self._closed = False
@@ -108,7 +111,7 @@ class Remoting:
         if connection is not None and connection.is_usable:
             return connection
         if (reason := self._backoff.reason(addr, self._clock.monotonic())) is not None:
-            raise self._unreachable(addr, reason)
+            raise self._unreachable(addr, reason, is_final=addr in self._final)
         limit = (
             self._config.connect_timeout if timeout is None else min(timeout, self._config.connect_timeout)
         )
@@ -152,13 +155,18 @@ class Remoting:
                     host,
                     port,
                     ssl=self._tls,
+                    ssl_shutdown_timeout=None if self._tls is None else _TLS_SHUTDOWN,
                 )
         except TimeoutError as error:
             raise self._unreachable(addr, f"no answer within {timeout} s") from error
         except _NOT_CONNECTED as error:
-            self._backoff.failed(addr, str(error), self._clock.monotonic())
-            raise self._unreachable(addr, str(error)) from error
+            reason, is_final = why_no_connection(error, tls=self._tls is not None)
+            self._backoff.failed(addr, reason, self._clock.monotonic())
+            if is_final:
+                self._final.add(addr)
+            raise self._unreachable(addr, reason, is_final=is_final) from error
         self._backoff.connected(addr)
+        self._final.discard(addr)
         if (silent := self._open.get(addr)) is not None:
             silent.retire()
         self._open[addr] = connection
@@ -171,11 +179,11 @@ class Remoting:
             return rules.get(addr, addr) if isinstance(rules, Mapping) else addr
         return map_address(addr, rules)
 
-    def _unreachable(self, addr: str, reason: str) -> RemotingConnectError:
-        if addr in self._config.name_servers:
-            return RemotingConnectError(f"cannot connect to {addr}: {reason}")
-        hint = describe_mapping(addr, self._mapped(addr))
-        return RemotingConnectError(f"cannot connect to {addr}: {reason} ({hint})")
+    def _unreachable(self, addr: str, reason: str, *, is_final: bool = False) -> RemotingConnectError:
+        hint = "" if addr in self._config.name_servers else f" ({describe_mapping(addr, self._mapped(addr))})"
+        error = RemotingConnectError(f"cannot connect to {addr}: {reason}{hint}")
+        error.retriable = not is_final
+        return error
 
     async def _dispatch(self, request: RemotingCommand, addr: str) -> RemotingCommand | None:
         """Answer a broker's request. If the handler raises, log the error and answer with it."""
@@ -194,17 +202,3 @@ def _signer(config: ClientConfig) -> AclSigner | None:
     if config.access_key is None or config.secret_key is None:
         return None
     return AclSigner(config.access_key, config.secret_key, config.security_token)
-
-
-def _tls_context(config: ClientConfig) -> ssl.SSLContext | None:
-    if not config.tls_enable:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=config.tls_ca_file)
-        context.check_hostname = config.tls_check_hostname
-        if config.tls_cert_file:
-            context.load_cert_chain(config.tls_cert_file, config.tls_key_file)
-    except (OSError, ValueError) as error:  # an SSLError is an OSError; ValueError: a NUL in a path
-        files = [config.tls_ca_file, config.tls_cert_file, config.tls_key_file]
-        raise ConfigError(f"TLS files {[f for f in files if f]} cannot be used: {error}") from error
-    return context

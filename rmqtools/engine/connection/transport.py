@@ -2,10 +2,12 @@
 
 import asyncio
 import itertools
+import ssl
 from dataclasses import dataclass
 from typing import cast
 
 from rmqtools.engine.connection.peer_requests import PeerRequests, RequestHandler
+from rmqtools.engine.connection.tls import why_hung_up
 from rmqtools.errors import (
     ConnectionLostError,
     ProtocolError,
@@ -70,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         self.is_silent = False  # no bytes came while a request timed out: the peer may be unreachable
         self._failure: ProtocolError | None = None
         self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._is_tls = False
+        self._is_closed_here = False
 
     @property
     def is_open(self) -> bool:
@@ -135,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
 
         Bytes that are written, but not yet accepted by the peer, have one second to be sent.
         """
+        self._is_closed_here = True
         if self._transport is not None:
             self._flush()
             self._transport.close()
@@ -169,6 +174,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Close the connection without waiting."""
+        self._is_closed_here = True
         if self._transport is not None:
             self._transport.abort()
 
@@ -177,6 +183,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See :class:`asyncio.BufferedProtocol`."""
         self._transport = cast(asyncio.Transport, transport)
+        self._is_tls = transport.get_extra_info("ssl_object") is not None
         self._writable.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -309,6 +316,17 @@ class Connection(asyncio.BufferedProtocol):
     def _lost(self, cause: Exception | None) -> RocketMQError:
         if self._failure is not None:
             return self._failure
+        is_new = self._bytes_received == 0 and not self._is_closed_here
+        if is_new and (found := why_hung_up(cause, tls=self._is_tls)) is not None:
+            return self._hung_up(*found, cause)
         error = ConnectionLostError(f"connection to {self.addr} lost: {cause or 'closed by the peer'}")
+        error.__cause__ = cause
+        return error
+
+    def _hung_up(self, reason: str, is_final: bool, cause: Exception | None) -> RocketMQError:
+        """The error of a connection that ended before a byte came. A TLS alert says that nothing was read."""
+        kind = RemotingConnectError if isinstance(cause, ssl.SSLError) else ConnectionLostError
+        error = kind(f"connection to {self.addr} lost: {reason}")
+        error.retriable = not is_final
         error.__cause__ = cause
         return error

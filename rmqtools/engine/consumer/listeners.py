@@ -8,6 +8,8 @@ from typing import Any
 
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
+from rmqtools.engine.connection.refusals import ErrorListener, tell_error
+from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
@@ -175,6 +177,17 @@ def off_the_loop(
 
     def notice(topic: str, all_queues: Collection[MessageQueue], mine: Collection[MessageQueue]) -> None:
         threads.submit(tell_queues, listener, topic, all_queues, mine)
+
+    return notice
+
+
+def errors_off_the_loop(listener: ErrorListener | None, threads: ThreadPoolExecutor) -> ErrorListener | None:
+    """Wrap an error listener to run on a thread, since it may block; its errors are logged there."""
+    if listener is None:
+        return None
+
+    def notice(error: RocketMQError) -> None:
+        threads.submit(tell_error, listener, error)
 
     return notice
 

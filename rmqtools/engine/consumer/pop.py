@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
+from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.answers import AnswerDecoder
 from rmqtools.engine.consumer.consume_pop import PopConsumption
@@ -168,6 +169,7 @@ class Popper:
 
     async def _after_error(self, held: PopProcessQueue, error: RocketMQError) -> None:
         log.warning("pop_failed", group=self._member.group, queue=str(held.queue), reason=str(error))
+        self._client.refusals.note(FETCH, held.queue.broker_name, error)
         code = error.code if isinstance(error, BrokerError) else None
         if code in FORGOTTEN:
             await self._client.send_heartbeats()

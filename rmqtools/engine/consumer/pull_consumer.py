@@ -65,6 +65,7 @@ class PullCore:
         self._held.on_hold(lambda _: self._held_more.set())
         self._held.on_move(self._hand_out.replace)
         self._held.on_leave(self._note_leaving)
+        self.client.refusals.listen(lambda _: self._hand_out.wake())
         self._next_commit = 0.0
         self._closing = False
         self._life = Lifecycle(
@@ -135,6 +136,7 @@ class PullCore:
         began = self.client.clock.monotonic()
         deadline = began + seconds
         while not (taken := self._hand_out.take(count)) and not self._closing:
+            self._raise_refusal()
             left = deadline - self.client.clock.monotonic()
             await self._hand_out.wait(max(left, 0))
             if left <= 0:
@@ -152,6 +154,7 @@ class PullCore:
                 return None
             self._begin_poll()
             if not self._hand_out.lend(self._config.poll_batch_size):
+                self._raise_refusal()
                 await self._hand_out.wait(self._config.poll_timeout)
         return message
 
@@ -277,6 +280,11 @@ class PullCore:
                 async with asyncio.timeout(left):
                     await self._held_more.wait()
         return held
+
+    def _raise_refusal(self) -> None:
+        """Raise if a broker has begun to refuse this member since the last call."""
+        if (error := self.client.refusals.take()) is not None:
+            raise BrokerError(error.code, error.remark, error.addr) from error
 
     def _find_all(self, queues: Collection[MessageQueue]) -> list[ProcessQueue]:
         found = (self._held.pulled.get(self._names.wire_queue(queue)) for queue in queues)

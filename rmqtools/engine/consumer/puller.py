@@ -10,6 +10,7 @@ import asyncio
 from typing import NamedTuple
 
 from rmqtools.engine.connection.background import Background
+from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.consumer.answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_policy import FetchPolicy
 from rmqtools.engine.group.member import Member
@@ -122,6 +123,7 @@ class Puller:
             self._member.offsets.doubt(self._client.routes.broker_name(queue))
             raise
         result = parse_pull(answer, asked.broker_addr)
+        self._client.refusals.accepted(FETCH, queue.broker_name)
         if self._answers(queue, result.suggest_which_broker_id):
             self._broker_ids[queue] = result.suggest_which_broker_id
         return result
@@ -305,6 +307,7 @@ class Puller:
 
     async def _after_error(self, held: ProcessQueue, error: RocketMQError) -> None:
         log.warning("pull_failed", group=self._member.group, queue=str(held.queue), reason=str(error))
+        self._client.refusals.note(FETCH, held.queue.broker_name, error)
         code = error.code if isinstance(error, BrokerError) else None
         if code in BUSY:
             await self._pause(held, FLOW_CONTROL_DELAY)

@@ -18,6 +18,7 @@ from rmqtools.errors import ConfigError, ProtocolError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.bodies import format_body, parse_body
+from rmqtools.safe_file import open_new_descriptor
 
 log = get_logger(__name__)
 
@@ -123,7 +124,7 @@ def _load(path: Path) -> dict[MessageQueue, int]:
 def _replace(path: Path, offsets: Mapping[MessageQueue, int]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(path.name + ".tmp")
-    with fresh.open("wb") as file:
+    with os.fdopen(open_new_descriptor(fresh), "wb") as file:
         file.write(format_body(OffsetSerializeWrapper(offset_table=offsets)))
         file.flush()
         os.fsync(file.fileno())

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from rmqtools.engine.connection.announce import Announcer
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.large_bodies import parse_aside
-from rmqtools.errors import RocketMQError
+from rmqtools.engine.connection.refusals import HEARTBEAT
+from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import CheckClientRequestBody, ConsumerData
@@ -35,7 +36,11 @@ class Membership:
         self._announcer = Announcer(client)
 
     async def join(self, data: ConsumerData, on_change: Callable[[], None]) -> None:
-        """Announce the member; call ``on_change()`` whenever a broker reports that the members changed."""
+        """Announce the member; call ``on_change()`` whenever a broker reports that the members changed.
+
+        Raises:
+            BrokerError: every broker refuses the member for lack of permission.
+        """
 
         async def changed(command: RemotingCommand, _: str) -> RemotingCommand:
             if command.ext_fields.get("consumerGroup") == self._group:
@@ -46,9 +51,15 @@ class Membership:
         await self._check(data)
         self.update(data)
         await self._announcer.announce(_START_PATIENCE)
+        self._check_permission()
         self._client.background.spawn_loop(
             "announce", lambda: self._announcer.announce_forever(_ANNOUNCE_INTERVAL)
         )
+
+    def _check_permission(self) -> None:
+        brokers = set(self._client.brokers().values())
+        if (refused := self._client.refusals.of_all(HEARTBEAT, brokers)) is not None:
+            raise BrokerError(refused.code, refused.remark, refused.addr) from refused
 
     def update(self, data: ConsumerData) -> None:
         """Change the data that the next heartbeats send."""

@@ -86,7 +86,8 @@ def running(directory: Path) -> "subprocess.Popen[bytes]":
     """Start something that passes for the name server of a detached cluster."""
     stay = "import signal; signal.pause()"  # a shell's child would look like the shell until its exec
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", stay, mark(directory)], start_new_session=True
+        [sys.executable, "-I", "-S", "-c", stay, mark(directory), "org.apache.rocketmq.Test"],
+        start_new_session=True,
     )
     directory.mkdir()
     server = ServerState("namesrv", "127.0.0.1:9876", process.pid, "")

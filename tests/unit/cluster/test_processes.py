@@ -1,5 +1,7 @@
 """Finding, stopping and watching over the processes of a directory."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -7,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from rmqtools.cluster import processes
 from rmqtools.cluster.processes import Watchdog, find_processes, mark, stop_processes
 from tests.support.cluster_scene import leftovers, wait_until
 
 Spawn = Callable[..., "subprocess.Popen[bytes]"]
+SERVER = "org.apache.rocketmq.broker.BrokerStartup"
 SLEEP = "import signal; signal.pause()"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
 
@@ -20,7 +24,7 @@ def spawn() -> Iterator[Spawn]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(directory: Path, program: str = SLEEP) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-c", program, mark(directory)]
+        command = [sys.executable, "-c", program, mark(directory), SERVER]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         started.append(process)
         wait_until(lambda: process.pid in find_processes(directory))  # its command line is there
@@ -78,7 +82,7 @@ def test_a_released_watchdog_ends_and_leaves_everybody_alone(tmp_path: Path, spa
     with Watchdog(tmp_path):
         pass
 
-    assert leftovers(tmp_path) == [f"{sys.executable} -c {SLEEP} {mark(tmp_path)} "]
+    assert leftovers(tmp_path) == [f"{sys.executable} -c {SLEEP} {mark(tmp_path)} {SERVER} "]
     assert process.poll() is None
 
 
@@ -98,3 +102,35 @@ def test_a_watchdog_kills_when_its_owner_is_gone(tmp_path: Path, spawn: Spawn, h
 
     assert process.wait(timeout=30) == -9
     wait_until(lambda: not leftovers(tmp_path), seconds=10)
+
+
+@pytest.mark.process
+def test_a_process_with_the_mark_that_is_no_server_is_left_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print(flush=True); input()", mark(tmp_path)]
+    foreign = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with foreign:
+        assert foreign.stdout is not None
+        foreign.stdout.readline()
+
+        assert find_processes(tmp_path) == []
+        assert stop_processes(tmp_path, grace=0) == []
+        assert foreign.poll() is None
+        foreign.communicate(b"\n")
+
+
+@pytest.mark.process
+def test_a_server_of_another_user_is_not_found(tmp_path: Path, spawn: Spawn, monkeypatch) -> None:
+    spawn(tmp_path)
+    another = os.geteuid() + 1
+    monkeypatch.setattr("rmqtools.cluster.processes.os.geteuid", lambda: another)
+
+    assert find_processes(tmp_path) == []
+
+
+def test_a_process_that_may_not_be_signalled_is_passed_over(monkeypatch) -> None:
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("rmqtools.cluster.processes.os.kill", refuse)
+
+    processes._signal([1], signal.SIGTERM)

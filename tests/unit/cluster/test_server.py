@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqtools.cluster.server import Server, broker, name_server, tail
+from rmqtools.cluster.server import NO_HA, Server, broker, name_server, tail
 
 
 def make_broker(directory: Path, *, timer_wheel: bool = False, **settings: str) -> Server:
@@ -64,8 +64,38 @@ def test_the_class_path_is_the_conf_directory_and_the_jars(
 
     variables = server.variables([Path("/jars/a.jar"), Path("/jars/b.jar")])
 
-    assert variables["CLASSPATH"] == f"{server.home}/conf:/jars/a.jar:/jars/b.jar"
+    assert variables["CLASSPATH"] == f"{server.home}/conf:{NO_HA}:/jars/a.jar:/jars/b.jar"
     assert "NAMESRV_ADDR" not in variables
+
+
+def test_a_broker_that_may_have_slaves_keeps_its_replication(tmp_path):
+    server = make_broker(tmp_path, brokerRole="SYNC_MASTER")
+
+    assert server.variables([Path("/jars/a.jar")])["CLASSPATH"] == f"{server.home}/conf:/jars/a.jar"
+
+
+def test_confs_are_for_their_owner_only_and_written_over_no_link(tmp_path):
+    server, target = make_broker(tmp_path), tmp_path / "target"
+    target.write_text("mine")
+    (server.home / "conf").mkdir(parents=True)
+    (server.home / "conf" / "server.conf").symlink_to(target)
+
+    server.write_conf()
+
+    conf = server.home / "conf" / "server.conf"
+    assert target.read_text() == "mine"
+    assert conf.stat().st_mode & 0o777 == 0o600
+    assert server.home.stat().st_mode & 0o777 == conf.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_is_a_link_is_not_written_into(tmp_path):
+    server, elsewhere = make_broker(tmp_path), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    server.home.symlink_to(elsewhere)
+
+    with pytest.raises(OSError, match=str(server.home)):
+        server.write_conf()
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_tail_has_the_last_lines_without_java_frames(tmp_path: Path) -> None:

@@ -114,3 +114,15 @@ def test_a_queue_given_up_keeps_its_offset(path):
     store.remove(QUEUE)
 
     assert store.noted() == {QUEUE: 5}
+
+
+def test_a_link_planted_in_the_place_of_the_new_file_keeps_its_target(path):
+    target = path.parent / "target"
+    path.parent.mkdir()
+    target.write_text("mine")
+    path.with_name("offsets.json.tmp").symlink_to(target)
+
+    written(path, 5)
+
+    assert target.read_text() == "mine"
+    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5}

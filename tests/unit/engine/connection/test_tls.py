@@ -1,0 +1,59 @@
+import ssl
+
+import pytest
+
+from rmqtools.config import ClientConfig
+from rmqtools.engine.connection.tls import tls_context, why_hung_up, why_no_connection
+from rmqtools.errors import ConfigError
+
+
+def alert(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, f"[SSL: {reason}] something")
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "wants a client certificate: set tls_cert_file"),
+        (alert("SSLV3_ALERT_BAD_CERTIFICATE"), "wants a client certificate, or another one"),
+        (alert("SSLV3_ALERT_CERTIFICATE_UNKNOWN"), "does not accept this client's certificate"),
+        (alert("WRONG_VERSION_NUMBER"), "does not seem to speak TLS"),
+        (ConnectionResetError(), "during the TLS handshake: the port does not seem to speak TLS"),
+    ],
+    ids=lambda value: getattr(value, "reason", None) or type(value).__name__,
+)
+def test_a_failed_handshake_has_a_remedy_and_is_final(error, remedy):
+    reason, is_final = why_no_connection(error, tls=True)
+
+    assert remedy in reason
+    assert is_final
+
+
+def test_other_failures_may_pass_and_are_never_without_a_reason():
+    assert why_no_connection(ConnectionRefusedError(111, "refused"), tls=True) == (
+        "[Errno 111] refused",
+        False,
+    )
+    assert why_no_connection(OSError(), tls=False) == ("OSError()", False)
+
+
+def test_a_peer_that_hangs_up_on_plain_text_may_want_tls():
+    reason, is_final = why_hung_up(None, tls=False) or ("", False)
+
+    assert "set tls_enable=True" in reason
+    assert is_final
+    assert why_hung_up(ConnectionResetError(), tls=False) is None
+
+
+def test_plain_text_needs_no_context():
+    assert tls_context(ClientConfig(name_server="127.0.0.1:1")) is None
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path):
+    file = tmp_path / "ca.pem"
+    file.write_text("no certificate")
+
+    with pytest.raises(ConfigError, match=r"TLS files \['.*ca\.pem'\] cannot be used"):
+        tls_context(ClientConfig(name_server="127.0.0.1:1", tls_enable=True, tls_ca_file=str(file)))
