@@ -45,6 +45,15 @@ Directory = Annotated[
     ),
 ]
 
+TimerWheel = Annotated[bool, typer.Option("--timer-wheel", help="Arbitrary delays; 80 MB per broker.")]
+Proxy = Annotated[bool, typer.Option("--proxy", help="A 5.x proxy too; it listens on every address.")]
+Secure = Annotated[
+    bool, typer.Option("--secure", help="TLS, access keys, and no port that other machines reach.")
+]
+Foreground = Annotated[
+    bool, typer.Option("--foreground", help="Do not return; stop the cluster at Ctrl-C or SIGTERM.")
+]
+
 
 @app.command()
 def up(
@@ -63,21 +72,13 @@ def up(
             show_default="free ones",
         ),
     ] = None,
-    timer_wheel: Annotated[
-        bool, typer.Option("--timer-wheel", help="Arbitrary delays; 80 MB per broker.")
-    ] = False,
-    proxy: Annotated[
-        bool, typer.Option("--proxy", help="A 5.x proxy too; it listens on every address.")
-    ] = False,
-    secure: Annotated[
-        bool, typer.Option("--secure", help="TLS, access keys, and no port that other machines reach.")
-    ] = False,
+    timer_wheel: TimerWheel = False,
+    proxy: Proxy = False,
+    secure: Secure = False,
     version: Annotated[
         str, typer.Option(help=f"Of the servers: {', '.join(locked_versions())}.")
     ] = DEFAULT_VERSION,
-    foreground: Annotated[
-        bool, typer.Option("--foreground", help="Do not return; stop the cluster at Ctrl-C or SIGTERM.")
-    ] = False,
+    foreground: Foreground = False,
 ) -> None:
     """Start a cluster, wait until all brokers answer, and leave it running (down stops it).
 

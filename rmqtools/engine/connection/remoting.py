@@ -151,6 +151,7 @@ class Remoting:
                         # A proxy 5.5.0 forwards requests with their opaques and matches answers by opaque
                         # alone: connections that all count from 1 could get each other's answers.
                         first_opaque=random.getrandbits(31),
+                        may_restart=self._may_restart(addr),
                     ),
                     host,
                     port,
@@ -161,6 +162,7 @@ class Remoting:
             raise self._unreachable(addr, f"no answer within {timeout} s") from error
         except _NOT_CONNECTED as error:
             reason, is_final = why_no_connection(error, tls=self._tls is not None)
+            is_final = is_final and not self._may_restart(addr)
             self._backoff.failed(addr, reason, self._clock.monotonic())
             if is_final:
                 self._final.add(addr)
@@ -171,6 +173,14 @@ class Remoting:
             silent.retire()
         self._open[addr] = connection
         return connection
+
+    def _may_restart(self, addr: str) -> bool:
+        """Whether a connection that ends before its first byte may be a restart.
+
+        Name servers are asked first, so wrong TLS settings show there. A broker, or a proxy in front of it,
+        hangs up when it restarts, too.
+        """
+        return addr not in self._config.name_servers
 
     def _mapped(self, addr: str) -> str:
         """The address to connect to. For name servers, rules with ``*`` and functions do not apply."""

@@ -53,9 +53,16 @@ class Connection(asyncio.BufferedProtocol):
     """A connection to one address. Used from its event loop only."""
 
     def __init__(
-        self, addr: str, *, on_request: RequestHandler, max_frame_bytes: int, first_opaque: int = 1
+        self,
+        addr: str,
+        *,
+        on_request: RequestHandler,
+        max_frame_bytes: int,
+        first_opaque: int = 1,
+        may_restart: bool = False,
     ) -> None:
         self.addr = addr
+        self._may_restart = may_restart
         self._decoder = FrameDecoder(max_frame_bytes=max_frame_bytes)
         self._opaques = itertools.count(first_opaque)
         self._pending: dict[int, _Awaited] = {}
@@ -327,6 +334,6 @@ class Connection(asyncio.BufferedProtocol):
         """The error of a connection that ended before a byte came. A TLS alert says that nothing was read."""
         kind = RemotingConnectError if isinstance(cause, ssl.SSLError) else ConnectionLostError
         error = kind(f"connection to {self.addr} lost: {reason}")
-        error.retriable = not is_final
+        error.retriable = self._may_restart or not is_final
         error.__cause__ = cause
         return error
