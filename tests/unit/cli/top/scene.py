@@ -12,7 +12,7 @@ from rmqtools.model.group import SubscriptionData
 from rmqtools.model.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rmqtools.testing import FakeCluster
 
-DEADLINE = 30.0  # seconds, generous for a busy machine
+DEADLINE = 120.0  # seconds, generous for a busy machine
 Steps = Callable[[TopApp, Pilot[int]], Coroutine[None, None, None]]
 
 
