@@ -9,31 +9,35 @@
 :mod:`rmqtools.cluster` runs a real cluster on this machine.
 """
 
-from rmqtools import errors
-from rmqtools.config import ClientConfig, ProducerConfig
-from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
-from rmqtools.errors import RocketMQError
-from rmqtools.model.block import MessageBlock
-from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
-from rmqtools.model.group import ConsumeFromWhere, MessageModel
-from rmqtools.model.message import Message, MessageExt
-from rmqtools.model.queue import MessageQueue, QueueRange
-from rmqtools.model.reply import ReplyMessage
-from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
-from rmqtools.model.route import BrokerData, ClusterInfo, Perm, QueueData, TopicRouteData
-from rmqtools.model.topic_type import TopicMessageType
-from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
-from rmqtools.sync import (
-    Admin,
-    Client,
-    MessageListener,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    TransactionListener,
-    TransactionProducer,
-    create_reply,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rmqtools import errors
+    from rmqtools.config import ClientConfig, ProducerConfig
+    from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
+    from rmqtools.errors import RocketMQError
+    from rmqtools.model.block import MessageBlock
+    from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
+    from rmqtools.model.group import ConsumeFromWhere, MessageModel
+    from rmqtools.model.message import Message, MessageExt
+    from rmqtools.model.queue import MessageQueue, QueueRange
+    from rmqtools.model.reply import ReplyMessage
+    from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+    from rmqtools.model.route import BrokerData, ClusterInfo, Perm, QueueData, TopicRouteData
+    from rmqtools.model.topic_type import TopicMessageType
+    from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
+    from rmqtools.sync import (
+        Admin,
+        Client,
+        MessageListener,
+        Producer,
+        PullConsumer,
+        PushConsumer,
+        TransactionListener,
+        TransactionProducer,
+        create_reply,
+    )
 
 __all__ = [
     "Admin",
@@ -77,3 +81,38 @@ __all__ = [
     "errors",
 ]
 __version__ = "0.2.0"
+
+# Where the names are. Each is imported when it is first used: all together take a third of a second.
+_HOMES = {
+    "rmqtools.config": "ClientConfig ProducerConfig",
+    "rmqtools.config.consumer": "PullConsumerConfig PushConsumerConfig",
+    "rmqtools.errors": "RocketMQError",
+    "rmqtools.model.block": "MessageBlock",
+    "rmqtools.model.consume": "ConsumeConcurrentlyStatus ConsumeContext ConsumeOrderlyStatus",
+    "rmqtools.model.group": "ConsumeFromWhere MessageModel",
+    "rmqtools.model.message": "Message MessageExt",
+    "rmqtools.model.queue": "MessageQueue QueueRange",
+    "rmqtools.model.reply": "ReplyMessage",
+    "rmqtools.model.result": "Outcome SendAttempt SendResult SendStatus",
+    "rmqtools.model.route": "BrokerData ClusterInfo Perm QueueData TopicRouteData",
+    "rmqtools.model.topic_type": "TopicMessageType",
+    "rmqtools.model.transaction": "HalfMessage LocalTransactionState TransactionSendResult",
+    "rmqtools.policy.reply": "create_reply",
+    "rmqtools.sync": "Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener "
+    "TransactionProducer",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name."""
+    if name == "errors":
+        return import_module("rmqtools.errors")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rmqtools' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

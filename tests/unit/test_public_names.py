@@ -76,6 +76,24 @@ def test_both_faces_have_the_same_methods_with_the_same_parameters(name: str) ->
     assert {method: blocking[method] for method in blocking.keys() - ONLY_BLOCKING} == asynchronous
 
 
+def test_every_public_name_is_that_of_its_home_and_another_is_refused() -> None:
+    assert set(rmqtools.__all__) <= set(dir(rmqtools))
+    assert rmqtools.Producer is sync.Producer
+    assert rmqtools.create_reply is sync.create_reply
+    with pytest.raises(AttributeError, match="module 'rmqtools' has no attribute 'Consumer'"):
+        rmqtools.Consumer  # noqa: B018
+    for name in rmqtools.__all__:
+        assert getattr(rmqtools, name) is not None
+
+
+@pytest.mark.process
+def test_importing_rmqtools_imports_none_of_its_rooms() -> None:
+    program = "import sys, rmqtools; print([name for name in sys.modules if name.startswith('rmqtools.')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.process
 def test_importing_rmqtools_needs_neither_numpy_nor_pyarrow_nor_pyspark_and_starts_nothing() -> None:
     program = """
