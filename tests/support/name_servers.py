@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Self
 
+from rmqtools import ClientConfig
 from rmqtools.cluster.children import Children
 from rmqtools.cluster.jars import ensure_jars
 from rmqtools.cluster.java import find_java
@@ -38,8 +39,9 @@ class NameServers:
         server = self._servers[number]
         children = self._running[number] = Children(server.directory)
         children.start(server, find_java(), ensure_jars())
+        config = ClientConfig(name_server=server.address)
         with ReadinessProbe(
-            server.address, timeout=_START_SECONDS, check=children.refuse_dead, logs=str(server.output)
+            config, timeout=_START_SECONDS, check=children.refuse_dead, logs=str(server.output)
         ) as probe:
             probe.await_name_server()
 

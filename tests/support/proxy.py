@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from rmqtools import ClientConfig
 from rmqtools.cluster import LocalCluster, ensure_jars
 from rmqtools.cluster.children import Children
 from rmqtools.cluster.java import find_java
@@ -23,9 +24,8 @@ def running_proxy(cluster: LocalCluster, directory: Path) -> Iterator[str]:
     try:
         children.start(server, find_java(), ensure_jars(locked_jars(proxy=True)))
         logs = f"{directory}/*/server.log"
-        with ReadinessProbe(
-            cluster.name_server, timeout=120.0, check=children.refuse_dead, logs=logs
-        ) as probe:
+        config = ClientConfig(name_server=cluster.name_server)
+        with ReadinessProbe(config, timeout=120.0, check=children.refuse_dead, logs=logs) as probe:
             probe.await_proxy(server)
         yield server.address
     finally:

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 
+from rmqtools import ClientConfig
 from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.children import Children
 from rmqtools.cluster.jars import ensure_jars
@@ -43,9 +44,8 @@ def await_ready(cluster: LocalCluster, name: str) -> None:
     """Wait until a server answers. A broker is registered then; with a name server, all brokers are."""
     server = next(one for one in cluster.servers if one.name == name)
     children = children_of(cluster)
-    with ReadinessProbe(
-        cluster.name_server, timeout=120, check=children.refuse_dead, logs=str(server.output)
-    ) as probe:
+    config = ClientConfig(name_server=cluster.name_server)
+    with ReadinessProbe(config, timeout=120, check=children.refuse_dead, logs=str(server.output)) as probe:
         probe.await_name_server()
         if server is cluster.servers[0]:
             alive = {one.name for one, process in children._started if process.poll() is None}
