@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from tests.support.scripted_cluster import ScriptedCluster, stored
-from tests.support.scripted_peer import run
 
 
 @pytest.mark.process
@@ -22,9 +21,9 @@ def test_the_prefork_example_sends_from_every_worker_with_a_client_of_its_own():
                 stdout=asyncio.subprocess.PIPE,
                 env={name: text for name, text in os.environ.items() if name != "NAMESRV_ADDR"},
             )
-            out, _ = await process.communicate()
+            out, _ = await asyncio.wait_for(process.communicate(), 100)
             ended.extend([process.returncode, out])
 
-    run(scenario)
+    asyncio.run(scenario())
 
     assert ended == [0, b"200 messages from 2 workers\n"]
