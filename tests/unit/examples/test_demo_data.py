@@ -7,6 +7,8 @@ import pytest
 
 from examples.demo_data import DATA_SHA256, MEBIBYTE, ROWS, SCRIPTS, DemoRow, data_sha256, make_rows
 
+pytestmark = pytest.mark.process  # seconds of work
+
 
 @pytest.fixture(scope="module")
 def rows() -> list[DemoRow]:

@@ -2,6 +2,8 @@ import pytest
 
 from tools.file_map import BEGIN, END, PACKAGES, PAGE, ROOT, file_map, main, summary, with_file_map
 
+pytestmark = pytest.mark.process  # seconds of work
+
 
 def test_the_file_map_is_made_from_the_modules():
     assert main(["--check"]) == 0, f"{PAGE.relative_to(ROOT)} is behind: run python -m tools.file_map"

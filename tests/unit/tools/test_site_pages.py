@@ -18,6 +18,8 @@ from spark_connector.options.table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
 from tools.site_pages import describe_commands, every_command
 
+pytestmark = pytest.mark.process  # seconds of work
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKE = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 INLINE = re.compile(r"`((?:rmqtools|make|seq 1000 \\\| rmqtools) [^`]*)`")
@@ -141,7 +143,6 @@ def test_the_page_of_commands_has_every_command_with_its_options():
     assert "| `--when-absent` |" in page
 
 
-@pytest.mark.process
 def test_the_site_is_built_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(

@@ -9,6 +9,8 @@ from rmqtools.allocate import Pins
 from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
 from tests.unit.cli.top.scene import report, until, watch
 
+pytestmark = pytest.mark.process  # seconds of work
+
 A, B = "broker-a", "broker-b"
 FIRST, SECOND = "10.0.0.1@one", "10.0.0.2@two"
 
@@ -222,7 +224,6 @@ def test_the_view_ends_with_the_code_of_what_ended_it(cluster, key, code):
     assert ended[0].return_value == code
 
 
-@pytest.mark.process
 def test_ten_thousand_queues_are_shown_and_can_be_scrolled_to_the_last(cluster):
     cluster.create_topic("wide", queues=5000)
     cluster.commit("billing", MessageQueue("wide", A, 0), 0)
