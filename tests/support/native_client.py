@@ -153,6 +153,11 @@ def _install(name: str) -> Path:
             )
             if done.returncode:
                 raise NativeClientError(f"{name} cannot be installed: {done.stderr[-2000:]}")
-            Path(made).rename(target)
-            Path(made).mkdir()  # for the clean-up
+            try:
+                Path(made).rename(target)
+            except OSError:
+                if not target.exists():  # another process of this run was first
+                    raise
+            else:
+                Path(made).mkdir()  # for the clean-up
     return target
