@@ -46,6 +46,7 @@ def effects(database: sa.Engine) -> list[bytes]:
         return sorted(connection.scalars(sa.select(EFFECTS.c.body)))
 
 
+@pytest.mark.slow  # it kills members
 def test_a_member_killed_between_effect_and_acknowledgement_has_each_effect_once(
     local_cluster, producer, make_topic, database, tmp_path
 ):
