@@ -32,7 +32,7 @@ test-long: $(STAMP) jdk ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow
 
 unit: $(STAMP) ## tests without a broker, in seconds
-	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) -n 3 tests/unit tests/behaviour
+	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
 
 bench: $(STAMP) jdk ## speed against the official Java client, and how it scales: up to an hour, on a quiet machine
 	@$(BIN)/python -m tests.bench --scaling

@@ -3,6 +3,7 @@
 The Docker cluster and the Java peer are in ``tests.support.docker_fixtures``.
 """
 
+import gc
 import os
 import sys
 import uuid
@@ -25,6 +26,12 @@ settings.register_profile("thorough", max_examples=300, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 pytest_plugins = ["tests.support.docker_fixtures", "tests.support.workers"]
+
+
+def pytest_collection_finish() -> None:
+    """Leave the thousands of tests that were collected out of every later look for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ Settings = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, not tables.")]
 
 _ENVIRONMENT_PREFIX = "RMQTOOLS_"
+_COMPLETION_SECONDS = "1"  # a shell waits for it
 _PLAIN_NAMES = {match_name(name): name for name in SECRETS}
 
 
@@ -86,7 +87,12 @@ def _complete(context: typer.Context, incomplete: str, fetch: Callable[[Admin], 
     """Ask for names; none if nobody answers soon: a shell shows no errors."""
     name_server = context.params.get("name_server") or os.environ.get("NAMESRV_ADDR", "")
     try:
-        config = client_config(name_server, context.params.get("settings"), ClientConfig, request_timeout="1")
+        config = client_config(
+            name_server,
+            context.params.get("settings"),
+            ClientConfig,
+            request_timeout=_COMPLETION_SECONDS,
+        )
         with Admin(config) as admin:
             return [name for name in fetch(admin) if name.startswith(incomplete)]
     except RocketMQError:

@@ -46,6 +46,12 @@ def effects(database: sa.Engine) -> list[bytes]:
         return sorted(connection.scalars(sa.select(EFFECTS.c.body)))
 
 
+def number_dropped(line: str) -> int:
+    """More than expected where a send was stored twice, or a message was delivered twice."""
+    word, _, number = line.partition(" ")
+    return int(number) if word == "dropped" else 0
+
+
 @pytest.mark.slow  # it kills members
 def test_a_member_killed_between_effect_and_acknowledgement_has_each_effect_once(
     local_cluster, producer, make_topic, database, tmp_path
@@ -64,6 +70,6 @@ def test_a_member_killed_between_effect_and_acknowledgement_has_each_effect_once
     assert done
     with member(*arguments) as last:
         wait_until(lambda: len(effects(database)) >= len(bodies), seconds=60)
-        assert f"dropped {len(done)}\n" in last.stdout  # reads until then
+        assert any(number_dropped(line) >= len(done) for line in last.stdout)  # reads until then
 
     assert effects(database) == sorted(bodies)

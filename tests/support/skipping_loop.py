@@ -9,7 +9,7 @@ import asyncio
 import select
 import selectors
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
@@ -83,11 +83,7 @@ def _clock_of(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         SystemClock.monotonic = staticmethod(before)  # type: ignore[assignment]
 
 
-def run_skipping(main: Callable[[], Awaitable[Any]]) -> Any:
+def run_skipping(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """``asyncio.run`` on such a loop."""
-
-    async def whole() -> Any:
-        return await main()
-
     with asyncio.Runner(loop_factory=SkippingLoop) as runner, _clock_of(runner.get_loop()):
-        return runner.run(whole())
+        return runner.run(main())

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +15,9 @@ from rmqtools import MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA
 from rmqtools.cli.output_messages import formatter
 from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.model.codes import RequestCode
 from rmqtools.testing import stored_message
+from tests.support.cluster_scene import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +63,16 @@ def test_what_is_wanted_is_printed_and_nothing_is_touched(run, cluster, topic, o
 def test_follow_prints_what_comes(run, cluster):
     cluster.create_topic("coming", queues=1)
     cluster.store("coming", b"old")
-    timer = threading.Timer(0.5, lambda: cluster.store("coming", b"new"))
-    timer.start()
 
-    assert run("consume", "coming", "--follow", "--count", "1").stdout == "new\n"
-    timer.join()
+    def store_when_followed() -> None:
+        queues = 2
+        wait_until(lambda: len(cluster.requests(RequestCode.GET_MAX_OFFSET, topic="coming")) > queues)
+        cluster.store("coming", b"new")
+
+    with ThreadPoolExecutor(1) as other:
+        stored = other.submit(store_when_followed)
+        assert run("consume", "coming", "--follow", "--count", "1").stdout == "new\n"
+        stored.result()
 
 
 def test_json_lines_can_be_sent_again(run, cluster, topic):

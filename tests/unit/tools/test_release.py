@@ -32,13 +32,21 @@ DATED = (
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The files that a release reads, and the packages."""
-    for name in ("pyproject.toml", "README.md", "LICENSE", "pyspark_rocketmq.py"):
+    """The files that a release reads."""
+    (tmp_path / "rmqtools").mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "pyspark_rocketmq.py", "rmqtools/__init__.py"):
         shutil.copy2(ROOT / name, tmp_path / name)
-    for package in ("rmqtools", "spark_connector"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     return tmp_path
+
+
+@pytest.fixture
+def whole_checkout(checkout: Path) -> Path:
+    """With the packages, so that it can be built."""
+    for package in ("rmqtools", "spark_connector"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, checkout / package, ignore=ignored, dirs_exist_ok=True)
+    return checkout
 
 
 def test_the_version_changes_in_its_own_line_only():
@@ -92,25 +100,25 @@ def test_preparing_writes_version_and_date_into_three_files(checkout):
 
 
 @pytest.mark.process
-def test_the_wheel_and_the_sdist_are_built_with_the_version(checkout, tmp_path):
-    prepare(checkout, "7.8.9", DAY)
+def test_the_wheel_and_the_sdist_are_built_with_the_version(whole_checkout, tmp_path):
+    prepare(whole_checkout, "7.8.9", DAY)
 
-    built = build(checkout, tmp_path / "out", "7.8.9")
+    built = build(whole_checkout, tmp_path / "out", "7.8.9")
 
     assert [path.name for path in built] == ["rmqtools-7.8.9-py3-none-any.whl", "rmqtools-7.8.9.tar.gz"]
 
 
 @pytest.mark.process
 def test_a_build_of_the_same_files_in_another_folder_at_another_time_has_equal_bytes(
-    checkout, tmp_path_factory
+    whole_checkout, tmp_path_factory
 ):
     version, other = rmqtools.__version__, tmp_path_factory.mktemp("other") / "checkout"
-    shutil.copytree(checkout, other)
+    shutil.copytree(whole_checkout, other)
     for path in [path for path in other.rglob("*") if path.is_file()]:
         os.utime(path, (1_000_000_000, 1_000_000_000))
         path.chmod(0o664)
 
-    built = [build(folder, folder / "out", version) for folder in (checkout, other)]
+    built = [build(folder, folder / "out", version) for folder in (whole_checkout, other)]
 
     digests = [[hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] for paths in built]
     assert digests[0] == digests[1]
