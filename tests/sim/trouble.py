@@ -5,6 +5,7 @@ Every trouble ends before the load does, so that what is left undone at the end 
 
 import random
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -67,104 +68,127 @@ def plan(chance: random.Random, seconds: float) -> list[Trouble]:
 
 async def begin(trouble: Trouble, world: World) -> None:
     """Let it strike."""
-    KINDS[trouble.what](trouble, world)
-    if trouble.what == "a member joins":
-        with suppress(RemotingError):  # it cannot start while nobody answers, and says so
-            await world.load.add_reader(f"r{trouble.number}")
-    elif trouble.what == "a member leaves":
-        await world.load.remove_reader()
+    await KINDS[trouble.what].begin(trouble, world)
 
 
 def end(trouble: Trouble, world: World) -> None:
     """Undo it, as far as it can be undone; what another trouble still does there ends with it."""
-    if trouble.what == "the name server is away":
-        _back(world, NAME_SERVER)
-    elif trouble.what.startswith("the broker dies"):
-        _back(world, trouble.where)
-    else:
-        proxy = world.proxies[trouble.where]
-        torn = proxy.drop_replies or proxy.drop_requests
-        proxy.heal()
-        if torn:  # these streams lack bytes somewhere
-            proxy.reset()
+    KINDS[trouble.what].end(trouble, world)
 
 
-def _away(world: World, name: str, *, in_route: bool = True) -> None:
+async def _stop_noticed(trouble: Trouble, world: World) -> None:
+    _stop(world, trouble.where, in_route=False)
+
+
+async def _stop_unnoticed(trouble: Trouble, world: World) -> None:
+    _stop(world, trouble.where)
+
+
+async def _stop_name_server(_: Trouble, world: World) -> None:
+    _stop(world, NAME_SERVER)
+
+
+def _stop(world: World, name: str, *, in_route: bool = True) -> None:
     world.cluster.stop(name, in_route=in_route)
     world.away[name] += 1
 
 
-def _back(world: World, name: str) -> None:
+def _restart_broker(trouble: Trouble, world: World) -> None:
+    _restart(world, trouble.where)
+
+
+def _restart_name_server(_: Trouble, world: World) -> None:
+    _restart(world, NAME_SERVER)
+
+
+def _restart(world: World, name: str) -> None:
     world.away[name] -= 1
     if not world.away[name]:
         world.cluster.restart(name)
 
 
-def _dies(trouble: Trouble, world: World) -> None:
-    _away(world, trouble.where, in_route="unnoticed" in trouble.what)
-
-
-def _name_server_away(_: Trouble, world: World) -> None:
-    _away(world, NAME_SERVER)
-
-
-def _drops_answers(trouble: Trouble, world: World) -> None:
+async def _drop_answers(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].drop_replies = True
 
 
-def _drops_requests(trouble: Trouble, world: World) -> None:
+async def _drop_requests(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].drop_requests = True
 
 
-def _cuts(trouble: Trouble, world: World) -> None:
+async def _cut(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].cut_after = _CUTS[trouble.number % len(_CUTS)]
     world.proxies[trouble.where].reset()
 
 
-def _slow(trouble: Trouble, world: World) -> None:
+async def _slow(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].delay = 0.01 + trouble.number % 500 / 1000
 
 
-def _pauses(trouble: Trouble, world: World) -> None:
+async def _pause(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].pause()
 
 
-def _hangs_up(trouble: Trouble, world: World) -> None:
+async def _hang_up(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].reset()
 
 
-def _refuses(trouble: Trouble, world: World) -> None:
+def _heal(trouble: Trouble, world: World) -> None:
+    proxy = world.proxies[trouble.where]
+    torn = proxy.drop_replies or proxy.drop_requests
+    proxy.heal()
+    if torn:  # these streams lack bytes somewhere
+        proxy.reset()
+
+
+async def _refuse(trouble: Trouble, world: World) -> None:
     code = _REFUSALS[trouble.number % len(_REFUSALS)]
     world.cluster.fault(code=_SEND, broker=trouble.where, times=1 + trouble.number % 7, answer=code)
 
 
-def _swallows(trouble: Trouble, world: World) -> None:
+async def _swallow(trouble: Trouble, world: World) -> None:
     answer = (Reaction.SWALLOW, Reaction.SILENCE, Reaction.DISCONNECT)[trouble.number % 3]
     world.cluster.fault(broker=trouble.where, times=1 + trouble.number % 5, answer=answer)
 
 
-def _more_queues(trouble: Trouble, world: World) -> None:
+async def _add_queues(trouble: Trouble, world: World) -> None:
     world.queues += 1 + trouble.number % 2
     world.cluster.create_topic(world.topic, queues=world.queues)
 
 
-def _members(_: Trouble, __: World) -> None:
-    """See :func:`begin`."""
+async def _add_member(trouble: Trouble, world: World) -> None:
+    with suppress(RemotingError):  # it cannot start while nobody answers, and says so
+        await world.load.add_reader(f"r{trouble.number}")
+
+
+async def _remove_member(_: Trouble, world: World) -> None:
+    await world.load.remove_reader()
+
+
+def _leave_it(_: Trouble, __: World) -> None:
+    """Do nothing: what it did stays, or ends by itself."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind of trouble begins and ends."""
+
+    begin: Callable[[Trouble, World], Awaitable[None]]
+    end: Callable[[Trouble, World], None] = _leave_it
 
 
 KINDS = {
-    "the broker dies unnoticed:": _dies,
-    "the broker dies and leaves the route:": _dies,
-    "the name server is away": _name_server_away,
-    "answers are dropped by": _drops_answers,
-    "requests are dropped before": _drops_requests,
-    "answers are cut by": _cuts,
-    "the link is slow to": _slow,
-    "the link stands still to": _pauses,
-    "connections are reset to": _hangs_up,
-    "sends are refused by": _refuses,
-    "requests are lost by": _swallows,
-    "there are more queues": _more_queues,
-    "a member joins": _members,
-    "a member leaves": _members,
+    "the broker dies unnoticed:": Kind(_stop_unnoticed, _restart_broker),
+    "the broker dies and leaves the route:": Kind(_stop_noticed, _restart_broker),
+    "the name server is away": Kind(_stop_name_server, _restart_name_server),
+    "answers are dropped by": Kind(_drop_answers, _heal),
+    "requests are dropped before": Kind(_drop_requests, _heal),
+    "answers are cut by": Kind(_cut, _heal),
+    "the link is slow to": Kind(_slow, _heal),
+    "the link stands still to": Kind(_pause, _heal),
+    "connections are reset to": Kind(_hang_up),
+    "sends are refused by": Kind(_refuse),
+    "requests are lost by": Kind(_swallow),
+    "there are more queues": Kind(_add_queues),
+    "a member joins": Kind(_add_member),
+    "a member leaves": Kind(_remove_member),
 }
