@@ -204,8 +204,13 @@ def _one_by_one(
         found = joined.decode(row, corrupt_body)
         rows += [row] * len(found)
         messages += found
-        size += sum(len(body) for message in found if (body := body_or_none(message)) is not None)
+        size += sum(map(_body_bytes, found))
+        del found  # the bodies may be large, and the groups are cleared by who gets them
     yield len(joined.starts), rows, messages
+
+
+def _body_bytes(message: MessageExt) -> int:
+    return len(body_or_none(message) or b"")
 
 
 def _merge(

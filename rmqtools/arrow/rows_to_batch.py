@@ -15,6 +15,7 @@ from rmqtools.model.queue import MessageQueue
 
 # Beyond these milliseconds, microseconds do not fit into 64 bits.
 _LAST_MS = (2**63 - 1) // 1000
+_MOST_BINARY_BYTES = 2**31 - 2  # of a column; its offsets have 32 bits
 
 
 def rows_to_batch(
@@ -27,7 +28,21 @@ def rows_to_batch(
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    return timestamp_column(np.array(values, np.int64)) if kind == TIMESTAMP else pa.array(values, kind)
+    if kind == TIMESTAMP:
+        return timestamp_column(np.array(values, np.int64))
+    return _binary_array(values) if pa.types.is_binary(kind) else pa.array(values, kind)
+
+
+def _binary_array(values: Sequence[bytes | None]) -> pa.Array:
+    """Like ``pa.array``, which needs three times the memory of large bodies; one body is not even copied."""
+    found = [value or b"" for value in values]
+    if sum(map(len, found)) > _MOST_BINARY_BYTES:
+        return pa.array(values, pa.binary())  # which refuses them
+    data = found[0] if len(found) == 1 else b"".join(found)
+    ends = np.cumsum([0, *map(len, found)], dtype=np.int32)
+    is_there = None if None not in values else pa.array([value is not None for value in values]).buffers()[1]
+    buffers = [is_there, pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(found), buffers)
 
 
 def _row(message: MessageExt, queue: MessageQueue) -> dict[str, object]:

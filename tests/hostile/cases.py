@@ -114,7 +114,14 @@ def big_route() -> bytes:
 
 
 def remark(cluster: FakeCluster) -> Attack:
-    cluster.fault(code=RequestCode.SEND_MESSAGE_V2, times=None, answer=response(1, 0, remark="x" * 15 * MIB))
+    """An answer that is refused in 15 MB of words; put together here, so that the cluster keeps no copies."""
+    words = b"x" * 15 * MIB
+
+    def answer(request: RemotingCommand) -> bytes:
+        head = b'{"code":1,"flag":1,"opaque":%d,"remark":"%b"}' % (request.opaque, words)
+        return struct.pack(">II", 4 + len(head), len(head)) + head
+
+    cluster.fault(code=RequestCode.SEND_MESSAGE_V2, times=None, answer=answer)
     return lambda: send(cluster)
 
 
