@@ -133,6 +133,7 @@ class Popper:
                 log.error("pop_failed", queue=str(held.queue), reason=repr(error), exc_info=error)
                 await held.changed(self._config.delay_after_error)
                 continue
+            self._client.refusals.accepted(FETCH, held.queue.broker_name)
             if portions is None:
                 await held.changed(self._config.delay_after_error)
                 continue

@@ -4,9 +4,11 @@ import threading
 
 import pytest
 
-from rmqtools import PullConsumer, PullConsumerConfig, PushConsumer, PushConsumerConfig
+from rmqtools import MessageQueue, PullConsumer, PullConsumerConfig, PushConsumer, PushConsumerConfig
 from rmqtools.errors import BrokerError
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.group import MessageQueueAssignment, MessageRequestMode, QueryAssignmentResponseBody
+from rmqtools.protocol.wire.body_codec import format_body
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster
 
@@ -27,8 +29,8 @@ def refuse(cluster, code, *brokers):
         cluster.fault(broker=broker, code=code, times=None, answer=answer)
 
 
-def make(kind, cluster, error_listener=None):
-    settings = {"name_server": cluster.name_server, "group": "g"}
+def make(kind, cluster, error_listener=None, **settings):
+    settings |= {"name_server": cluster.name_server, "group": "g"}
     if kind == "push":
         consumer = PushConsumer(PushConsumerConfig(**settings), error_listener=error_listener)
         consumer.subscribe("t", lambda messages, context: None)
@@ -74,3 +76,28 @@ def test_a_poll_raises_once_which_broker_refuses_and_then_goes_on_with_the_other
 
     assert caught.value.addr == cluster.addr("broker-b")
     assert [message.body for message in messages] == [b"x"]
+
+
+def test_of_a_group_in_pop_mode_each_new_refusal_is_told(cluster):
+    queues = [MessageQueue("t", name, 0) for name in ("broker-a", "broker-b")]
+    pop = MessageRequestMode.POP
+    shares = tuple(MessageQueueAssignment(message_queue=queue, mode=pop) for queue in queues)
+    body = format_body(QueryAssignmentResponseBody(message_queue_assignments=shares))
+    cluster.fault(code=RequestCode.QUERY_ASSIGNMENT, times=None, answer=response(0, 0, body=body))
+    cluster.fault(code=RequestCode.POP_MESSAGE, broker="broker-a", times=None, answer=None)
+    refused = ResponseCode.NO_PERMISSION
+    for answer in (refused, refused, ResponseCode.POLLING_TIMEOUT, refused):
+        cluster.fault(code=RequestCode.POP_MESSAGE, broker="broker-b", answer=answer)
+    cluster.fault(code=RequestCode.POP_MESSAGE, times=None, answer=None)
+    told, twice = [], threading.Event()
+
+    def listen(error):
+        told.append(error.addr)
+        if len(told) == 2:
+            twice.set()
+
+    settings = {"client_rebalance": False, "delay_after_error": 0.05}
+    with make("push", cluster, listen, **settings):
+        assert twice.wait(PATIENCE)
+
+    assert told == [cluster.addr("broker-b")] * 2
