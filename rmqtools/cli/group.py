@@ -219,12 +219,12 @@ def _findings(admin: Admin, group: str, within: float) -> list[Finding]:
         retry=retry_if_result(bool), stop=stop_after_delay(within), wait=wait_fixed(_LOOK_PAUSE)
     )
     try:
-        return list(looking(_look, admin, group))
+        return list(looking(_check, admin, group))
     except RetryError as error:
         return list(error.last_attempt.result())
 
 
-def _look(admin: Admin, group: str) -> list[Finding]:
+def _check(admin: Admin, group: str) -> list[Finding]:
     view = admin.fetch_group(group)
     copies = admin.fetch_pin_copies(group)
     pins = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))

@@ -86,7 +86,7 @@ class StreamPlanner:
     _planned: StreamOffsets | None = None
     _batch_at: float | None = None
     _frozen: bool = False
-    _told: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
     _gone: GoneQueues = field(default_factory=GoneQueues)
     _filled: set[MessageQueue] = field(default_factory=set)  # queues seen with messages at any time
     _recognised: set[MessageQueue] = field(default_factory=set)  # compared with marks, and present since
@@ -188,7 +188,7 @@ class StreamPlanner:
 
     def _plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
         start = StreamOffsets.from_json(start_json)
-        stored = self._look(start_json, start, limited=limited)
+        stored = self._stored_now(start_json, start, limited=limited)
         begin, anew = self._begin(start, stored)
         backlog = {queue: max(self._end_of(queue, stored) - at, 0) for queue, at in begin.items()}
         moved = any(start.next.get(queue, at) != at for queue, at in begin.items())
@@ -201,7 +201,7 @@ class StreamPlanner:
         self._batch_at = self.clock.monotonic()
         return self._planned
 
-    def _look(self, start_json: Mapping[str, Any], start: StreamOffsets, *, limited: bool) -> Stored:
+    def _stored_now(self, start_json: Mapping[str, Any], start: StreamOffsets, *, limited: bool) -> Stored:
         """Offsets to plan with: the last answer if it is fresh and fills the next batch, else a new one."""
         if self._frozen and self._stored is not None:
             return self._stored
@@ -252,7 +252,7 @@ class StreamPlanner:
         )
         if self.fail_on_data_loss:
             settle_losses(self._certain(losses), fail=True)
-        self._tell(losses)
+        self._log_new(losses)
         known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
         moved = {loss.queue: loss.go_on_at for loss in losses if loss.queue and loss.go_on_at is not None}
         return {**stored.earliest, **known, **moved}, anew
@@ -283,10 +283,10 @@ class StreamPlanner:
         now = self.clock.monotonic()
         return deselected + self._gone.certain(others, self.brokers.fetch_broker_names, now)
 
-    def _tell(self, losses: list[Loss]) -> None:
+    def _log_new(self, losses: list[Loss]) -> None:
         """Log every loss once."""
-        settle_losses([loss for loss in losses if loss.text not in self._told], fail=False)
-        self._told = {loss.text for loss in losses}
+        settle_losses([loss for loss in losses if loss.text not in self._logged], fail=False)
+        self._logged = {loss.text for loss in losses}
 
     def _is_due(self, backlog: Offsets) -> bool:
         """Whether enough messages wait. True for the first batch of a run."""

@@ -125,11 +125,11 @@ class ClientCache:
         if kept.is_watched:
             return
         kept.is_watched = True
-        timer = threading.Timer(self._idle_seconds / 2, self._look, [kept])
+        timer = threading.Timer(self._idle_seconds / 2, self._close_idle_and_watch, [kept])
         timer.daemon = True
         timer.start()
 
-    def _look(self, kept: _Kept) -> None:
+    def _close_idle_and_watch(self, kept: _Kept) -> None:
         try:
             self.close_idle()
         except RocketMQError as error:  # it is removed in any case

@@ -58,12 +58,12 @@ class Announcer:
     def _task(self, broker_name: str, addr: str) -> asyncio.Task[None]:
         """The pending heartbeat to a broker; concurrent callers share it."""
         if (task := self._under_way.get(addr)) is None:
-            telling = self._tell(broker_name, addr)
-            task = self._under_way[addr] = self._telling.spawn(f"announce to {addr}", telling)
+            sending = self._send_heartbeat(broker_name, addr)
+            task = self._under_way[addr] = self._telling.spawn(f"announce to {addr}", sending)
             task.add_done_callback(lambda _: self._under_way.pop(addr, None))
         return task
 
-    async def _tell(self, broker_name: str, addr: str) -> None:
+    async def _send_heartbeat(self, broker_name: str, addr: str) -> None:
         connection = await self._client.send_heartbeat(broker_name, addr)
         if connection is None:
             self._try_again_at[addr] = self._client.clock.monotonic() + _PAUSE_AFTER_SILENCE

@@ -77,7 +77,7 @@ class Acknowledger:
                 return True
             del self._batches[message.properties[PROPERTY_POP_CK]]
             hidden_for = batch.hidden_for
-        return await self._tell(_Popped.of(message), hidden_for)
+        return await self._acknowledge(_Popped.of(message), hidden_for)
 
     def _warn(self, topic: str) -> None:
         """Warn once per topic: popped batches of a member that is killed are not delivered again."""
@@ -89,9 +89,9 @@ class Acknowledger:
     async def acknowledge_broken(self, topic: str, info: PopExtraInfo) -> bool:
         """Acknowledge a message that cannot be decoded; otherwise it would be delivered again for ever."""
         assert info.queue_offset is not None
-        return await self._tell(_Popped(topic, info, format_extra_info(info), info.queue_offset), None)
+        return await self._acknowledge(_Popped(topic, info, format_extra_info(info), info.queue_offset), None)
 
-    async def _tell(self, popped: "_Popped", hidden_for: float | None) -> bool:
+    async def _acknowledge(self, popped: "_Popped", hidden_for: float | None) -> bool:
         routes, info = self._client.routes, popped.info
         queue = MessageQueue(self._client.wire_topic(popped.topic), info.broker_name, info.queue_id)
         try:

@@ -79,7 +79,7 @@ class Puller:
         self._subscriptions = member.subscriptions
         self._broker_ids: dict[MessageQueue, int] = {}
         self._unanswered: dict[str, float] = {}  # address -> time of the last pull that failed there
-        self._told: dict[str, float] = {}  # address -> when a forgetful broker got a heartbeat
+        self._announced: dict[str, float] = {}  # address -> when a forgetful broker got a heartbeat
         self._tasks = Background()
         self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._forms: dict[ProcessQueue, _Form] = {}
@@ -313,16 +313,16 @@ class Puller:
             await self._pause(held, FLOW_CONTROL_DELAY)
         elif code in FORGOTTEN:
             assert isinstance(error, BrokerError)
-            await self._tell(held.queue, error.addr)
+            await self._announce(held.queue, error.addr)
             await self._pause(held, FORGOTTEN_DELAY)
         else:
             await self._pause(held, self._config.delay_after_error)
 
-    async def _tell(self, queue: MessageQueue, addr: str) -> None:
+    async def _announce(self, queue: MessageQueue, addr: str) -> None:
         """Send a heartbeat to a broker that has forgotten this member; once for all its queues."""
         now = self._client.clock.monotonic()
-        if now - self._told.get(addr, -FORGOTTEN_DELAY) >= FORGOTTEN_DELAY:
-            self._told[addr] = now
+        if now - self._announced.get(addr, -FORGOTTEN_DELAY) >= FORGOTTEN_DELAY:
+            self._announced[addr] = now
             await self._client.send_heartbeat(queue.broker_name, addr)
 
     async def _pause(self, held: ProcessQueue, seconds: float) -> None:

@@ -44,7 +44,7 @@ async def read_messages(
             async for block in pulls:
                 rest = len(block)
                 for portion in decode_block_portions(block, corrupt_body=corrupt_body):
-                    found = _wanted(_told(portion), range_, read_filter)
+                    found = _wanted(_with_losses_logged(portion), range_, read_filter)
                     messages += _with_plain_topics(found, namespace)
                     rest -= portion.decoded
                     size_bytes += 0 if rest else len(block.buffer)
@@ -61,7 +61,7 @@ async def read_messages(
         yield messages
 
 
-def _told(found: Found) -> list[MessageExt]:
+def _with_losses_logged(found: Found) -> list[MessageExt]:
     """The messages; errors of passed-over ones are logged."""
     for error in found.errors:
         log.warning("message_passed_over", reason=str(error))

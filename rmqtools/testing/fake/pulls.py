@@ -90,7 +90,7 @@ class Pulls:
         if header.sys_flag & PullSysFlag.FLAG_COMMIT_OFFSET:
             place = (header.consumer_group, header.topic, header.queue_id)
             self._state.offsets[place] = header.commit_offset
-        found = self._look(header, codes)
+        found = self._find(header, codes)
         if found.code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullSysFlag.FLAG_SUSPEND:
             self._hold(_Held(request, peer, header, codes))
             return None
@@ -126,7 +126,7 @@ class Pulls:
             return refused(ResponseCode.SYSTEM_ERROR, remark)
         return tag_codes(expression)
 
-    def _look(self, header: PullMessageRequestHeader, codes: Container[int]) -> _Found:
+    def _find(self, header: PullMessageRequestHeader, codes: Container[int]) -> _Found:
         queue = self._state.log.queue(header.topic, header.queue_id)
         offset, low, high = header.queue_offset, queue.min_offset, queue.max_offset
         if high == 0:
@@ -164,7 +164,7 @@ class Pulls:
 
     def _release(self, held: _Held) -> None:
         self._drop(held)
-        held.peer.answer(held.request, self._answer(held.header, self._look(held.header, held.codes)))
+        held.peer.answer(held.request, self._answer(held.header, self._find(held.header, held.codes)))
 
     def _drop(self, held: _Held) -> None:
         self._held[held.header.topic, held.header.queue_id].remove(held)
