@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rmqtools.model.message_const import (
@@ -66,6 +67,14 @@ class Message:
         """The KEYS property as stored: keys joined by a space; None without keys."""
         text = self.keys if isinstance(self.keys, str) else KEY_SEPARATOR.join(self.keys)
         return text or None
+
+
+_APART = attrgetter("delay_level", "delay", "deliver_at_ms", "priority")
+
+
+def may_share_batches(messages: Sequence[Message]) -> bool:
+    """Whether none of the messages :attr:`is alone <Message.is_alone>`."""
+    return {*map(_APART, messages)} <= {(0, None, None, None)}
 
 
 def body_length(body: bytes | bytearray | memoryview) -> int:

@@ -6,10 +6,12 @@ broker's (a signed 16-bit length in the stored message).
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
 
 from rmqtools.errors import MessageRejectedError
-from rmqtools.model.message import Message, body_length, message_texts
-from rmqtools.model.message_const import RESERVED_PROPERTIES
+from rmqtools.model.message import Message, body_length, may_share_batches, message_texts
+from rmqtools.model.message_const import KEY_SEPARATOR, RESERVED_PROPERTIES
 from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
 
 MAX_TOPIC_LENGTH = 127
@@ -18,6 +20,9 @@ MAX_DELAY_LEVEL = 18  # of a broker's default messageDelayLevel
 MAX_USER_PROPERTIES_BYTES = 32767 - 512  # RocketMQ's own properties need the rest
 _LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _SEPARATORS = ("\x01", "\x02")
+_ODD = (*_SEPARATORS, "||")
+_TEXT, _WORDS = {str, type(None)}, {str, tuple, list}
+_FIELDS = attrgetter("topic", "body", "flag", "tags", "keys", "sharding_key", "properties")
 _BODY_TYPES = (bytes, bytearray, memoryview)
 _MAX_SEEN_TOPICS = 1024
 _seen_topics: set[str] = set()  # names that were valid, so they need no second check
@@ -58,6 +63,52 @@ def check_message(message: Message, max_message_bytes: int) -> None:
         _check_priority(message, message.priority)
 
 
+def check_messages(messages: Sequence[Message], max_message_bytes: int) -> None:
+    """Refuse messages of which one could not be stored, as :func:`check_message` does, which looks at each.
+
+    Lists of ordinary messages are looked at field by field instead, in a quarter of the time.
+    """
+    if not _are_ordinary(messages, max_message_bytes):
+        for message in messages:
+            check_message(message, max_message_bytes)
+
+
+def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
+    """Whether no message can be wrong. False where only a look at each can tell."""
+    if {*map(type, messages)} != {Message}:
+        return False
+    topics, bodies, flags, tags, keys, sharding_keys, properties = zip(*map(_FIELDS, messages), strict=True)
+    kinds = (bodies, {bytes}), (tags, _TEXT), (keys, _WORDS), (sharding_keys, _TEXT), (properties, {dict})
+    if not all(allowed.issuperset(map(type, values)) for values, allowed in kinds):
+        return False
+    try:
+        if not (_seen_topics.issuperset(topics) and {*flags} == {0} and may_share_batches(messages)):
+            return False
+        named = [each for each in properties if each]
+        texts = [
+            *filter(None, {*tags}),
+            *filter(None, {*sharding_keys}),
+            *[key if type(key) is str else KEY_SEPARATOR.join(key) for key in keys if key],
+            *chain.from_iterable(named),
+            *chain.from_iterable(each.values() for each in named),
+        ]
+        whole = "".join(texts)
+    except TypeError:
+        return False
+    lengths = [*map(len, bodies)]
+    longest = max(map(len, texts), default=0)
+    fields = 3 + 2 * max(map(len, named), default=0)
+    return (
+        min(lengths) > 0
+        and max(lengths) <= max_message_bytes
+        and whole.isascii()
+        and not any(odd in whole for odd in _ODD)
+        and fields * longest <= MAX_USER_PROPERTIES_BYTES - fields
+        and "" not in texts
+        and RESERVED_PROPERTIES.isdisjoint(chain.from_iterable(named))
+    )
+
+
 def check_batch(messages: Sequence[Message]) -> None:
     """Refuse messages that cannot share a batch; each must have passed :func:`check_message`.
 
@@ -68,10 +119,9 @@ def check_batch(messages: Sequence[Message]) -> None:
         raise MessageRejectedError("a batch of no messages: give at least one")
     if len(topics := {message.topic for message in messages}) > 1:
         raise MessageRejectedError(f"a batch has one topic, not {sorted(topics)}: use send_many")
-    if any(message.is_delayed for message in messages):
-        raise MessageRejectedError("a message with a delay cannot be in a batch: use send or send_many")
-    if any(message.priority is not None for message in messages):
-        raise MessageRejectedError("a message with a priority cannot be in a batch: use send or send_many")
+    if not may_share_batches(messages):
+        what = "delay" if any(message.is_delayed for message in messages) else "priority"
+        raise MessageRejectedError(f"a message with a {what} cannot be in a batch: use send or send_many")
     if messages[0].topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         raise MessageRejectedError(f"a batch cannot go to the retry topic {messages[0].topic!r}")
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from rmqtools.config import ProducerConfig
 from rmqtools.model.codes import RequestCode
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, body_length
 from rmqtools.model.message_const import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_KEYS,
@@ -26,7 +26,7 @@ from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.endpoint.features import DELAYS, PRIORITY, REQUEST_REPLY, Feature
 from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.protocol.headers import SendMessageRequestHeaderV2
-from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.batch import FIXED_BYTES, encode_batch
 from rmqtools.protocol.messages.compression import CompressionType, compress
 from rmqtools.protocol.messages.properties import format_properties
 from rmqtools.protocol.wire.command import request
@@ -34,6 +34,9 @@ from rmqtools.protocol.wire.template import FilledRequest, Request, RequestTempl
 
 DEFAULT_TOPIC_QUEUE_NUMS = 4  # upstream defaultTopicQueueNums
 _WAIT_OK = format_properties({PROPERTY_WAIT_STORE_MSG_OK: "true"})
+_UNIQUE_ID = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+_LONGEST_ID = 56  # characters, of a host with an IPv6 address
+_FRAMING_BYTES = FIXED_BYTES + len(f"{_UNIQUE_ID}12{_WAIT_OK}") + _LONGEST_ID
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -126,16 +129,20 @@ class Encoder:
             needs=_needs(message),
         )
 
-    def encode_batch(self, messages: Sequence[Message]) -> Outgoing:
-        """Encode messages of one topic into one batch; bodies in a batch are not compressed."""
+    def encode_batch(self, messages: Sequence[Message], texts: Sequence[str] | None = None) -> Outgoing:
+        """Encode messages of one topic into one batch; bodies in a batch are not compressed.
+
+        ``texts``: what :func:`property_text` gives for each, if it is known.
+        """
         now, topic = self._now_ms(), messages[0].topic
-        msg_ids, parts = [], []
-        for message in messages:
-            msg_id, properties_text = self._properties(message, now, _NOTHING)
-            msg_ids.append(msg_id)
-            body = message.body if type(message.body) is bytes else bytes(message.body)
-            parts.append(encode_batch_message(message.flag, body, properties_text.encode()))
-        return self._batch(topic, msg_ids, b"".join(parts), now)
+        msg_ids = [self._next_id(now) for _ in messages]
+        if texts is None:
+            texts = [property_text(message) for message in messages]
+        body = encode_batch(
+            (message.flag, message.body, f"{text}{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}".encode())
+            for message, text, msg_id in zip(messages, texts, msg_ids, strict=True)
+        )
+        return self._batch(topic, msg_ids, body, now)
 
     def encode_parcel(self, parcel: Parcel) -> Outgoing:
         """Encode the messages of a parcel that are not encoded yet, and add topic and properties."""
@@ -157,26 +164,43 @@ class Encoder:
 
     def _properties(self, message: Message, now_ms: int, more: Mapping[str, str]) -> tuple[str, str]:
         """The message's new id and its properties. Names are unique, since reserved ones were refused."""
-        msg_id, text = self._next_id(now_ms), format_properties(message.properties)
-        if (keys := message.keys_text) is not None:
-            text += f"{PROPERTY_KEYS}\x01{keys}\x02"
-        if message.tags:
-            text += f"{PROPERTY_TAGS}\x01{message.tags}\x02"
-        if message.sharding_key:
-            text += f"{PROPERTY_SHARDING_KEY}\x01{message.sharding_key}\x02"
+        msg_id, text = self._next_id(now_ms), property_text(message)
         if message.is_delayed:
             text += format_properties(_delay_properties(message))
         if message.priority is not None:
             text += format_properties({PROPERTY_PRIORITY: str(message.priority)})
         if more:
             text += format_properties(more)
-        return msg_id, f"{text}{PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}\x01{msg_id}\x02{_WAIT_OK}"
+        return msg_id, f"{text}{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}"
 
     def _compressed(self, body: bytes) -> tuple[bytes, int]:
         if self._config.compression == "none" or len(body) < self._config.compress_over_bytes:
             return body, 0
         kind = CompressionType[self._config.compression.upper()]
         return compress(kind, body), MessageSysFlag.COMPRESSED_FLAG | kind.sys_flag
+
+
+def property_text(message: Message) -> str:
+    """The user's properties as stored, without those that a producer adds: id, delay, priority, WAIT."""
+    text = format_properties(message.properties) if message.properties else ""
+    if message.keys and (keys := message.keys_text) is not None:
+        text += f"{PROPERTY_KEYS}\x01{keys}\x02"
+    if message.tags:
+        text += f"{PROPERTY_TAGS}\x01{message.tags}\x02"
+    if message.sharding_key:
+        text += f"{PROPERTY_SHARDING_KEY}\x01{message.sharding_key}\x02"
+    return text
+
+
+def batch_bytes(messages: Sequence[Message], texts: Sequence[str]) -> list[int]:
+    """The bytes that each message takes in a batch, or a few more.
+
+    ``texts``: what :func:`property_text` gives for each.
+    """
+    bodies = [message.body for message in messages]
+    lengths = map(len if {*map(type, bodies)} == {bytes} else body_length, bodies)
+    text_bytes = map(len, texts if "".join(texts).isascii() else [text.encode() for text in texts])
+    return [_FRAMING_BYTES + body + text for body, text in zip(lengths, text_bytes, strict=True)]
 
 
 def _needs(message: Message) -> Feature | None:

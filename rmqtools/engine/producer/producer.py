@@ -27,7 +27,7 @@ from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.observer import Identity, Observer
 from rmqtools.policy.endpoint.features import REQUEST_REPLY
 from rmqtools.policy.selectors import SelectMessageQueueByHash
-from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_batch, check_message, check_name
+from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_batch, check_message, check_messages, check_name
 from rmqtools.protocol.headers import RecallMessageRequestHeader, RecallMessageResponseHeader, decode_header
 from rmqtools.protocol.messages.message_id import UniqueIdGenerator
 from rmqtools.protocol.messages.recall_handle import parse_recall_handle
@@ -156,7 +156,8 @@ class ProducerCore:
         self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None
     ) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_batch`."""
-        self._check(*messages)
+        self.client.check_started()
+        check_messages(messages, self.config.max_message_bytes)
         _refuse_replies(messages)
         check_batch(messages)
         if self._observer is None:
@@ -169,7 +170,8 @@ class ProducerCore:
 
     async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
-        self._check(*messages)
+        self.client.check_started()
+        check_messages(messages, self.config.max_message_bytes)
         _refuse_replies(messages)
         if self._observer is None:
             return await self._tracing(messages, self._many.send_many(messages, timeout))

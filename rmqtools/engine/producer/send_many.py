@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from rmqtools.config import ProducerConfig
-from rmqtools.engine.producer.encode_send import Encoder, Outgoing
+from rmqtools.engine.producer.encode_send import Encoder, Outgoing, batch_bytes, property_text
 from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender
 from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_order import QueueLines
@@ -140,12 +140,12 @@ class ManySender:
     async def send_many(self, messages: Sequence[Message], timeout: float | None) -> list[SendResult]:
         """Send messages of any topics; each topic's batches rotate over its queues."""
         groups: list[list[int]] = []
+        texts = [property_text(message) for message in messages]
 
         def requests() -> Iterator[_Request]:
-            for numbers in pack(messages, self._config.max_batch_bytes):
+            for numbers in pack(messages, batch_bytes(messages, texts), self._config.max_batch_bytes):
                 groups.append(numbers)
-                portion = [messages[number] for number in numbers]
-                yield _Request(portion[0].topic, partial(self._encode, portion))
+                yield _Request(messages[numbers[0]].topic, partial(self._encode, messages, texts, numbers))
 
         line = self.parcel_line(ends_at_failure=False)
         fates = await self._run((message.topic for message in messages), requests(), line, timeout)
@@ -178,8 +178,9 @@ class ManySender:
     ) -> list[SendResult]:
         """Send messages of one topic, as one request unless they exceed ``max_message_bytes``."""
         results: list[SendResult] = []
-        for numbers in pack(messages, self._config.max_message_bytes):
-            outgoing = self._encoder.encode_batch([messages[number] for number in numbers])
+        texts = [property_text(message) for message in messages]
+        for numbers in pack(messages, batch_bytes(messages, texts), self._config.max_message_bytes):
+            outgoing = self._encode_batch(messages, texts, numbers)
             try:
                 results += await self._sender.place(outgoing, choice=QueueChoice(queue), timeout=timeout)
             except RocketMQError as error:
@@ -206,9 +207,16 @@ class ManySender:
                 raise
         return [run.fates[number] for number in range(len(run.fates))]
 
-    def _encode(self, messages: Sequence[Message]) -> Outgoing:
-        return (
-            self._encoder.encode(messages[0]) if len(messages) == 1 else self._encoder.encode_batch(messages)
+    def _encode(self, messages: Sequence[Message], texts: Sequence[str], numbers: Sequence[int]) -> Outgoing:
+        if len(numbers) == 1:
+            return self._encoder.encode(messages[numbers[0]])
+        return self._encode_batch(messages, texts, numbers)
+
+    def _encode_batch(
+        self, messages: Sequence[Message], texts: Sequence[str], numbers: Sequence[int]
+    ) -> Outgoing:
+        return self._encoder.encode_batch(
+            [messages[number] for number in numbers], [texts[number] for number in numbers]
         )
 
 

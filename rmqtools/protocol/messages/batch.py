@@ -8,6 +8,7 @@ Source of the rule: MessageDecoder.encodeMessage, decodeMessages (Java client).
 """
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
@@ -30,19 +31,27 @@ class BatchMessage(NamedTuple):
     properties: dict[str, str]
 
 
-def encode_batch_message(flag: int, body: bytes, properties: bytes) -> bytes:
-    """Encode one message of a batch; ``properties`` is the text of ``format_properties`` in UTF-8.
+def encode_batch(messages: Iterable[tuple[int, bytes, bytes]]) -> bytes:
+    """Encode messages: flag, body and properties of each, the text of ``format_properties`` in UTF-8.
 
     Raises:
         ValueError: more than 32767 bytes of properties.
     """
-    if type(body) is not bytes:
-        body = bytes(body)  # a memoryview's length counts its items, which may be wider than a byte
-    if len(properties) > MAX_PROPERTIES_BYTES:
-        raise ValueError(f"properties of {len(properties)} bytes: at most {MAX_PROPERTIES_BYTES}")
-    size = FIXED_BYTES + len(body) + len(properties)
-    head = _HEAD.pack(size, 0, 0, flag, len(body))
-    return b"".join((head, body, _PROPERTIES_LENGTH.pack(len(properties)), properties))
+    parts: list[bytes] = []
+    for flag, body, properties in messages:
+        if type(body) is not bytes:
+            body = bytes(body)  # a memoryview's length counts its items, which may be wider than a byte
+        length, text_length = len(body), len(properties)
+        if text_length > MAX_PROPERTIES_BYTES:
+            raise ValueError(f"properties of {text_length} bytes: at most {MAX_PROPERTIES_BYTES}")
+        head = _HEAD.pack(FIXED_BYTES + length + text_length, 0, 0, flag, length)
+        parts += (head, body, _PROPERTIES_LENGTH.pack(text_length), properties)
+    return b"".join(parts)
+
+
+def encode_batch_message(flag: int, body: bytes, properties: bytes) -> bytes:
+    """Encode one message; see :func:`encode_batch`."""
+    return encode_batch([(flag, body, properties)])
 
 
 def decode_batch(data: bytes) -> list[BatchMessage]:

@@ -4,9 +4,9 @@ import array
 
 import pytest
 
+from rmqtools.engine.producer.encode_send import batch_bytes
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message, body_length
-from rmqtools.policy.packing import wire_bytes
 from rmqtools.policy.validate import check_message
 from rmqtools.protocol.messages.batch import decode_batch, encode_batch_message
 from rmqtools.protocol.messages.compression import CompressionType, compress, decompress
@@ -25,7 +25,9 @@ def test_a_body_of_wide_items_is_too_long_by_its_bytes():
 
 
 def test_a_batch_makes_room_for_all_bytes():
-    assert wire_bytes(Message("T", WIDE)) == wire_bytes(Message("T", bytes(400)))  # type: ignore[arg-type]
+    messages = [Message("T", WIDE), Message("T", bytes(400))]  # type: ignore[arg-type]
+
+    assert len(set(batch_bytes(messages, ["", ""]))) == 1
 
 
 def test_a_message_of_a_batch_is_read_back_whole():

@@ -1,8 +1,18 @@
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
-from rmqtools.policy.validate import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH, check_message, check_name
+from rmqtools.policy.validate import (
+    MAX_GROUP_LENGTH,
+    MAX_TOPIC_LENGTH,
+    check_message,
+    check_messages,
+    check_name,
+)
 
 LIMIT = 4 * 1024 * 1024
 
@@ -15,7 +25,7 @@ def test_a_message_with_everything_passes():
     check_message(message(tags="t", keys=["a", "b"], properties={"ключ": "值"}, flag=7), LIMIT)
 
 
-@pytest.mark.parametrize(
+REFUSED = pytest.mark.parametrize(
     ("changes", "text"),
     [
         pytest.param({"topic": ""}, "topic '' is empty", id="no-topic"),
@@ -45,11 +55,27 @@ def test_a_message_with_everything_passes():
         pytest.param({"properties": {"a": "x" * 32768}}, "at most 32255", id="large-properties"),
         pytest.param({"properties": {"a": "я" * 16200}}, "at most 32255", id="large-in-bytes-only"),
         pytest.param({"properties": {"a": "\ud800"}}, "no Unicode", id="lone-surrogate"),
+        pytest.param(
+            {"keys": ["k"] * 10700, "tags": "t" * 10700, "sharding_key": "s" * 10700},
+            "at most 32255",
+            id="many-keys",
+        ),
     ],
 )
+
+
+@REFUSED
 def test_what_cannot_be_sent_is_refused_by_name(changes, text):
     with pytest.raises(MessageRejectedError, match=text):
         check_message(message(**changes), LIMIT)
+
+
+@REFUSED
+def test_what_cannot_be_sent_is_refused_among_others(changes, text):
+    check_message(message(), LIMIT)  # the topic is known from now on
+
+    with pytest.raises(MessageRejectedError, match=text):
+        check_messages([message(), message(**changes), message()], LIMIT)
 
 
 @pytest.mark.parametrize("given", [None, "text", {"topic": "T"}], ids=repr)
@@ -67,3 +93,53 @@ def test_a_group_may_be_as_long_as_upstream_allows_and_no_longer():
 @pytest.mark.parametrize("name", ["%RETRY%group", "T-1_a|b", "t" * MAX_TOPIC_LENGTH])
 def test_names_brokers_take_pass(name):
     check_name("topic", name, MAX_TOPIC_LENGTH)
+
+
+TEXTS = st.sampled_from(["", "a", "b" * 9000, "ü", "a|", "|b", "a||b", "\x01", "a\x02", "\ud800", "KEYS"])
+ODD = st.sampled_from(
+    [None, 0, b"x", ["a"], ["a", ""], ["a"] * 9000, ("a", 1), {"a": "b"}, {"a": 1}, {"KEYS": "x"}]
+)
+VALUES = TEXTS | ODD
+
+
+def outcome(check: Callable[[], None]) -> str:
+    try:
+        check()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same
+        return f"{type(error).__name__}: {error}"
+    return "passes"
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "topic": VALUES,
+                "body": VALUES | st.sampled_from([b"", b"x" * 101, bytearray(2), memoryview(b"abc")]),
+                "flag": st.sampled_from([0, 1, 2**31]),
+                "tags": VALUES,
+                "keys": VALUES,
+                "sharding_key": VALUES,
+                "properties": st.dictionaries(TEXTS, TEXTS) | ODD,
+                "delay_level": st.sampled_from([0, 3, 99]),
+                "priority": st.sampled_from([None, 1, -1]),
+            },
+        ),
+        max_size=4,
+    )
+)
+def test_lists_are_judged_as_their_messages_are(changes):
+    messages = [Message(**{"topic": "T", "body": b"x"} | change) for change in changes]
+
+    def check_each() -> None:
+        for message in messages:
+            check_message(message, 100)
+
+    assert outcome(lambda: check_messages(messages, 100)) == outcome(check_each)
+
+
+def test_in_a_list_something_else_than_a_message_is_refused():
+    with pytest.raises(MessageRejectedError, match="want a Message"):
+        check_messages([Message("T", b"x"), None], 100)

@@ -12,7 +12,7 @@ def test_through_a_proxy_one_request_is_on_the_wire_at_a_time():
         show_as_proxy(cluster)
         cluster.fault(code=RequestCode.SEND_MESSAGE_V2, answer=None)  # the first answer does not come
         config = ProducerConfig(
-            name_server=cluster.name_server, group="many", send_timeout=0.4, max_batch_bytes=200
+            name_server=cluster.name_server, group="many", send_timeout=0.4, max_batch_bytes=150
         )
         with Producer(config) as producer:
             producer.send_many([Message("T", b"%d" % number) for number in range(20)])

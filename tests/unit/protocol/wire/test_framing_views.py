@@ -4,9 +4,10 @@ import array
 
 import pytest
 
+from rmqtools.engine.producer.encode_send import batch_bytes
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
-from rmqtools.policy.packing import pack, wire_bytes
+from rmqtools.policy.packing import pack
 from rmqtools.policy.validate import check_message
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
 
@@ -35,5 +36,7 @@ def test_the_limit_of_a_body_is_in_bytes():
 def test_batches_are_packed_by_bytes():
     message = Message("T", WIDE)  # type: ignore[arg-type]
 
-    assert wire_bytes(message) == wire_bytes(Message("T", BYTES))
-    assert list(pack([message] * 2, 400)) == [[0], [1]]
+    sizes = batch_bytes([message, Message("T", BYTES)], ["", ""])
+
+    assert sizes[0] == sizes[1]
+    assert list(pack([message] * 2, sizes, 400)) == [[0], [1]]
