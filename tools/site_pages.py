@@ -27,6 +27,8 @@ PAGES: Final = {  # file of the project -> page of the site
     "spark_connector/OPTIONS.md": "reference/spark-options.md",
 }
 _ROLE: Final = re.compile(r":(?:class|meth|mod|func|attr|data|exc):(?=<code>)")
+_TABLE_ROW: Final = re.compile(r"^\|.*$", re.MULTILINE)
+_CODE: Final = re.compile(r"`[^`\n]+`")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)]*)?\)")
 
 
@@ -43,12 +45,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Let links of a page lead to pages of the site, whatever file of the project they name."""
     name = page.file.src_uri
     source = next((source for source, made in PAGES.items() if made == name), f"docs/{name}")
+    markdown = _TABLE_ROW.sub(lambda row: _CODE.sub(_without_escapes, row[0]), markdown)
     return _LINK.sub(lambda found: _relinked(found, source, name, files), markdown)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Docstrings name code with roles, as :class:`Name`: the role is no part of the text."""
     return _ROLE.sub("", html)
+
+
+def _without_escapes(code: "re.Match[str]") -> str:
+    r"""Code in a table writes a bar as ``\|``, which is shown as it stands unless it is taken away here."""
+    return code[0].replace(r"\|", "|")
 
 
 def _relinked(found: "re.Match[str]", source: str, name: str, files: Files) -> str:

@@ -120,8 +120,9 @@ def check_batch(messages: Sequence[Message]) -> None:
     if len(topics := {message.topic for message in messages}) > 1:
         raise MessageRejectedError(f"a batch has one topic, not {sorted(topics)}: use send_many")
     if not may_share_batches(messages):
-        what = "delay" if any(message.is_delayed for message in messages) else "priority"
-        raise MessageRejectedError(f"a message with a {what} cannot be in a batch: use send or send_many")
+        if any(message.is_delayed for message in messages):
+            raise MessageRejectedError("a message with a delay cannot be in a batch: use send or send_many")
+        raise MessageRejectedError("a message with a priority cannot be in a batch: use send or send_many")
     if messages[0].topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         raise MessageRejectedError(f"a batch cannot go to the retry topic {messages[0].topic!r}")
 

@@ -155,5 +155,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert "Producer" in (tmp_path / "reference" / "clients.html").read_text()
+    assert "<code>seq 1000 | rmqtools produce" in (tmp_path / "commands.html").read_text()
+    assert "assets/site.css" in (tmp_path / "index.html").read_text()
     for address in re.findall(r'(?:src|href)="(https?://[^"]+)"', (tmp_path / "index.html").read_text()):
         assert "squidfunk" in address or "mkdocs" in address, address  # nothing is fetched from elsewhere
