@@ -12,7 +12,7 @@ from rmqtools.protocol.headers import (
     ViewMessageRequestHeader,
     decode_header,
 )
-from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
 from rmqtools.protocol.messages.stored import decode_message, decode_messages
 from rmqtools.protocol.wire.command import RemotingCommand
@@ -120,7 +120,7 @@ def test_a_oneway_send_is_stored_and_not_answered(wire, topic):
 
 
 def test_the_messages_of_a_batch_are_stored_one_by_one(wire, topic):
-    body = b"".join(encode_batch_message(n, b"%d" % n, b"TAGS\x01t\x02UNIQ_KEY\x01k\x02") for n in range(3))
+    body = b"".join(encode_batch([(n, b"%d" % n, b"TAGS\x01t\x02UNIQ_KEY\x01k\x02")]) for n in range(3))
     header = send_header(topic, batch=True)
     answer = wire.ask(header, body, code=RequestCode.SEND_BATCH_MESSAGE)
     stored = decode_header(SendMessageResponseHeader, answer.ext_fields)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol.messages.batch import decode_batch, encode_batch_message
+from rmqtools.protocol.messages.batch import decode_batch, encode_batch
 from rmqtools.protocol.messages.compression import CompressionType, compress, decompress
 from rmqtools.protocol.messages.properties import format_properties
 from rmqtools.protocol.messages.stored import (
@@ -89,10 +89,14 @@ def message_decodes(case: Case) -> Case:
 def make_batch(given: list[Case]) -> bytes:
     """A batch body from the vectors' writing."""
     return b"".join(
-        encode_batch_message(
-            message["flag"],
-            bytes.fromhex(message["body"] or ""),
-            format_properties(dict(message["properties"] or ())).encode(),
+        encode_batch(
+            [
+                (
+                    message["flag"],
+                    bytes.fromhex(message["body"] or ""),
+                    format_properties(dict(message["properties"] or ())).encode(),
+                )
+            ]
         )
         for message in given
     )

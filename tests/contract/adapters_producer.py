@@ -35,7 +35,7 @@ from rmqtools.policy.validate import (
     check_message,
     check_name,
 )
-from rmqtools.protocol.messages.batch import decode_batch, encode_batch_message
+from rmqtools.protocol.messages.batch import decode_batch, encode_batch
 from rmqtools.protocol.messages.properties import format_properties, parse_properties
 from rmqtools.protocol.wire.acl import AclSigner, signed_content
 from rmqtools.protocol.wire.command import RemotingCommand
@@ -200,8 +200,7 @@ def without_unique_keys(body: bytes) -> bytes:
     for part in parts:
         del part.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
     return b"".join(
-        encode_batch_message(part.flag, part.body, format_properties(part.properties).encode())
-        for part in parts
+        encode_batch([(part.flag, part.body, format_properties(part.properties).encode())]) for part in parts
     )
 
 

@@ -7,7 +7,7 @@ from rmqtools import Admin, MessageQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.headers import CreateTopicRequestHeader, SendMessageRequestHeaderV2
-from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
 
@@ -41,9 +41,7 @@ def send_batch(admin: Admin, queue: MessageQueue, numbers: Sequence[int]) -> Non
 
     Bodies are the numbers; tags are t0, t1 and t2 by turns.
     """
-    messages = (
-        encode_batch_message(0, b"%d" % number, b"TAGS\x01t%d\x02" % (number % 3)) for number in numbers
-    )
+    messages = (encode_batch([(0, b"%d" % number, b"TAGS\x01t%d\x02" % (number % 3))]) for number in numbers)
     unique = f"UNIQ_KEY\x01{uuid.uuid4().hex.upper()}\x02"
     code = RequestCode.SEND_BATCH_MESSAGE
     ask(admin, _send_request(queue, b"".join(messages), properties=unique, code=code))

@@ -49,11 +49,6 @@ def encode_batch(messages: Iterable[tuple[int, bytes, bytes]]) -> bytes:
     return b"".join(parts)
 
 
-def encode_batch_message(flag: int, body: bytes, properties: bytes) -> bytes:
-    """Encode one message; see :func:`encode_batch`."""
-    return encode_batch([(flag, body, properties)])
-
-
 def decode_batch(data: bytes) -> list[BatchMessage]:
     """Read a batch body.
 

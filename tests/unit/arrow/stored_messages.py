@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rmqtools import MessageBlock, MessageQueue
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.testing import stored_message
 
@@ -63,7 +63,7 @@ class Stored:
 def inner_batch(bodies: Sequence[bytes], *, queue_offset: int = 7, sys_flag: int = 0) -> Stored:
     """A batch that the broker keeps as one message."""
     parts = [
-        encode_batch_message(number, body, properties_of(colour=f"c{number}"))
+        encode_batch([(number, body, properties_of(colour=f"c{number}"))])
         for number, body in enumerate(bodies)
     ]
     return Stored(

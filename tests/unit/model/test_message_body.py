@@ -8,7 +8,7 @@ from rmqtools.engine.producer.encode_send import batch_bytes
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message, body_length
 from rmqtools.policy.validate import check_message
-from rmqtools.protocol.messages.batch import decode_batch, encode_batch_message
+from rmqtools.protocol.messages.batch import decode_batch, encode_batch
 from rmqtools.protocol.messages.compression import CompressionType, compress, decompress
 
 WIDE = memoryview(array.array("I", range(100)))  # 100 items, 400 bytes
@@ -31,7 +31,7 @@ def test_a_batch_makes_room_for_all_bytes():
 
 
 def test_a_message_of_a_batch_is_read_back_whole():
-    encoded = encode_batch_message(0, WIDE, b"")  # type: ignore[arg-type]
+    encoded = encode_batch([(0, WIDE, b"")])  # type: ignore[arg-type]
 
     assert [message.body for message in decode_batch(encoded)] == [WIDE.tobytes()]
 

@@ -9,7 +9,7 @@ from rmqtools.engine.consumer.running_info import running_info
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import MessageModel
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
-from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 from rmqtools.protocol.wire.command import RemotingCommand
@@ -45,7 +45,7 @@ def batch(first: int, count: int) -> bytes:
     """A batch that is stored as one message; its messages have the tags even and odd by turns."""
     tags = ("even", "odd")
     inner = [
-        encode_batch_message(0, b"%d" % offset, f"TAGS\x01{tags[offset % 2]}\x02".encode())
+        encode_batch([(0, b"%d" % offset, f"TAGS\x01{tags[offset % 2]}\x02".encode())])
         for offset in range(first, first + count)
     ]
     properties = {"INNER_NUM": str(count)}

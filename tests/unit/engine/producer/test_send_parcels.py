@@ -8,14 +8,14 @@ from rmqtools import Message, MessageQueue, SendStatus
 from rmqtools.errors import MessageRejectedError, PermissionDeniedError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
-from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import says, silent, stored
 from tests.unit.engine.producer.test_send import with_producer
 
 
 def parcel(*bodies: bytes, **more) -> Parcel:
-    body = b"".join(encode_batch_message(0, one, b"") for one in bodies)
+    body = b"".join(encode_batch([(0, one, b"")]) for one in bodies)
     return Parcel(topic="T", body=memoryview(body), msg_ids=MsgIds("0", 0, len(bodies)), **more)
 
 

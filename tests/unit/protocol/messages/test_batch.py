@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools.errors import ProtocolError
-from rmqtools.protocol.messages.batch import BatchMessage, decode_batch, encode_batch_message
+from rmqtools.protocol.messages.batch import BatchMessage, decode_batch, encode_batch
 from rmqtools.protocol.messages.properties import format_properties
 from tests.unit.protocol.messages.stored_cases import INT_32, TEXTS
 
@@ -17,7 +17,7 @@ MESSAGES = st.lists(
 
 def encode(messages):
     return b"".join(
-        encode_batch_message(message.flag, message.body, format_properties(message.properties).encode())
+        encode_batch([(message.flag, message.body, format_properties(message.properties).encode())])
         for message in messages
     )
 
@@ -47,7 +47,7 @@ def test_any_bytes_give_messages_or_a_protocol_error(data, messages, place, valu
 
 @pytest.mark.parametrize("length", [0, 1, 3, -1, 0x7FFF])
 def test_properties_that_do_not_end_with_the_message_are_refused(length):
-    data = encode_batch_message(0, b"b", b"pp")
+    data = encode_batch([(0, b"b", b"pp")])
 
     with pytest.raises(ProtocolError, match=f"properties of {length}"):
         decode_batch(data[:-4] + length.to_bytes(2, signed=True) + b"pp")
@@ -55,4 +55,4 @@ def test_properties_that_do_not_end_with_the_message_are_refused(length):
 
 def test_properties_too_long_for_their_length_are_refused():
     with pytest.raises(ValueError, match="32768"):
-        encode_batch_message(0, b"", bytes(32768))
+        encode_batch([(0, b"", bytes(32768))])

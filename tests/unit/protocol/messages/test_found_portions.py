@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rmqtools.errors import BodyTooLargeError, CorruptBodyError, ProtocolError
-from rmqtools.protocol.messages.batch import MAX_MESSAGES, decode_batch, encode_batch_message
+from rmqtools.protocol.messages.batch import MAX_MESSAGES, decode_batch, encode_batch
 from rmqtools.protocol.messages.compression import CompressionType
 from rmqtools.protocol.messages.found import PORTION_BYTES, PORTION_MESSAGES, decode_found
 from rmqtools.protocol.messages.stored_block import decode_block_portions
@@ -47,7 +47,7 @@ def test_stored_batches_with_many_messages_come_in_portions():
 
 def test_a_batch_with_more_messages_than_any_producer_can_send_is_refused():
     with pytest.raises(ProtocolError, match="more than 65536 messages"):
-        decode_batch(encode_batch_message(0, b"", b"") * (MAX_MESSAGES + 1))
+        decode_batch(encode_batch([(0, b"", b"")]) * (MAX_MESSAGES + 1))
 
 
 @pytest.mark.parametrize("sys_flag", KINDS, ids=hex)

@@ -6,7 +6,7 @@ import pytest
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol.messages.batch import encode_batch_message
+from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.messages.inner_batch import message_count, unwrap
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.testing import stored_message
@@ -15,7 +15,7 @@ BATCH = 0xC0
 
 
 def stored(*, sys_flag: int = BATCH, properties: dict[str, str] | None = None) -> MessageExt:
-    body = b"".join(encode_batch_message(number, b"%d" % number, b"a\x01b\x02") for number in range(3))
+    body = b"".join(encode_batch([(number, b"%d" % number, b"a\x01b\x02")]) for number in range(3))
     given = {"INNER_NUM": "3"} if properties is None else properties
     return stored_message("T", 40, body=body, properties=given, sys_flag=sys_flag)
 
