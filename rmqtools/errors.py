@@ -128,11 +128,20 @@ _ACCESS_HINTS = {  # by words of the remark: all refusals of access control have
 }
 
 
-def _access_hint(code: int, remark: str) -> str:
-    """The remedy of a refusal by access control; "": it is something else."""
-    if code != ResponseCode.NO_PERMISSION:
+_MOVED_HINT = (
+    "a queue of this static topic has moved to another broker, and a proxy does not find it there: give the "
+    "name servers themselves as name_server"
+)
+
+
+def _hint(code: int, remark: str) -> str:
+    """The remedy of some refusals; "": none is known. A proxy has SYSTEM_ERROR for access control."""
+    if code == ResponseCode.NOT_LEADER_FOR_QUEUE:
+        return _MOVED_HINT
+    if code not in (ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR):
         return ""
-    return next((hint for words, hint in _ACCESS_HINTS.items() if words in remark), "")
+    known = (hint for words, hint in _ACCESS_HINTS.items() if words in remark)
+    return next(known, "") if code == ResponseCode.NO_PERMISSION or "not found" not in remark else ""
 
 
 class BrokerError(RocketMQError):
@@ -149,7 +158,7 @@ class BrokerError(RocketMQError):
         self.code = ResponseCode.of(code)
         self.remark = remark or ""
         self.addr = addr
-        self.hint = hint or _access_hint(self.code, self.remark)
+        self.hint = hint or _hint(self.code, self.remark)
         super().__init__(code, remark, addr, hint)
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ except ImportError as error:
 
 from rmqtools.arrow.bad_row import BadRow
 from rmqtools.arrow.decode import decode_block
-from rmqtools.arrow.read_file import read_file
+from rmqtools.arrow.read_file import holds_read_messages, read_file, read_messages
 from rmqtools.arrow.read_range import read_range, read_ranges
 from rmqtools.arrow.row_bytes import row_bytes
 from rmqtools.arrow.rows import batch_to_messages
@@ -31,8 +31,10 @@ __all__ = [
     "SendReport",
     "batch_to_messages",
     "decode_block",
+    "holds_read_messages",
     "message_schema",
     "read_file",
+    "read_messages",
     "read_range",
     "read_ranges",
     "row_bytes",

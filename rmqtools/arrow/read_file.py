@@ -1,8 +1,8 @@
-"""Reads the rows of a Parquet or CSV file as record batches to send."""
+"""Reads the rows of a Parquet or CSV file as record batches to send, and files of messages that were read."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.csv
@@ -29,6 +29,42 @@ def read_file(path: Path, form: str) -> Iterator[pa.RecordBatch]:
             yield batch
     except (OSError, pa.ArrowInvalid) as error:
         raise ConfigError(f"{path} cannot be read as {form}: {error}") from error
+
+
+def holds_read_messages(path: Path) -> bool:
+    """Whether a Parquet file has messages as they were read: columns that say where each was stored."""
+    try:
+        names = pa.parquet.read_schema(path).names
+    except (OSError, pa.ArrowInvalid):
+        return False  # read_file names the error
+    return {"body", "queueOffset", "storeTimestamp"} <= {*names}
+
+
+def read_messages(path: Path) -> Iterator[list[dict[str, Any]]]:
+    """Yield the messages of such a file, as many at a time as are sent together.
+
+    Each has what a message to send may have: ``body`` (bytes), ``tags``, ``keys``, ``flag`` and
+    ``properties`` (also those that RocketMQ sets); columns that the file lacks are missing.
+
+    Raises:
+        ConfigError: the file cannot be read, or a body could not be read when the file was written.
+    """
+    wanted, row = ("body", "tags", "keys", "flag", "properties"), 0
+    try:
+        with pa.parquet.ParquetFile(path) as file:
+            columns = [name for name in wanted if name in file.schema_arrow.names]
+            for batch in file.iter_batches(_ROWS, columns=columns):
+                rows = batch.to_pylist()
+                for message in rows:
+                    row += 1
+                    if message["body"] is None:
+                        raise ConfigError(
+                            f"{path}: row {row} has no body: it could not be read: remove the row"
+                        )
+                    message["properties"] = dict(message.get("properties") or ())
+                yield rows
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ConfigError(f"{path} cannot be read as parquet: {error}") from error
 
 
 def _parquet(path: Path) -> Iterator[pa.RecordBatch]:

@@ -49,9 +49,7 @@ Form = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to this file, which is replaced. Default: stdout."
-    ),
+    typer.Option("--output", "-o", metavar="FILE", help="Write to this file. Default: stdout."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Messages to send, from lines or JSON lines."""
+"""Messages to send, from lines, JSON lines or rows of messages that were read."""
 
 import base64
 import binascii
@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from rmqtools import Message
 from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
 
 _READ_BYTES = 1024 * 1024
 _FIELDS = ("tags", "keys", "properties", "sharding_key", "flag", "delay_level", "delay", "deliver_at_ms")
@@ -46,6 +47,12 @@ class Template:
             delay=self.delay,
         )
 
+    def message_with(self, body: bytes, fields: Mapping[str, object]) -> Message:
+        """Make a message with this body and these fields, which win over the template's."""
+        base = self.message(body)
+        known = {name: getattr(base, name) for name in _FIELDS if name not in fields}
+        return Message(self.topic, body, **known | dict(fields))
+
 
 def read_chunks(file: BinaryIO) -> Iterator[list[bytes]]:
     """Yield lines without their ends, as many at a time as have arrived."""
@@ -78,16 +85,28 @@ def messages_of(
             yield made
 
 
+def messages_of_rows(rows: Iterable[list[dict[str, Any]]], template: Template) -> Iterator[list[Message]]:
+    """Make messages of those in a Parquet file that consume wrote; rows as of ``arrow.read_messages``."""
+    for some in rows:
+        yield [_of_row(row, template) for row in some]
+
+
+def _of_row(row: dict[str, Any], template: Template) -> Message:
+    stored = row["properties"]
+    fields = {name: row[name] for name in ("tags", "keys", "flag") if row.get(name) is not None}
+    if own := {name: value for name, value in stored.items() if name not in SET_BY_ROCKETMQ}:
+        fields["properties"] = own
+    if PROPERTY_SHARDING_KEY in stored:
+        fields["sharding_key"] = stored[PROPERTY_SHARDING_KEY]
+    return template.message_with(row["body"], fields)
+
+
 def _of_json(line: bytes, number: int, template: Template) -> Message:
     try:
         given = json.loads(line)
         if not isinstance(given, dict):
             raise ConfigError(f"want an object with 'body', not {line[:60]!r}")
-        body = _body(given)
-        fields = _fields(given)
-        base = template.message(body)
-        known = {name: getattr(base, name) for name in _FIELDS if name not in fields}
-        return Message(template.topic, body, **known | fields)
+        return template.message_with(_body(given), _fields(given))
     except (ConfigError, ValueError, TypeError) as error:
         raise ConfigError(f"line {number}: {error}") from error
 

@@ -113,7 +113,10 @@ def _print(message: MessageExt, row: dict[str, Any]) -> None:
             )
             for t in row["track"]
         ]
-        print_table(columns, [(*cells[:4], cells[4] or "") for cells in tracks])
+        if tracks:
+            print_table(columns, [(*cells[:4], cells[4] or "") for cells in tracks])
+        else:
+            say("no group reads this topic")
     say("")
 
 

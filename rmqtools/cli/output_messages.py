@@ -8,11 +8,10 @@ from typing import Any
 
 from rmqtools import MessageExt
 from rmqtools.errors import ConfigError
-from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, RESERVED_PROPERTIES
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
 
 Formatter = Callable[[MessageExt], bytes]
 
-_OWN = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY, "UNIQ_KEY", "CLUSTER"}
 _HEX_WIDTH = 16  # bytes of a line
 _TOKEN = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)", re.DOTALL)
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
@@ -69,7 +68,7 @@ def message_row(message: MessageExt, *, as_base64: bool = False) -> dict[str, An
 
 def user_properties(message: MessageExt) -> dict[str, str]:
     """Return a message's properties without those that RocketMQ sets."""
-    return {name: value for name, value in message.properties.items() if name not in _OWN}
+    return {name: value for name, value in message.properties.items() if name not in SET_BY_ROCKETMQ}
 
 
 def _body(body: bytes, *, as_base64: bool) -> dict[str, str]:

@@ -15,7 +15,7 @@ import typer
 
 from rmqtools import Message, Producer, ProducerConfig, SendResult
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
-from rmqtools.cli.input_messages import Template, messages_of, read_chunks
+from rmqtools.cli.input_messages import Template, messages_of, messages_of_rows, read_chunks
 from rmqtools.cli.moments import duration_seconds
 from rmqtools.cli.printing import print_json, say, warn
 from rmqtools.clock import SYSTEM_CLOCK
@@ -110,9 +110,9 @@ def produce(
     """Send messages, and print how many are stored, how fast, and how many of unknown outcome.
 
     A JSON line has body (text, or any JSON) or body_base64, and may have tags, keys, properties,
-    sharding_key, flag, delay_level, delay (seconds), deliver_at_ms. Lines of consume --format json are taken
-    too. Parquet and CSV have columns body, tags, keys, shardingKey, ... It stops at the first message that is
-    not stored, with exit code 1.
+    sharding_key, flag, delay_level, delay (seconds), deliver_at_ms. Parquet and CSV have columns body, tags,
+    keys, shardingKey, ... What consume wrote as JSON lines or Parquet is taken too: body, tags, keys,
+    properties, sharding key and flag. It stops at the first message that is not stored, with exit code 1.
 
         seq 1000 | rmqtools produce orders
     """
@@ -130,7 +130,7 @@ def produce(
     try:
         with Producer(client_config(name_server, settings, ProducerConfig)) as producer:
             if form in (Format.parquet, Format.csv):
-                _send_file(producer, topic, file, form, summary)
+                _send_file(producer, file, form, template, rate, summary)
             else:
                 _send_lines(producer, file, form, template, rate, summary)
     finally:
@@ -188,19 +188,34 @@ def _send(producer: Producer, messages: list[Message]) -> Iterator[SendResult | 
         yield error
 
 
-def _send_file(producer: Producer, topic: str, file: Path | None, form: Format, summary: Summary) -> None:
-    """Send the rows of a Parquet or CSV file, through Arrow."""
+def _send_file(
+    producer: Producer,
+    file: Path | None,
+    form: Format,
+    template: Template,
+    rate: float | None,
+    summary: Summary,
+) -> None:
+    """Send the rows of a Parquet or CSV file, through Arrow; or the messages that consume wrote."""
     if file is None or str(file) == "-":
         raise ConfigError(f"--format {form.value} reads a file: give --file FILE.{form.value}")
     if find_spec("pyarrow") is None:
         raise ConfigError(
             f"--format {form.value} needs pyarrow: pip install pyarrow numpy, or '.[arrow]' in a checkout"
         )
-    from rmqtools.arrow import SendReport, read_file, send_batches  # optional dependency
+    from rmqtools import arrow  # optional dependency
 
-    report = SendReport()
+    if form is Format.parquet and arrow.holds_read_messages(file):
+        _send_all(producer, messages_of_rows(arrow.read_messages(file), template), rate, summary)
+        return
+    if rate is not None or template != Template(topic=template.topic):
+        raise ConfigError(
+            f"--format {form.value}: --rate, --tags, --key, --property, --sharding-key, --delay and "
+            "--delay-level are for lines, JSON lines and files of consume: leave them out, and give columns"
+        )
+    report = arrow.SendReport()
     try:
-        send_batches(producer, read_file(file, form.value), topic=topic, report=report)
+        arrow.send_batches(producer, arrow.read_file(file, form.value), topic=template.topic, report=report)
     except SendError as error:
         summary.first_error = str(error)
     summary.stored, summary.failed, summary.unknown = report.acked, report.failed, report.unknown

@@ -1,6 +1,6 @@
 """``rmqtools topic``: lists, describes, creates, changes and deletes topics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from typing import Annotated, Any
@@ -162,6 +162,7 @@ def alter(
                     f"{after.write_queue_nums} write queues and {after.read_queue_nums} read queues: nobody "
                     "would read some of them; give --read-queues too"
                 )
+        _say_attributes(admin, topic, [data.broker_name for data in chosen], type_, changed)
         if dry_run:
             return
         for data in chosen:
@@ -176,6 +177,22 @@ def alter(
                 attributes=changed,
             )
     say(f"topic {topic} is changed")
+
+
+def _say_attributes(
+    admin: Admin, topic: str, brokers: Sequence[str], type_: str | None, changed: Mapping[str, str | None]
+) -> None:
+    """Print what becomes of the message type and the attributes, before they are changed."""
+    if not type_ and not changed:
+        return
+    configs = admin.fetch_topic_configs(topic)
+    for name in brokers:
+        config = configs[name]
+        before = {"message type": config.message_type} if type_ else {}
+        before |= {each: (config.attributes or {}).get(each, "-") for each in changed}
+        after = {"message type": type_, **changed}
+        for each, value in before.items():
+            say(f"{name}: {each} {value} -> {after[each] or '-'}")
 
 
 @app.command()

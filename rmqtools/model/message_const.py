@@ -118,3 +118,6 @@ RESERVED_PROPERTIES = frozenset(
         "__LITE_TOPIC",
     }
 )
+
+SET_BY_ROCKETMQ = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY, "UNIQ_KEY", "CLUSTER"}
+"""Properties of a stored message that are none of the user's own."""

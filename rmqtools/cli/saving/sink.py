@@ -1,15 +1,20 @@
 """Where ``consume`` puts messages: standard output or a file; as text, JSON lines, hex or Parquet."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from rmqtools import MessageExt
 from rmqtools.cli.output_messages import formatter
 from rmqtools.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rmqtools.arrow import ParquetFile
 
 PARQUET = "parquet"
 Sink = Callable[[Sequence[MessageExt]], None]
@@ -22,26 +27,71 @@ def message_sink(form: str, own: str | None, output: Path | None) -> Iterator[Si
     Args:
         form: ``text``, ``json``, ``hex`` or ``parquet``.
         own: a format of the user's own, in place of ``form``.
-        output: a file, which is replaced; None: standard output.
+        output: a file; None: standard output. Its old content stays until the first messages are written, and
+            after an error before that.
 
     Raises:
         ConfigError: an unknown field of ``own``, a file that cannot be written, or Parquet on a terminal.
     """
     if form == PARQUET and own is None:
         _check_parquet(output)
-        from rmqtools.arrow import ParquetFile  # optional dependency
-
-        with ParquetFile(output or sys.stdout.buffer) as file:
-            yield file.write
+        with _opened(output) as place, _ParquetSink(place) as sink:
+            yield sink.write
         return
     write = formatter(form, own)
-    with _opened(output) as out:
+    with _opened(output) as place:
 
         def put(messages: Sequence[MessageExt]) -> None:
+            out = place.begin()
             out.write(b"".join(map(write, messages)))
             out.flush()
 
         yield put
+        place.begin()
+
+
+class _Place:
+    """Where bytes go; a file keeps its old content until :meth:`begin`."""
+
+    def __init__(self, file: BinaryIO, *, is_file: bool) -> None:
+        self._file = file
+        self._is_file = is_file
+        self.has_begun = False
+
+    def begin(self) -> BinaryIO:
+        """Remove the old content, the first time; return the file."""
+        if self._is_file and not self.has_begun:
+            self._file.truncate(0)
+        self.has_begun = True
+        return self._file
+
+
+class _ParquetSink:
+    """A Parquet file that begins with the first messages."""
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+        self._file: ParquetFile | None = None
+
+    def write(self, messages: Sequence[MessageExt]) -> None:
+        """Add messages."""
+        if self._file is None:
+            from rmqtools.arrow import ParquetFile  # optional dependency
+
+            self._file = ParquetFile(self._place.begin())
+        self._file.write(messages)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the file; without messages it has no rows, unless there was an error."""
+        if error is None:
+            self.write(())
+        if self._file is not None:
+            self._file.close()
 
 
 def _check_parquet(output: Path | None) -> None:
@@ -52,13 +102,19 @@ def _check_parquet(output: Path | None) -> None:
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
+def _opened(output: Path | None) -> Iterator[_Place]:
     if output is None:
-        yield sys.stdout.buffer
+        yield _Place(sys.stdout.buffer, is_file=False)
         return
+    is_new = not output.exists()
     try:
-        file = output.open("wb")
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise ConfigError(f"--output {output}: {error.strerror}: give a file that can be written") from error
-    with file:
-        yield file
+    with os.fdopen(descriptor, "wb") as file:
+        place = _Place(file, is_file=output.is_file())  # pipes and devices have no old content
+        try:
+            yield place
+        finally:
+            if is_new and not place.has_begun:
+                output.unlink(missing_ok=True)

@@ -2,11 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import parse_address
+from rmqtools.engine.connection.answer_room import AnswerRoom, room_of
 from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.engine.connection.peer_requests import RequestHandler
 from rmqtools.engine.connection.single_flight import SharedWork
@@ -23,15 +25,24 @@ from rmqtools.protocol.wire.template import Request
 
 log = get_logger(__name__)
 
+_PIPELINE_TO_PROXY = 2  # requests under way: one on the wire, and one that waits for its turn
 _TLS_SHUTDOWN = 0.1  # seconds that closing waits for the peer's goodbye: brokers 5.5.0 send none
 
 # ValueError: IDNA refuses the name, it contains NUL, no host:port, a certificate for another name.
 # RuntimeError: the interpreter is exiting, and threads no longer resolve names.
 _NOT_CONNECTED = (OSError, ValueError, RuntimeError)
 
+Start = Callable[[Request, float], "asyncio.Future[RemotingCommand]"]
+"""Starts a request that may take so many seconds; errors as of :meth:`Remoting.invoke` are in the future."""
+
 
 class Remoting:
-    """Requests to any address. Belongs to one event loop."""
+    """Requests to any address. Belongs to one event loop.
+
+    Through a proxy, requests with large answers are on the wire one at a time, see
+    :mod:`rmqtools.engine.connection.answer_room`. Callers need not know: theirs wait for their turn, and that
+    counts as a part of their time.
+    """
 
     def __init__(self, config: ClientConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.endpoint = Endpoint()
@@ -43,6 +54,7 @@ class Remoting:
         self._backoff = ConnectBackoff()
         self._final: set[str] = set()  # addresses that only a change of settings or certificates can open
         self._open: dict[str, Connection] = {}
+        self._rooms: defaultdict[str, AnswerRoom] = defaultdict(AnswerRoom)  # for proxies
         self._handlers: dict[int, RequestHandler] = {}
         self._closed = False
 
@@ -67,6 +79,8 @@ class Remoting:
             RemotingTimeoutError, ConnectionLostError: sent, but not answered.
         """
         budget = self._config.request_timeout if timeout is None else timeout
+        if self.endpoint.is_proxy:
+            return self._invoke_proxy(addr, command, budget)
         connection = self._open.get(addr)
         if connection is not None and connection.is_ready:  # almost always: no coroutine is needed
             return connection.start(self.signed(command), budget)
@@ -97,6 +111,22 @@ class Remoting:
         await connection.wait_writable(self._config.request_timeout if timeout is None else timeout)
         connection.send_oneway(self.signed(command))
         await asyncio.sleep(0)
+
+    async def pipeline(self, addr: str, depth: int) -> tuple[Start, int]:
+        """Open the connection to an address for several requests under way.
+
+        Returns:
+            A function that starts a request, for use before the next await, and how many of ``depth``
+            requests should be under way.
+        """
+        connection = await self.connect(addr)
+        if not self.endpoint.is_proxy:
+            return lambda request, timeout: connection.start(self.signed(request), timeout), depth
+
+        def start(request: Request, timeout: float) -> "asyncio.Future[RemotingCommand]":
+            return asyncio.ensure_future(self._invoke_proxy(addr, request, timeout))
+
+        return start, min(depth, _PIPELINE_TO_PROXY)
 
     async def connect(self, addr: str, *, timeout: float | None = None) -> Connection:
         """The open connection to an address; opens one if needed. Concurrent callers share the attempt.
@@ -136,6 +166,28 @@ class Remoting:
         deadline = self._clock.monotonic() + budget
         connection = await self.connect(addr, timeout=budget)
         return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
+
+    async def _invoke_proxy(self, addr: str, command: Request, budget: float) -> RemotingCommand:
+        """As :meth:`_connect_and_invoke`, when the proxy has room for the answer."""
+        deadline = self._clock.monotonic() + budget
+        room, size = self._rooms[addr], room_of(command)
+        try:
+            async with asyncio.timeout(budget):
+                await room.take(size)
+        except TimeoutError as error:
+            raise RemotingConnectError(
+                f"earlier requests to the proxy at {addr} took {budget:.3f} s: nothing was sent"
+            ) from error
+        try:
+            connection = await self.connect(addr, timeout=max(0.0, deadline - self._clock.monotonic()))
+            await connection.wait_writable(max(0.0, deadline - self._clock.monotonic()))
+            left = max(0.0, deadline - self._clock.monotonic())
+            answer = connection.start(self.signed(command), left)
+        except BaseException:
+            room.give(size)
+            raise
+        room.keep_until(answer, size)
+        return await asyncio.shield(answer)
 
     async def _make_connection(self, addr: str) -> Connection:
         """Open and register a connection. Converts every error of resolver, socket or TLS to ours."""

@@ -91,11 +91,6 @@ class Sender:
             topic, default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS
         )
 
-    @property
-    def is_through_proxy(self) -> bool:
-        """Whether the messages go through a 5.x proxy."""
-        return self._client.endpoint.is_proxy
-
     async def next_queue(self, topic: str) -> MessageQueue:
         """The next queue of a topic in round robin."""
         return self._select(topic, await self.publish_info(topic), ANY_QUEUE, None, None)

@@ -34,11 +34,6 @@ class _Request:
     may_move: bool = True
 
 
-# Stands for every queue behind a proxy: of several requests on the wire a proxy 5.5.0 leaves some
-# unanswered, and those are sent again.
-_PROXY = MessageQueue("", "", 0)
-
-
 @dataclass(slots=True, eq=False)
 class ParcelLine:
     """Connects several calls that send parcels. May be created anywhere; used on one loop.
@@ -107,7 +102,7 @@ class _Run:
         try:
             line.check()
             queue = request.queue or await self.sender.next_queue(request.topic)
-            idle = line.by_queue.of(_PROXY if self.sender.is_through_proxy else queue)
+            idle = line.by_queue.of(queue)
             if self.workers <= len(line.by_queue):
                 self._start_worker()
             async with idle:

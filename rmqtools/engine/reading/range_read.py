@@ -111,8 +111,6 @@ class RangeReader:
         """
         if not await self._has_route():
             return
-        if self._client.endpoint.is_proxy:  # it drops answers while earlier ones fill its connection
-            self._in_flight = self._depth = 1
         self._filter = await filter_at_broker(self._client, self._range.queue, self._filter)
         if self._filter is not None:
             self._in_flight = self._depth = 1
@@ -232,9 +230,8 @@ class RangeReader:
         """Pull one message at the current position, for the broker's status."""
         found = self._client.routes.reading_addr(self._range.queue)
         try:
-            connection = await self._client.remoting.connect(found.broker_addr)
-            request = self._client.remoting.signed(self._template().fill(self._position, 1))
-            answer = await connection.start(request, self._timeout)
+            request = self._template().fill(self._position, 1)
+            answer = await self._client.remoting.invoke(found.broker_addr, request, timeout=self._timeout)
             return parse_pull(answer, found.broker_addr)
         except RocketMQError as error:
             await self._start_over(error)
@@ -271,11 +268,11 @@ class RangeReader:
     async def _predict(self) -> None:
         """Send predicted pulls until ``depth`` are in flight."""
         addr, timeout = self._client.routes.reading_addr(self._range.queue).broker_addr, self._timeout
-        connection = await self._client.remoting.connect(addr)
-        template, signed = self._template(), self._client.remoting.signed
+        start, self._depth = await self._client.remoting.pipeline(addr, self._depth)
+        template = self._template()
         while len(self._waiting) < self._depth and self._planned < self._range.end:
             count = min(MAX_MSG_NUMS, self._range.end - self._planned)
-            answer = connection.start(signed(template.fill(self._planned, count)), timeout)
+            answer = start(template.fill(self._planned, count), timeout)
             self._waiting.append(_Prediction(self._planned, answer, addr))
             self._planned += min(self._step, count)
 

@@ -132,6 +132,18 @@ CONSUMER_OFFSETS = Feature(
     name="offsets of a group: looking at them, moving them",
     codes=(RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.UPDATE_CONSUMER_OFFSET),
 )
+STATIC_TOPICS = Feature(
+    name="static topics",
+    since="5.0.0",
+    note="until a queue moves to another broker: then requests are refused with NOT_LEADER_FOR_QUEUE, and "
+    f"messages may be consumed again: {_NAME_SERVERS}",
+)
+ACCESS_KEYS = Feature(
+    name="access control (access_key, secret_key)",
+    note="the proxy checks its clients with authenticationEnabled=true and authorizationEnabled=true; "
+    "brokers see only the proxy's own keys",
+)
+TLS = Feature(name="TLS (tls_enable)", note="the certificate is the proxy's")
 TOPIC_ATTRIBUTES = Feature(
     name="attributes of topics (message_type=..., attributes=...)",
     since="5.0.0",
@@ -196,6 +208,9 @@ FEATURES: Sequence[Feature] = (
     PINS,
     RANGE_READS,
     CONSUMER_OFFSETS,
+    STATIC_TOPICS,
+    ACCESS_KEYS,
+    TLS,
     TOPIC_ATTRIBUTES,
     TOPICS,
     GROUPS,

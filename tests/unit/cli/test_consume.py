@@ -13,7 +13,7 @@ import pytest
 
 from rmqtools import MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA
-from rmqtools.cli.output_messages import formatter
+from rmqtools.cli.output_messages import formatter, user_properties
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
 from rmqtools.testing import stored_message
@@ -123,6 +123,59 @@ def test_text_is_written_to_a_file(run, topic, tmp_path):
 def test_a_file_that_cannot_be_written_is_refused(run, topic, tmp_path, form):
     with pytest.raises(ConfigError, match=r"can(not)? be written"):
         run("consume", topic, "--format", form, "-o", tmp_path / "no" / "file")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "parquet"])
+@pytest.mark.parametrize(
+    "wrong", [("--queue", "broker-c:0"), ("-g", "g", "--last", "1"), ("--until", "soon")]
+)
+def test_a_file_keeps_its_content_if_the_options_are_wrong(run, topic, tmp_path, form, wrong):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("an hour of work")
+
+    for path in (old, new):
+        with pytest.raises(ConfigError):
+            run("consume", topic, "--format", form, "-o", path, *wrong)
+
+    assert old.read_text() == "an hour of work"
+    assert not new.exists()
+
+
+@pytest.mark.parametrize(("options", "lines"), [((), 4), (("--from", "latest"), 0)])
+def test_a_longer_file_is_replaced_by_what_was_read(run, topic, tmp_path, options, lines):
+    path = tmp_path / "old"
+    path.write_text("old\n" * 1000)
+
+    run("consume", topic, "-o", path, *options)
+
+    assert len(path.read_text().splitlines()) == lines
+
+
+def test_a_device_takes_messages(run, topic):
+    assert run("consume", topic, "-o", "/dev/null").exit_code == 0
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_what_was_written_to_a_file_can_be_sent_again(run, cluster, tmp_path, form):
+    hard = b'\x00\xff,"\n'
+    given = {"a": "1", "b": 'x "y"', "__SHARDINGKEY": "order-7", "KEYS": "k1 k2"}
+    cluster.create_topic(f"hard-{form}", queues=1)
+    cluster.create_topic(f"again-{form}", queues=1)
+    queue = MessageQueue(f"hard-{form}", "broker-a", 0)
+    cluster.store(queue.topic, hard, b"two\n", queue=queue, tags="t", properties=given, flag=7)
+    cluster.store(queue.topic, b"plain", queue=queue)
+    path = tmp_path / "messages"
+
+    run("consume", queue.topic, "--format", form, "-o", path)
+    done = run("produce", f"again-{form}", "--format", form, "-f", path, "--json")
+
+    def content(message):
+        return message.body, message.tags, message.keys, message.flag, user_properties(message)
+
+    first, again = cluster.messages(queue.topic), cluster.messages(f"again-{form}")
+    assert json.loads(done.stdout)["stored"] == 3
+    assert sorted(map(str, map(content, again))) == sorted(map(str, map(content, first)))
+    assert [message.properties.get("__SHARDINGKEY") for message in again].count("order-7") == 2
 
 
 MESSAGE = stored_message("T", 5, body=b"\x00hello, world: 123", tags="a", properties={"KEYS": "k"})

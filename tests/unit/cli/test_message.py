@@ -36,6 +36,14 @@ def test_a_message_is_shown_with_its_track(run, sent):
     ]
 
 
+def test_a_message_that_no_group_reads_says_so(run, cluster):
+    cluster.create_topic("unread", queues=1, broker_names=["broker-a"])
+    with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        sent = producer.send(Message("unread", b"x"))
+
+    assert "no group reads this topic" in run("message", "get", "--id", sent.offset_msg_id).stdout
+
+
 @pytest.mark.parametrize("option", ["--key", "--unique-key"])
 def test_keys_find_a_message_in_its_topic(run, sent, option):
     name = "k1" if option == "--key" else sent.msg_id

@@ -89,7 +89,10 @@ def test_alter_changes_what_is_given_and_shows_it_before(run, admin, cluster):
     run(*alter)
 
     config = admin.fetch_topic_configs("changing")["broker-a"]
-    assert dry == "broker-a: 4 read, 4 write queues, rw -> 4 read, 2 write queues, rw\n"
+    assert dry.splitlines() == [
+        "broker-a: 4 read, 4 write queues, rw -> 4 read, 2 write queues, rw",
+        "broker-a: message type NORMAL -> DELAY",
+    ]
     assert unchanged == 4
     assert (config.read_queue_nums, config.write_queue_nums, config.message_type) == (4, 2, "DELAY")
 

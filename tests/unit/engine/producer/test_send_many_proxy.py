@@ -1,25 +1,33 @@
 """Many messages through a proxy, which leaves requests unanswered when there are several on the wire."""
 
+import asyncio
+
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import FakeCluster
-from tests.support.behind_proxy import show_as_proxy
+from tests.support.behind_proxy import PROXY_FIELDS
+from tests.support.scripted_cluster import silent
+from tests.unit.engine.producer.test_send import with_producer
+
+HELD = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "2"})  # waits for no other request
 
 
-def test_through_a_proxy_one_request_is_on_the_wire_at_a_time():
-    with FakeCluster() as cluster:
-        cluster.create_topic("T", queues=4)
-        show_as_proxy(cluster)
-        cluster.fault(code=RequestCode.SEND_MESSAGE_V2, answer=None)  # the first answer does not come
-        config = ProducerConfig(
-            name_server=cluster.name_server, group="many", send_timeout=0.4, max_batch_bytes=150
-        )
-        with Producer(config) as producer:
-            producer.send_many([Message("T", b"%d" % number) for number in range(20)])
+def test_through_a_proxy_one_batch_is_on_the_wire_at_a_time():
+    async def use(producer, cluster):
+        client = producer._core.client
+        client.endpoint.note_route_answer(cluster.name_server, PROXY_FIELDS)
+        cluster.fault(code=RequestCode.PULL_MESSAGE, times=None, answer=response(0, 0))
+        messages = [Message("T", bytes(90)) for _ in range(60)]
+        sending = asyncio.create_task(producer.send_many(messages))
+        while not cluster.sends:
+            await client.remoting.invoke(cluster.addrs["a"], HELD)
+        await client.remoting.invoke(cluster.addrs["a"], HELD)
+        assert len(cluster.sends) == 1
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
-        sent = [request.body for request in cluster.requests(code=RequestCode.SEND_MESSAGE_V2)]
-    assert len(sent) > 3
-    assert sent[0] == sent[1]  # tried again before another one was sent
+    with_producer({"a": silent}, use, max_batch_bytes=1000)
 
 
 def test_connections_of_a_process_do_not_count_their_requests_alike():

@@ -21,4 +21,4 @@ def test_through_a_proxy_a_range_read_has_one_pull_on_the_wire():
             request.ext_fields["queueOffset"] for request in cluster.requests(code=RequestCode.PULL_MESSAGE)
         ]
     assert [int(message.body) for message in messages] == list(range(200))
-    assert asked[:3] == ["0", "0", "32"]
+    assert asked.index("0", 1) <= 2  # asked again before a third pull was on the wire

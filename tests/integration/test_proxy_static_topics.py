@@ -1,0 +1,59 @@
+"""Static topics, whose queues may move to another broker, through a 5.x proxy."""
+
+import uuid
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    Client,
+    ClientConfig,
+    ConsumeFromWhere,
+    Message,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.errors import SendError
+from tests.support.listening import Heard, new_group, numbers
+from tests.support.mqadmin import Mqadmin
+from tests.support.reading import await_messages
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+QUEUES = 2
+
+
+@pytest.fixture
+def mqadmin(java_peer, local_cluster) -> Mqadmin:
+    return Mqadmin(java_peer, local_cluster.name_server)
+
+
+@pytest.fixture
+def static_topic(mqadmin) -> str:
+    """A topic of two logic queues, both on broker-a."""
+    topic = f"static-{uuid.uuid4().hex[:8]}"
+    said = mqadmin.run("updateStaticTopic", "-t", topic, "-qn", str(QUEUES), "-b", "broker-a")
+    assert "SUCCESS" in said.upper() or "rror" not in said, said
+    return topic
+
+
+def test_a_static_topic_passes_until_a_queue_moves(proxy, static_topic, mqadmin):
+    heard, first = Heard(), ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    consumer = PushConsumer(PushConsumerConfig(name_server=proxy, group=new_group(), consume_from=first))
+    consumer.subscribe(static_topic, heard)
+    with Producer(ProducerConfig(name_server=proxy, group="static")) as sender:
+        for body in numbers(5):
+            sender.send(Message(static_topic, body))
+        sender.send_many([Message(static_topic, body) for body in numbers(5, 10)])
+        config = ClientConfig(name_server=proxy)
+        with Client(config) as reader, Admin(config) as admin, consumer:
+            read = await_messages(reader, admin, static_topic, 10)
+            heard.wait(10)
+
+        mqadmin.run("remappingStaticTopic", "-t", static_topic, "-b", "broker-b")
+        with pytest.raises(SendError, match=r"NOT_LEADER_FOR_QUEUE.*has moved.*give the name servers"):
+            sender.send(Message(static_topic, b"late"))
+
+    assert sorted(message.body for message in read) == numbers(10)
+    assert sorted(heard.bodies) == numbers(10)

@@ -1,0 +1,166 @@
+"""Requests to a proxy: it drops answers while 64 KB of earlier ones wait on the connection."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from rmqtools.config import ClientConfig
+from rmqtools.engine.connection.answer_room import ROOM
+from rmqtools.engine.connection.remoting import Remoting
+from rmqtools.errors import RemotingConnectError, RemotingTimeoutError
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
+from tests.support.behind_proxy import PROXY_FIELDS
+from tests.support.scripted_peer import ScriptedPeer, run
+
+PULL = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "4"})
+HELD = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "6"})  # until messages come
+BATCH = RemotingCommand(RequestCode.SEND_BATCH_MESSAGE)
+LIST = RemotingCommand(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
+SEND = RemotingCommand(RequestCode.SEND_MESSAGE_V2)
+
+
+class Proxy(ScriptedPeer):
+    """A proxy that answers held pulls, and other requests when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda request: response(0, 0) if request.ext_fields == HELD.ext_fields else None)
+
+    @property
+    def asked(self) -> list[RemotingCommand]:
+        return [request for request in self.requests if request.ext_fields != HELD.ext_fields]
+
+    async def answer(self, request: RemotingCommand) -> None:
+        await self.say(encode_command(response(0, request.opaque, remark=str(request.opaque))))
+
+
+async def written(client: Remoting, proxy: Proxy) -> list[RemotingCommand]:
+    """What the proxy was asked, once it has read all that was written."""
+    await client.invoke(proxy.addr, HELD)
+    return proxy.asked
+
+
+def with_proxy(
+    use: Callable[[Remoting, Proxy], object], *, is_proxy: bool = True, **settings: object
+) -> None:
+    async def scenario() -> None:
+        async with Proxy().serving() as proxy:
+            client = Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))  # type: ignore[arg-type]
+            if is_proxy:
+                client.endpoint.note_route_answer(proxy.addr, PROXY_FIELDS)
+            await client.connect(proxy.addr)
+            await use(client, proxy)  # type: ignore[misc]
+            await client.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("large", [PULL, BATCH, LIST], ids=["pull", "batch", "unknown-size"])
+def test_requests_with_large_answers_are_on_the_wire_one_at_a_time(large):
+    async def use(client, proxy):
+        asking = [asyncio.create_task(client.invoke(proxy.addr, each)) for each in (large, SEND, large)]
+        for count in (1, 2, 3):
+            await asyncio.sleep(0)
+            asked = await written(client, proxy)
+            assert len(asked) == count
+            await proxy.answer(asked[-1])
+            await asking[count - 1]
+
+    with_proxy(use)
+
+
+def test_small_answers_share_the_room():
+    async def use(client, proxy):
+        asking = [asyncio.create_task(client.invoke(proxy.addr, SEND)) for _ in range(ROOM + 1)]
+        await asyncio.sleep(0)
+        assert len(await written(client, proxy)) == ROOM
+        await proxy.answer(proxy.asked[7])
+        await asking[7]
+        assert len(await written(client, proxy)) == ROOM + 1
+        for request in proxy.asked[:7] + proxy.asked[8:]:
+            await proxy.answer(request)
+        assert len({answer.remark for answer in await asyncio.gather(*asking)}) == ROOM + 1
+
+    with_proxy(use)
+
+
+def test_brokers_get_any_number_of_requests_at_once():
+    async def use(client, proxy):
+        asking = [asyncio.ensure_future(client.invoke(proxy.addr, PULL)) for _ in range(3)]
+        assert len(await written(client, proxy)) == 3
+        for request in proxy.asked:
+            await proxy.answer(request)
+        await asyncio.gather(*asking)
+
+    with_proxy(use, is_proxy=False)
+
+
+def test_a_request_whose_turn_does_not_come_in_its_time_was_not_sent():
+    async def use(client, proxy):
+        first = asyncio.create_task(client.invoke(proxy.addr, PULL, timeout=2))
+        await asyncio.sleep(0)
+        with pytest.raises(RemotingConnectError, match=r"took 1\.000 s: nothing was sent"):
+            await client.invoke(proxy.addr, PULL, timeout=1)
+        with pytest.raises(RemotingTimeoutError):
+            await first
+        assert len(await written(client, proxy)) == 1
+
+    with_proxy(use)
+
+
+def test_the_room_of_a_cancelled_request_is_free_when_its_answer_came():
+    async def use(client, proxy):
+        first, second, third = (asyncio.create_task(client.invoke(proxy.addr, PULL)) for _ in range(3))
+        assert len(await written(client, proxy)) == 1
+        first.cancel()
+        second.cancel()
+        await asyncio.wait([first, second])
+        assert len(await written(client, proxy)) == 1  # the proxy will answer the first one
+        await proxy.answer(proxy.asked[0])
+        asked = await written(client, proxy)
+        assert len(asked) == 2
+        await proxy.answer(asked[1])
+        await third
+
+    with_proxy(use)
+
+
+def test_the_room_of_a_request_without_an_answer_is_free_after_its_time():
+    async def use(client, proxy):
+        first = asyncio.create_task(client.invoke(proxy.addr, PULL, timeout=1))
+        second = asyncio.create_task(client.invoke(proxy.addr, PULL, timeout=3))
+        with pytest.raises(RemotingTimeoutError):
+            await first
+        asked = await written(client, proxy)
+        assert len(asked) == 2
+        await proxy.answer(asked[1])
+        await second
+
+    with_proxy(use)
+
+
+def test_a_room_is_free_again_when_no_connection_opens():
+    async def use(client, proxy):
+        with pytest.raises(RemotingConnectError):
+            await client.invoke("127.0.0.1:1", PULL)
+        with pytest.raises(RemotingConnectError, match="cannot connect"):
+            await client.invoke("127.0.0.1:1", PULL)
+
+    with_proxy(use)
+
+
+@pytest.mark.parametrize(("is_proxy", "depth", "on_the_wire"), [(True, 2, 1), (False, 8, 2)])
+def test_a_pipeline_has_as_many_requests_as_its_server_bears(is_proxy, depth, on_the_wire):
+    async def use(client, proxy):
+        start, allowed = await client.pipeline(proxy.addr, 8)
+        assert allowed == depth
+        answers = [start(PULL, 5.0) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert len(await written(client, proxy)) == on_the_wire
+        await proxy.answer(proxy.asked[0])
+        await answers[0]
+        await proxy.answer((await written(client, proxy))[1])
+        await answers[1]
+
+    with_proxy(use, is_proxy=is_proxy)
