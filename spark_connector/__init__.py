@@ -48,6 +48,9 @@ _LAZY = {
 def register(spark: "SparkSession") -> None:
     """Register ``format("rocketmq")`` with a session; repeated calls change nothing.
 
+    Call it at the beginning of every thread of your own that writes: ``save()`` finds data sources written in
+    Python only in the thread that made the session, and in threads in which this was called.
+
     Raises:
         ConfigError: the Python that Spark starts for data sources lacks this package; the text has the
             remedy.
@@ -56,6 +59,7 @@ def register(spark: "SparkSession") -> None:
 
     check_worker_python(spark)
     spark.dataSource.register(RocketMQDataSource)
+    spark.createDataFrame([], "body string")  # makes the session the active one of this thread
 
 
 def __getattr__(name: str) -> Any:

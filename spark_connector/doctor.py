@@ -13,12 +13,17 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_connector import register
-from spark_connector.worker.interpreter import inspect_python, missing_text, worker_path
+from spark_connector.worker.interpreter import (
+    PACKAGES,
+    Interpreter,
+    inspect_python,
+    missing_text,
+    worker_path,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PACKAGES: Final = ("pyspark", "pyarrow", "rmqtools")
 _UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 
 Line = tuple[bool, str, str]
@@ -44,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _lines(name_server: str | None, topic: str | None) -> Iterator[Line]:
     yield True, "driver's Python", f"{sys.executable} ({sys.version.split()[0]})"
-    yield from map(_package_line, _PACKAGES)
+    yield from map(_package_line, PACKAGES)
     spark = _session()
     try:
         yield from _python_lines(spark)
@@ -68,10 +73,16 @@ def _session() -> "SparkSession":
 
 
 def _package_line(name: str) -> Line:
+    if (found := _version(name)) is not None:
+        return True, name, found
+    return False, name, "not installed beside the driver's Python: pip install rmqtools[spark]"
+
+
+def _version(name: str) -> str | None:
     try:
-        return True, name, version(name)
+        return version(name)
     except PackageNotFoundError:
-        return False, name, "not installed beside the driver's Python: pip install rmqtools[spark]"
+        return None
 
 
 def _python_lines(spark: "SparkSession") -> Iterator[Line]:
@@ -91,12 +102,23 @@ def _python_lines(spark: "SparkSession") -> Iterator[Line]:
     )
     if found.version.split(".")[:2] != sys.version.split()[0].split(".")[:2]:
         yield False, "versions", f"driver and workers differ: set PYSPARK_PYTHON to {sys.executable}"
+    yield _versions_line(found)
     for module, error in found.broken.items():
         yield (
             False,
             module,
             f"{error}: it hides every data source from discovery; remove it, or use register()",
         )
+
+
+def _versions_line(found: Interpreter) -> Line:
+    """The workers' packages. Spark sends the driver's objects to them, so both need the same rmqtools."""
+    here, there = _version("rmqtools"), found.versions.get("rmqtools")
+    if here is not None and there is not None and here != there:
+        text = f"rmqtools {there}, the driver has {here}: install the same version for both"
+        return False, "workers' packages", text
+    text = ", ".join(f"{name} {number}" for name, number in found.versions.items())
+    return True, "workers' packages", text or "files on the path, without versions"
 
 
 def _socket_line(spark: "SparkSession") -> Line:
@@ -109,7 +131,7 @@ def _checked(what: str, well: str, action: Callable[[], Any]) -> Generator[Line,
     """Run an action and report the outcome as one line. Returns whether it succeeded."""
     try:
         action()
-    except Exception as error:  # noqa: BLE001  # noqa: BLE001  # any error of Spark is shown
+    except Exception as error:  # noqa: BLE001  # any error of Spark is shown
         yield False, what, next((line for line in str(error).splitlines() if line.strip()), repr(error))
         return False
     yield True, what, well

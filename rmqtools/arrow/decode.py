@@ -6,11 +6,13 @@ The plain messages of a block are decoded together, column by column (``stored``
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from math import inf
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +20,7 @@ from rmqtools.arrow.properties import Properties, PropertyText, cut_properties
 from rmqtools.arrow.rows_to_batch import body_or_none, rows_to_batch, timestamp_column, topic_in
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
 from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_fixed, cut_spans, is_repeated, repeat_text
-from rmqtools.arrow.stored import PlainMessages, find_plain
+from rmqtools.arrow.stored import COMPRESSED, PlainMessages, find_plain
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
 from rmqtools.config.text import check_choice
 from rmqtools.errors import ProtocolError
@@ -31,7 +33,7 @@ from rmqtools.model.message_const import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, INNER_BATCH_POSITION
-from rmqtools.protocol.messages.stored_block import decode_stored
+from rmqtools.protocol.messages.stored_block import decode_bodiless, decode_stored
 
 log = get_logger(__name__)
 
@@ -43,7 +45,8 @@ def decode_block(
 ) -> pa.RecordBatch:
     """Return the messages of a block as one batch of ``schema``, in the order of ``block.starts``.
 
-    Decode a thousand messages or more at a time: a call costs about 300 µs, a message 2 µs.
+    Decode a thousand messages or more at a time: a call costs about 300 µs, a message 2 µs. Bodies are not
+    decompressed if ``schema`` has no column ``body``; then a body that cannot be decompressed is not noticed.
     A batch that the broker stores as one message (in a topic with queues of type BatchCQ) becomes one row per
     message in it, including messages before or after the range that was read.
 
@@ -84,13 +87,14 @@ class JoinedBlocks:
         flags = self.data[self.starts + INNER_BATCH_POSITION]
         return bool((flags & INNER_BATCH == INNER_BATCH).any())
 
-    def decode(self, row: int, corrupt_body: CorruptBody) -> list[MessageExt]:
-        """The messages stored at a row, one by one."""
+    def decode(self, row: int, corrupt_body: CorruptBody, *, with_bodies: bool = True) -> list[MessageExt]:
+        """The messages stored at a row, one by one; without bodies, these stay as they are stored."""
         number = bisect_right(self._ends, row)
         block = self._blocks[number]
         start = block.starts[row - self._ends[number] + len(block)]
         try:
-            return decode_stored(block, start, corrupt_body=corrupt_body)
+            decode = decode_stored if with_bodies else decode_bodiless
+            return decode(block, start, corrupt_body=corrupt_body)
         except ProtocolError as error:
             if corrupt_body == "fail":
                 raise
@@ -110,15 +114,16 @@ def decode_parts(
     Yields one batch or several. A batch ends when the bodies of messages that are decoded one by one, such
     as compressed ones, exceed ``grown_bytes``, or if there are more than 8192 of them.
     """
-    plain = find_plain(joined.data, joined.starts)
+    with_bodies = "body" in schema.names
+    plain = find_plain(joined.data, joined.starts, with_bodies=with_bodies)
     plain = _with_first_topic(joined.data, plain)
     plain, properties = _with_regular_properties(joined.data, plain)
     batch = _plain_batch(joined, plain, properties, schema)
     if len(plain) == len(joined.starts):
         yield batch
         return
-    begin = 0
-    for end_row, rows, messages in _one_by_one(joined, plain.rows, grown_bytes, corrupt_body):
+    begin, decode = 0, partial(joined.decode, corrupt_body=corrupt_body, with_bodies=with_bodies)
+    for end_row, rows, messages in _one_by_one(joined, plain.rows, grown_bytes, decode):
         end = int(np.searchsorted(plain.rows, end_row))
         others = rows_to_batch(messages, joined.queue, schema)
         messages.clear()  # their bodies may be large
@@ -173,11 +178,17 @@ def _plain_batch(
         "storeTimestamp": lambda: timestamp_column(head["store_timestamp"].astype(np.int64)),
         "bornHost": lambda: host_column(head),
         "reconsumeTimes": lambda: head["reconsume_times"].astype(np.int32),
-        "sysFlag": lambda: head["sys_flag"].astype(np.int32),
+        "sysFlag": lambda: _sys_flags(head),
         "flag": lambda: head["flag"].astype(np.int32),
         "offsetMsgId": lambda: offset_id_column(head),
     }
     return pa.record_batch([columns[field.name]() for field in schema], schema=schema)
+
+
+def _sys_flags(head: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """The flags after decompression; bodies of no bytes are not decompressed."""
+    flags: npt.NDArray[np.int32] = head["sys_flag"].astype(np.int32)
+    return np.where(head["body_length"] > 0, flags & ~COMPRESSED, flags)
 
 
 def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
@@ -189,7 +200,10 @@ def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
 
 
 def _one_by_one(
-    joined: JoinedBlocks, plain_rows: Positions, grown_bytes: float, corrupt_body: CorruptBody
+    joined: JoinedBlocks,
+    plain_rows: Positions,
+    grown_bytes: float,
+    decode: Callable[[int], list[MessageExt]],
 ) -> Iterator[tuple[int, list[int], list[MessageExt]]]:
     """Decode messages that are not plain, in groups: the next row, the row of each message, the messages."""
     is_other = np.ones(len(joined.starts), np.bool_)
@@ -201,7 +215,7 @@ def _one_by_one(
         if size > grown_bytes or (len(messages) > _GROWN_ROWS and grown_bytes != inf):
             yield row, rows, messages
             rows, messages, size = [], [], 0
-        found = joined.decode(row, corrupt_body)
+        found = decode(row)
         rows += [row] * len(found)
         messages += found
         size += sum(map(_body_bytes, found))

@@ -9,9 +9,9 @@ A stored message with IPv4 hosts (big-endian):
     76 prepared transaction offset:i64
     84 body length:i32 | body | topic length:u8 | topic | properties length:i16 | properties
 
-*Plain* means: exactly this form, uncompressed, every length consistent with the total size. All other
-messages (IPv6 hosts, the second magic with its two-byte topic length, compressed bodies, inner batches,
-broken bytes) are left to
+*Plain* means: exactly this form, uncompressed unless bodies are not read, every length consistent with the
+total size. All other messages (IPv6 hosts, the second magic with its two-byte topic length, compressed
+bodies, inner batches, broken bytes) are left to
 :func:`rmqtools.protocol.messages.stored.decode_message`, which reads every form.
 """
 
@@ -24,7 +24,8 @@ import numpy.typing as npt
 from rmqtools.arrow.spans import Bytes, Mask, Positions, Spans, cut_fixed
 
 MAGIC_V1: Final = -626843481  # 0xDAA320A7
-_NOT_PLAIN: Final = 0x01 | 0x10 | 0x20 | 0x80  # compressed, IPv6 born host, IPv6 store host, inner batch
+COMPRESSED: Final = 0x01
+_NOT_PLAIN: Final = 0x10 | 0x20 | 0x80  # IPv6 born host, IPv6 store host, inner batch
 _LONGEST_TOPIC: Final = 127  # the length is a signed byte in Java
 _NO_PORT: Final = np.uint64(0xFFFF_0000)  # bits of a host that no valid port sets
 _HEAD: Final = np.dtype(
@@ -73,13 +74,17 @@ class PlainMessages:
         )
 
 
-def find_plain(data: Bytes, starts: Positions) -> PlainMessages:
-    """Return the plain messages among those that begin at ``starts``; reads nothing outside ``data``."""
+def find_plain(data: Bytes, starts: Positions, *, with_bodies: bool = True) -> PlainMessages:
+    """Return the plain messages among those that begin at ``starts``; reads nothing outside ``data``.
+
+    Without bodies, messages with a compressed body count as plain.
+    """
     rows = np.flatnonzero((starts >= 0) & (starts + _SHORTEST <= data.size))
     begin = starts[rows]
     head = cut_fixed(data, begin, _HEAD.itemsize).view(_HEAD)
     end = begin + head["size"]
-    plain = _has_plain_head(head) & (end <= data.size)
+    not_plain = _NOT_PLAIN | COMPRESSED if with_bodies else _NOT_PLAIN
+    plain = _has_plain_head(head, not_plain) & (end <= data.size)
 
     body_begin = begin + _HEAD.itemsize
     body_end = body_begin + head["body_length"]
@@ -103,10 +108,10 @@ def find_plain(data: Bytes, starts: Positions) -> PlainMessages:
     return found if plain.all() else found.select(plain)
 
 
-def _has_plain_head(head: npt.NDArray[Any]) -> Mask:
+def _has_plain_head(head: npt.NDArray[Any], not_plain: int) -> Mask:
     plain: Mask = (
         (head["magic"] == MAGIC_V1)
-        & (head["sys_flag"] & _NOT_PLAIN == 0)
+        & (head["sys_flag"] & not_plain == 0)
         & (head["body_length"] >= 0)
         & ((head["born_host"] | head["store_host"]) & _NO_PORT == 0)
     )

@@ -85,7 +85,8 @@ WRITE_OPTIONS: Final = (
         parse_flag,
         "false",
         "For rows that were read (their frame has a column queueOffset): whether brokerName and queueId "
-        "choose the queue, as they do for other rows. With false both columns are ignored.",
+        "choose the queue, as they do for other rows. With false both columns are ignored. With true, a "
+        "missing topic is refused before a task starts; a missing queue by the task that has rows for it.",
         Where.WRITE,
     ),
     Option(

@@ -15,10 +15,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NEEDED: Final = ("rmqtools", "spark_connector", "pyarrow")
+PACKAGES: Final = ("pyspark", "pyarrow", "rmqtools")
 _SECONDS: Final = 60.0  # importing neighbours may load large libraries
 _LOOK: Final = """
-import importlib, importlib.util, json, pkgutil, sys
-needed, import_neighbours = json.loads(sys.argv[1])
+import importlib, importlib.metadata, importlib.util, json, pkgutil, sys
+needed, packages, import_neighbours = json.loads(sys.argv[1])
+versions = {}
+for name in packages:
+    try:
+        versions[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
 missing = [name for name in needed if importlib.util.find_spec(name) is None]
 broken = {}
 for module in pkgutil.iter_modules():
@@ -27,7 +34,7 @@ for module in pkgutil.iter_modules():
             importlib.import_module(module.name)
         except BaseException as error:
             broken[module.name] = f"{type(error).__name__}: {error}"
-print(json.dumps([sys.executable, sys.version.split()[0], missing, broken]))
+print(json.dumps([sys.executable, sys.version.split()[0], missing, versions, broken]))
 """
 
 
@@ -40,6 +47,7 @@ class Interpreter:
         path: path of its executable.
         version: its version number.
         missing: modules of :data:`NEEDED` that it lacks.
+        versions: versions of :data:`PACKAGES`; packages that are only files on its path have none.
         broken: modules ``pyspark_*`` that cannot be imported, with their errors. A single one hides all data
             sources from discovery.
     """
@@ -48,6 +56,7 @@ class Interpreter:
     path: str
     version: str
     missing: tuple[str, ...]
+    versions: dict[str, str]
     broken: dict[str, str]
 
 
@@ -61,7 +70,7 @@ def inspect_python(name: str, *, path: str = "", import_neighbours: bool = False
     """
     if which(name) is None:
         return None
-    asked = json.dumps([NEEDED, import_neighbours])
+    asked = json.dumps([NEEDED, PACKAGES, import_neighbours])
     environment = {**os.environ, "PYTHONPATH": path}
     environment.pop("PYTHONHOME", None)
     try:
@@ -73,10 +82,10 @@ def inspect_python(name: str, *, path: str = "", import_neighbours: bool = False
             check=True,
             timeout=_SECONDS,
         )
-        found, version, missing, broken = json.loads(done.stdout.splitlines()[-1])
+        found, version, missing, versions, broken = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
-    return Interpreter(name, found, version, tuple(missing), broken)
+    return Interpreter(name, found, version, tuple(missing), versions, broken)
 
 
 def worker_path(spark: "SparkSession") -> str:

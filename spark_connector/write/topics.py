@@ -1,7 +1,7 @@
-"""Refuses missing topics if brokers may not create them (option ``createTopic``)."""
+"""Refuses missing topics if brokers may not create them: options ``createTopic`` and ``keepQueue``."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
@@ -13,16 +13,26 @@ from spark_connector.worker.clients import lent_client
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NO_CREATION: Final = "option 'createTopic' is false: correct the name, or make the topic first"
+
 
 def check_topic(options: WriteOptions) -> None:
     """Refuse a missing topic of options ``topic`` and ``onBadRow``; does nothing if brokers may create it.
+
+    Runs on the driver, so no row was sent. Rows that keep their queues need a topic that exists.
 
     Raises:
         TopicNotFoundError: it has no route.
     """
     named = [topic for topic in (options.topic, options.on_bad_row.topic) if topic is not None]
     if not options.create_topic and named:
-        _refuse_missing(options, named)
+        _refuse_missing(options, named, _NO_CREATION)
+    elif options.keep_queue and options.topic is not None:
+        _refuse_missing(
+            options,
+            [options.topic],
+            "option 'keepQueue' is true: make the topic first, with the queues of the one that was read",
+        )
 
 
 def check_topics(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
@@ -38,19 +48,16 @@ def check_topics(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) -> 
             if options.topic is not None
             else set(pc.unique(batch.column("topic")).to_pylist())
         )
-        _refuse_missing(options, sorted(topic for topic in wanted - known if topic is not None))
+        _refuse_missing(options, sorted(topic for topic in wanted - known if topic is not None), _NO_CREATION)
         known |= wanted
         yield batch
 
 
-def _refuse_missing(options: WriteOptions, topics: Iterable[str]) -> None:
+def _refuse_missing(options: WriteOptions, topics: Iterable[str], why: str) -> None:
     with lent_client(options.producer) as client:
         admin = Admin(client)
         for topic in topics:
             try:
                 admin.fetch_publish_queues(topic)
             except TopicNotFoundError as error:
-                raise TopicNotFoundError(
-                    f"topic {topic!r} does not exist and option 'createTopic' is false: correct the name, or "
-                    "make the topic first"
-                ) from error
+                raise TopicNotFoundError(f"topic {topic!r} does not exist and {why}") from error

@@ -1,10 +1,12 @@
 """A topic is copied by reading and writing it, with nothing left out by hand."""
 
+import uuid
 from collections import Counter, defaultdict
 
 import pytest
 
 from rmqtools import Message
+from rmqtools.errors import TopicNotFoundError
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 from tests.spark.test_errors import error_of
 from tests.support.java_peer import PeerMessage
@@ -64,6 +66,20 @@ def test_a_queue_that_the_copy_lacks_is_refused_before_its_rows_are_sent(make_to
 
     assert f"option 'keepQueue': {target}/{queue.broker_name}/3 does not exist among" in text
     assert [admin.max_offset(one) for one in admin.fetch_publish_queues(target)] == [0, 0]
+
+
+def test_a_copy_that_keeps_queues_is_refused_on_the_driver_if_its_topic_is_missing(
+    make_topic, write, copy, admin
+):
+    source, missing = make_topic(), f"missing-{uuid.uuid4().hex[:12]}"
+    write([("a",)], "body string", topic=source)
+
+    text = error_of(lambda: copy(source, to=missing, keepQueue="true"))
+
+    assert f"topic '{missing}' does not exist and option 'keepQueue' is true: make the topic first" in text
+    assert "Job aborted" not in text
+    with pytest.raises(TopicNotFoundError):
+        admin.fetch_publish_queues(missing)
 
 
 def test_a_copy_keeps_the_sharding_key(make_topic, write, read, copy):

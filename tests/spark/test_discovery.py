@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,21 @@ def test_registering_by_hand_does_no_harm(spark, make_topic, read):
     spark_connector.register(spark)
 
     assert read(topic=make_topic()).count() == 0
+
+
+def test_a_thread_that_registers_can_write(spark, make_topic, read, local_cluster):
+    topic = make_topic()
+    frame = spark.createDataFrame([("a",), ("b",)], "body string").coalesce(1)
+
+    def save():
+        spark_connector.register(spark)
+        given = {"nameServer": local_cluster.name_server, "topic": topic}
+        frame.write.format("rocketmq").options(**given).mode("append").save()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(save).result()
+
+    assert read(topic=topic).count() == 2
 
 
 def test_register_works_beside_a_broken_neighbour(tmp_path, local_cluster, make_topic, write):

@@ -93,6 +93,7 @@ def test_the_doctor_reads_a_message_where_everything_is_well(
         "pyspark",
         "pyarrow",
         "workers' Python",
+        "workers' packages",
         "unix sockets",
         "discovery",
         "a read",

@@ -134,10 +134,15 @@ def _unwrapped(stored: Sequence[MessageExt]) -> Found:
 
 def _decode_head(data: bytes, start: int, queue: MessageQueue, why: ProtocolError) -> MessageExt:
     """A message of which the body cannot be read."""
-    return corrupt_message(_decode_undecompressed(data, start, queue), why)
+    return corrupt_message(decode_undecompressed(data, start, queue), why)
 
 
-def _decode_undecompressed(data: bytes, start: int, queue: MessageQueue) -> MessageExt:
+def decode_undecompressed(data: bytes, start: int, queue: MessageQueue) -> MessageExt:
+    """The message stored at one place, with its body and sys flag as stored.
+
+    Raises:
+        ProtocolError: its head is broken; the text names queue and queue offset.
+    """
     try:
         return decode_message(data, start, decompress_body=False, broker_name=queue.broker_name)
     except ProtocolError as error:
@@ -174,7 +179,7 @@ def _decode_heads(data: bytes, starts: Sequence[int], queue: MessageQueue) -> Fo
     broken: list[int] = []
     for start in starts:
         try:
-            messages.append(_decode_undecompressed(data, start, queue))
+            messages.append(decode_undecompressed(data, start, queue))
         except ProtocolError as error:
             errors.append(error)
             broken.append(start)

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.sys_flag import clear_compressed_flag
 from rmqtools.protocol.messages.corrupt_message import CorruptMessage, raw_message
-from rmqtools.protocol.messages.found import Found, decode_one, decode_portions
+from rmqtools.protocol.messages.found import Found, decode_one, decode_portions, decode_undecompressed
+from rmqtools.protocol.messages.inner_batch import holds_inner_batch
 
 
 def decode_block_portions(block: MessageBlock, *, corrupt_body: CorruptBody = "fail") -> Iterator[Found]:
@@ -42,6 +44,24 @@ def decode_stored(block: MessageBlock, start: int, *, corrupt_body: CorruptBody 
     """
     found = decode_one(block.buffer, start, block.queue, max_body_bytes=block.max_decompressed_bytes)
     return _settle(found, block.queue, corrupt_body)
+
+
+def decode_bodiless(block: MessageBlock, start: int, *, corrupt_body: CorruptBody) -> list[MessageExt]:
+    """The messages stored at a place of a block, for readers that do not use their bodies.
+
+    Bodies are not decompressed and stay as stored, except that of an inner batch. The other fields are those
+    after decompression.
+
+    Raises:
+        CorruptBodyError: an inner batch that cannot be taken apart, and ``corrupt_body`` is ``fail``.
+        ProtocolError: its head is broken; the text names queue and offset.
+    """
+    if holds_inner_batch(block.buffer, (start,)):
+        return decode_stored(block, start, corrupt_body=corrupt_body)
+    message = decode_undecompressed(block.buffer, start, block.queue)
+    return (
+        [message.with_values(sys_flag=clear_compressed_flag(message.sys_flag))] if message.body else [message]
+    )
 
 
 def _settle(messages: Iterable[MessageExt], queue: MessageQueue, choice: CorruptBody) -> list[MessageExt]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from rmqtools.arrow import decode_block
+from rmqtools.arrow import MESSAGE_SCHEMA, decode_block, select_columns
 from rmqtools.errors import BodyTooLargeError, ConfigError, CorruptBodyError, ProtocolError
 from rmqtools.model.block import MessageBlock
-from tests.unit.arrow.stored_messages import COMPRESSED, INNER_BATCH, QUEUE, Stored, block_of
+from tests.unit.arrow.stored_messages import BORN_V6, COMPRESSED, INNER_BATCH, QUEUE, V2, Stored, block_of
 
 
 class NotCompressed(Stored):
@@ -17,7 +17,7 @@ class NotCompressed(Stored):
 
     def encode(self) -> bytes:
         whole = bytearray(super().encode())
-        struct.pack_into(">i", whole, 36, COMPRESSED)
+        struct.pack_into(">i", whole, 36, COMPRESSED | self.sys_flag)
         return bytes(whole)
 
 
@@ -93,3 +93,36 @@ def test_raw_gives_the_stored_bytes_of_a_body_above_the_readers_limit():
     (row,) = decode_block(too_large(), corrupt_body="raw").to_pylist()
 
     assert zlib.decompress(row["body"]) == bytes(1001)
+
+
+BODILESS = select_columns(*(name for name in MESSAGE_SCHEMA.names if name != "body"))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param({}, id="plain"), pytest.param({"sys_flag": BORN_V6}, id="ipv6"), {"magic": V2}],
+)
+def test_columns_without_the_body_decompress_no_body(form):
+    stored = [NotCompressed(queue_offset=7, body=b"no data", **form), Stored(queue_offset=8)]
+
+    rows = decode_block(block_of(stored), BODILESS).to_pylist()
+
+    assert [row["queueOffset"] for row in rows] == [7, 8]
+    assert [row["sysFlag"] & COMPRESSED for row in rows] == [0, 0]
+
+
+@pytest.mark.parametrize("flag", [0, COMPRESSED, BORN_V6 | COMPRESSED, BORN_V6])
+@pytest.mark.parametrize("body", [b"z" * 100, b""])
+def test_columns_without_the_body_are_those_beside_it(flag, body):
+    stored = [Stored(sys_flag=flag, body=body), Stored(queue_offset=8, magic=V2, sys_flag=flag, body=body)]
+
+    whole = decode_block(block_of(stored))
+
+    assert decode_block(block_of(stored), BODILESS).equals(whole.select(BODILESS.names))
+
+
+def test_a_batch_that_cannot_be_taken_apart_fails_without_its_body_too():
+    stored = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH)
+
+    with pytest.raises(CorruptBodyError):
+        decode_block(block_of([stored]), BODILESS)

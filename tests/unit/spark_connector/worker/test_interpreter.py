@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkAttributeError
 
 from rmqtools.errors import ConfigError
-from spark_connector.worker.interpreter import check_worker_python, inspect_python
+from spark_connector.worker.interpreter import PACKAGES, check_worker_python, inspect_python
 
 BARE = sys._base_executable  # the interpreter that the virtual environment was made of
 
@@ -20,6 +21,7 @@ def test_this_python_lacks_nothing():
 
     assert found is not None
     assert (found.missing, found.version) == ((), sys.version.split()[0])
+    assert found.versions == {name: version(name) for name in PACKAGES}
 
 
 @pytest.mark.process

@@ -1,0 +1,32 @@
+"""What the doctor says of the packages of Spark's workers."""
+
+from importlib.metadata import version
+
+import pytest
+
+from spark_connector.doctor import _versions_line
+from spark_connector.worker.interpreter import Interpreter
+
+
+def workers(**versions):
+    return Interpreter("python3", "/usr/bin/python3", "3.11.7", (), versions, {})
+
+
+def test_workers_with_another_rmqtools_than_the_driver_are_a_problem():
+    is_well, what, found = _versions_line(workers(rmqtools="0.0.1"))
+
+    assert (is_well, what) == (False, "workers' packages")
+    assert found == (
+        f"rmqtools 0.0.1, the driver has {version('rmqtools')}: install the same version for both"
+    )
+
+
+@pytest.mark.parametrize(
+    ("versions", "text"),
+    [
+        pytest.param({"pyarrow": "26.0.1"}, "pyarrow 26.0.1", id="one"),
+        pytest.param({}, "files on the path, without versions", id="none"),
+    ],
+)
+def test_other_workers_are_well(versions, text):
+    assert _versions_line(workers(**versions)) == (True, "workers' packages", text)
