@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Mapping
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import parse_address
+from rmqtools.engine.connection.blocking_connection import BlockingConnection
+from rmqtools.engine.connection.connection_pool import ConnectionPool
 from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.engine.connection.peer_requests import RequestHandler
 from rmqtools.engine.connection.single_flight import SharedWork
@@ -36,7 +38,8 @@ class Remoting:
     def __init__(self, config: ClientConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.endpoint = Endpoint()
         self._config = config
-        self._clock = clock
+        self.clock = clock
+        self.pool = ConnectionPool(config, clock)
         self._tls = tls_context(config)
         self._signer = _signer(config)
         self._connecting = SharedWork[Connection]()
@@ -98,6 +101,14 @@ class Remoting:
         connection.send_oneway(self.signed(command))
         await asyncio.sleep(0)
 
+    def lend(self, addr: str, timeout: float) -> BlockingConnection | None:
+        """Lend a connection to the calling thread, which gives it back to ``pool``; None: use :meth:`invoke`.
+
+        The only method, with :meth:`signed`, for other threads than the loop's.
+        """
+        beside = self._open.get(addr)
+        return self.pool.take(beside, timeout) if beside is not None and beside.is_usable else None
+
     async def connect(self, addr: str, *, timeout: float | None = None) -> Connection:
         """The open connection to an address; opens one if needed. Concurrent callers share the attempt.
 
@@ -110,7 +121,7 @@ class Remoting:
         connection = self._open.get(addr)
         if connection is not None and connection.is_usable:
             return connection
-        if (reason := self._backoff.reason(addr, self._clock.monotonic())) is not None:
+        if (reason := self._backoff.reason(addr, self.clock.monotonic())) is not None:
             raise self._unreachable(addr, reason, is_final=addr in self._final)
         limit = (
             self._config.connect_timeout if timeout is None else min(timeout, self._config.connect_timeout)
@@ -128,14 +139,15 @@ class Remoting:
     async def close(self) -> None:
         """Close all connections; pending answers fail."""
         self._closed = True
+        self.pool.cut()
         await self._connecting.close()
         connections, self._open = list(self._open.values()), {}
         await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _connect_and_invoke(self, addr: str, command: Request, budget: float) -> RemotingCommand:
-        deadline = self._clock.monotonic() + budget
+        deadline = self.clock.monotonic() + budget
         connection = await self.connect(addr, timeout=budget)
-        return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
+        return await connection.invoke(self.signed(command), max(0.0, deadline - self.clock.monotonic()))
 
     async def _make_connection(self, addr: str) -> Connection:
         """Open and register a connection. Converts every error of resolver, socket or TLS to ours."""
@@ -163,7 +175,7 @@ class Remoting:
         except _NOT_CONNECTED as error:
             reason, is_final = why_no_connection(error, tls=self._tls is not None)
             is_final = is_final and not self._may_restart(addr)
-            self._backoff.failed(addr, reason, self._clock.monotonic())
+            self._backoff.failed(addr, reason, self.clock.monotonic())
             if is_final:
                 self._final.add(addr)
             raise self._unreachable(addr, reason, is_final=is_final) from error
