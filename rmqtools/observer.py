@@ -59,7 +59,7 @@ class Processing(Protocol):
 
 
 class Observer(Protocol):
-    """What telemetry implements. Called on event loops: must not block."""
+    """What telemetry implements. Called on event loops, and on threads that send: must not block."""
 
     def sending(self, messages: Sequence[Message], sender: Identity) -> AbstractContextManager[Sending]:
         """Surround a call that sends."""

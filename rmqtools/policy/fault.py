@@ -51,7 +51,10 @@ class FaultItem:
 
 @dataclass(slots=True)
 class LatencyFaultTolerance:
-    """The brokers that a producer has isolated. Unknown brokers are available."""
+    """The brokers that a producer has isolated. Unknown brokers are available.
+
+    Threads share it: what walks over ``items`` uses a copy.
+    """
 
     enabled: bool = False
     table: LatencyTable = field(default_factory=LatencyTable)
@@ -80,7 +83,7 @@ class LatencyFaultTolerance:
 
     def due_for_detection(self, now_ms: int) -> list[str]:
         """The brokers to probe now; each is due again after :data:`DETECT_INTERVAL_MS`."""
-        due = [name for name, item in self.items.items() if now_ms >= item.check_ms]
+        due = [name for name, item in self.items.copy().items() if now_ms >= item.check_ms]
         for name in due:
             self.items[name].check_ms = now_ms + DETECT_INTERVAL_MS
         return due
@@ -101,7 +104,7 @@ class LatencyFaultTolerance:
                 is_reachable=item.is_reachable,
                 available_in=max(0, (item.start_ms or now_ms) - now_ms) / 1000,
             )
-            for name, item in sorted(self.items.items())
+            for name, item in sorted(self.items.copy().items())
         }
 
 

@@ -12,7 +12,10 @@ _POSITIVE_MASK = 0x7FFF_FFFF
 
 
 class QueueIndex:
-    """Java's counter: incremented before use, 32 bits with overflow, returned without its sign bit."""
+    """Java's counter: incremented before use, 32 bits with overflow, returned without its sign bit.
+
+    Threads that share it may get the same position now and then.
+    """
 
     __slots__ = ("value",)
 

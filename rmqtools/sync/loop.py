@@ -125,6 +125,12 @@ class Bridge:
         """
         return Call(coroutine, self._thread_for(coroutine).loop).run()
 
+    def check(self) -> None:
+        """Raise where :meth:`run` would, for a call that runs on its own thread."""
+        thread = _threads.get(os.getpid())
+        if thread is None or thread.is_current() or not self.is_of_this_process() or sys.is_finalizing():
+            self._thread()
+
     def call(self, function: Callable[[], T]) -> T:
         """Call a plain function on the loop thread and wait for it; errors as of :meth:`run`."""
 

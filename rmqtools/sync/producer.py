@@ -6,10 +6,12 @@ from typing import Any
 
 from rmqtools import aio
 from rmqtools.config import ProducerConfig
+from rmqtools.engine.producer.send import queue_choice
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
+from rmqtools.sync.caller_send import CallerSends
 from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.parcels import ParcelSender
 
@@ -18,8 +20,17 @@ class Producer(Blocking):
     """Blocking face of :class:`rmqtools.aio.Producer`; safe to share between threads."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        self._producer = aio.Producer(config)
-        super().__init__(self._producer)
+        self._serve(aio.Producer(config))
+
+    def _serve(self, producer: aio.Producer) -> None:
+        self._producer = producer
+        super().__init__(producer)
+        self._sends = CallerSends(producer._core, self._bridge)
+
+    def close(self) -> None:
+        """See :meth:`rmqtools.aio.Producer.close`. Sends under way on other threads end with an error."""
+        super().close()
+        self._sends.close()
 
     @property
     def config(self) -> ProducerConfig:
@@ -46,9 +57,7 @@ class Producer(Blocking):
         timeout: float | None = None,
     ) -> SendResult:
         """See :meth:`rmqtools.aio.Producer.send`. A selector runs on the loop thread: it must not block."""
-        return self._bridge.run(
-            self._producer.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
-        )
+        return self._sends.send(message, queue_choice(queue, selector, arg), timeout)
 
     def send_async(
         self,

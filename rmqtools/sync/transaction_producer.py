@@ -8,7 +8,6 @@ from rmqtools.config import ProducerConfig
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
 from rmqtools.sync.caller_thread import CallerThread
-from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.listener_threads import ListenerThreads
 from rmqtools.sync.producer import Producer
 
@@ -30,8 +29,7 @@ class TransactionProducer(Producer):
         self._listener = listener
         self._checkers = ListenerThreads(config.check_thread_pool_max_size, "rmqtools-transaction-check")
         self._transactions = aio.TransactionProducer(config, _OffTheLoop(listener, self._checkers))
-        self._producer = self._transactions
-        Blocking.__init__(self, self._producer)
+        self._serve(self._transactions)
 
     def send_message_in_transaction(
         self, message: Message, arg: Any = None, *, timeout: float | None = None

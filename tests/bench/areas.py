@@ -198,7 +198,14 @@ def _sends() -> list[Area]:
             name="sync send, blocking face, 100 B",
             ours=_send("ours", "sync", 100, 1),
             theirs=sync,
-            bar=0.8,
+            bar=1.0,
+            group="send",
+        ),
+        Area(
+            name="sync send, blocking face, 8 threads, 100 B",
+            ours=_send("ours", "sync", 100, 8),
+            theirs=(_send("java", "sync", 100, 8),),
+            bar=0.9,
             group="send",
         ),
     ]

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -42,17 +43,20 @@ class Sends:
         self._aio: aio.Producer | None = None
 
     def run(self, work: dict[str, str]) -> dict[str, Any]:
-        """One round: mode, topic, size, flight (in flight, or in a batch; 0: as many as are let), seconds."""
+        """One round: mode, topic, size, flight, seconds.
+
+        ``flight``: threads, messages in flight or messages in a batch; 0: as many as are let.
+        """
         body, flight = b"x" * int(work["size"]), int(work["flight"])
         mode, seconds = work["mode"], float(work["seconds"])
         if mode.startswith("aio"):
             return self._runner.run(self._run_aio(mode, work["topic"], body, flight, seconds))
         send = self._blocking(mode, work["topic"], body, flight)
-        stored = failed = 0
         began = time.perf_counter()
-        while time.perf_counter() < began + seconds:
-            one, not_one = send()
-            stored, failed = stored + one, failed + not_one
+        end = began + seconds
+        with ThreadPoolExecutor(flight if mode == "sync" else 1) as threads:
+            counts = list(threads.map(lambda _: _until(end, send), range(threads._max_workers)))
+        stored, failed = (sum(column) for column in zip(*counts, strict=True))
         return {"count": stored, "seconds": time.perf_counter() - began, "failed": failed}
 
     def close(self) -> None:
@@ -102,6 +106,14 @@ class Sends:
 
         await asyncio.gather(*(line() for _ in range(lines)))
         return {"count": stored, "seconds": time.perf_counter() - began, "failed": failed}
+
+
+def _until(end: float, send: Send) -> tuple[int, int]:
+    stored = failed = 0
+    while time.perf_counter() < end:
+        one, not_one = send()
+        stored, failed = stored + one, failed + not_one
+    return stored, failed
 
 
 def _one_aio(producer: aio.Producer, topic: str, body: bytes, count: int) -> Callable[[], Awaitable[object]]:

@@ -9,6 +9,8 @@ from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import parse_address
 from rmqtools.engine.connection.answer_room import AnswerRoom, room_of
+from rmqtools.engine.connection.blocking_connection import BlockingConnection
+from rmqtools.engine.connection.connection_pool import ConnectionPool
 from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.engine.connection.peer_requests import RequestHandler
 from rmqtools.engine.connection.single_flight import SharedWork
@@ -47,7 +49,8 @@ class Remoting:
     def __init__(self, config: ClientConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.endpoint = Endpoint()
         self._config = config
-        self._clock = clock
+        self.clock = clock
+        self.pool = ConnectionPool(config, clock)
         self._tls = tls_context(config)
         self._signer = _signer(config)
         self._connecting = SharedWork[Connection]()
@@ -128,6 +131,14 @@ class Remoting:
 
         return start, min(depth, _PIPELINE_TO_PROXY)
 
+    def lend(self, addr: str, timeout: float) -> BlockingConnection | None:
+        """Lend a connection to the calling thread, which gives it back to ``pool``; None: use :meth:`invoke`.
+
+        The only method, with :meth:`signed`, for other threads than the loop's.
+        """
+        beside = self._open.get(addr)
+        return self.pool.take(beside, timeout) if beside is not None and beside.is_usable else None
+
     async def connect(self, addr: str, *, timeout: float | None = None) -> Connection:
         """The open connection to an address; opens one if needed. Concurrent callers share the attempt.
 
@@ -140,7 +151,7 @@ class Remoting:
         connection = self._open.get(addr)
         if connection is not None and connection.is_usable:
             return connection
-        if (reason := self._backoff.reason(addr, self._clock.monotonic())) is not None:
+        if (reason := self._backoff.reason(addr, self.clock.monotonic())) is not None:
             raise self._unreachable(addr, reason, is_final=addr in self._final)
         limit = (
             self._config.connect_timeout if timeout is None else min(timeout, self._config.connect_timeout)
@@ -158,14 +169,15 @@ class Remoting:
     async def close(self) -> None:
         """Close all connections; pending answers fail."""
         self._closed = True
+        self.pool.cut()
         await self._connecting.close()
         connections, self._open = list(self._open.values()), {}
         await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _connect_and_invoke(self, addr: str, command: Request, budget: float) -> RemotingCommand:
-        deadline = self._clock.monotonic() + budget
+        deadline = self.clock.monotonic() + budget
         connection = await self.connect(addr, timeout=budget)
-        return await connection.invoke(self.signed(command), max(0.0, deadline - self._clock.monotonic()))
+        return await connection.invoke(self.signed(command), max(0.0, deadline - self.clock.monotonic()))
 
     async def _invoke_proxy(self, addr: str, command: Request, budget: float) -> RemotingCommand:
         """As :meth:`_connect_and_invoke`, when the proxy has room for the answer."""
@@ -215,7 +227,7 @@ class Remoting:
         except _NOT_CONNECTED as error:
             reason, is_final = why_no_connection(error, tls=self._tls is not None)
             is_final = is_final and not self._may_restart(addr)
-            self._backoff.failed(addr, reason, self._clock.monotonic())
+            self._backoff.failed(addr, reason, self.clock.monotonic())
             if is_final:
                 self._final.add(addr)
             raise self._unreachable(addr, reason, is_final=is_final) from error

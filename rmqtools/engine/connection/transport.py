@@ -74,12 +74,13 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._writable = asyncio.Event()
-        self._bytes_received = 0
+        self.bytes_received = 0
+        self.peer: tuple[str, int] | tuple[str, int, int, int] | None = None  # its address
         self._unfinished: _Unfinished | None = None
         self.is_silent = False  # no bytes came while a request timed out: the peer may be unreachable
         self._failure: ProtocolError | None = None
         self._closed: asyncio.Future[None] = self._loop.create_future()
-        self._is_tls = False
+        self.is_tls = False
         self._is_closed_here = False
 
     @property
@@ -126,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
             future.set_exception(error)
             return future
         deadline = self._loop.time() + timeout
-        self._pending[opaque] = _Awaited(future, deadline, timeout, command.code, self._bytes_received)
+        self._pending[opaque] = _Awaited(future, deadline, timeout, command.code, self.bytes_received)
         self._set_alarm(deadline)
         self._write(data)
         return future
@@ -171,6 +172,16 @@ class Connection(asyncio.BufferedProtocol):
                 f"{self.addr} took no bytes for {timeout:.3f} s: nothing was sent"
             ) from error
 
+    def note_silence(self, bytes_received_before: int, waited: float) -> bool:
+        """Note that a request got no answer; whether the peer has sent nothing at all meanwhile.
+
+        Called from any thread: a request to the same peer may have had a connection of its own.
+        """
+        if self.bytes_received != bytes_received_before or waited < _SILENCE:
+            return False
+        self.is_silent = True
+        return True
+
     def retire(self) -> None:
         """Close the connection once it has no pending answer; new requests use another one."""
         waiting = [awaited.answer for awaited in self._pending.values() if not awaited.answer.done()]
@@ -190,7 +201,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See :class:`asyncio.BufferedProtocol`."""
         self._transport = cast(asyncio.Transport, transport)
-        self._is_tls = transport.get_extra_info("ssl_object") is not None
+        self.is_tls = transport.get_extra_info("ssl_object") is not None
+        self.peer = transport.get_extra_info("peername")
         self._writable.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -201,15 +213,15 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """See :class:`asyncio.BufferedProtocol`."""
         try:
-            if self._bytes_received == 0:
+            if self.bytes_received == 0:
                 self._refuse_foreign(bytes(self._room[:nbytes]))
-            self._bytes_received += nbytes
+            self.bytes_received += nbytes
             self.is_silent = False
             frames = self._decoder.advance(nbytes)
             if not self._decoder.is_inside_frame:
                 self._unfinished = None
             elif frames or self._unfinished is None:
-                self._unfinished = _Unfinished(self._loop.time(), self._bytes_received)
+                self._unfinished = _Unfinished(self._loop.time(), self.bytes_received)
             for frame in frames:
                 self._take(decode_command(frame))
             if self._decoder.error is not None:
@@ -298,9 +310,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         text = f"{self.addr} did not answer request {awaited.code} within {awaited.timeout:.3f} s"
         awaited.answer.set_exception(RemotingTimeoutError(text))
-        if self._bytes_received == awaited.bytes_received_before and awaited.timeout >= _SILENCE:
-            self.is_silent = True
-        elif (unfinished := self._unfinished) is not None and not unfinished.is_watched:
+        if self.note_silence(awaited.bytes_received_before, awaited.timeout):
+            return
+        if (unfinished := self._unfinished) is not None and not unfinished.is_watched:
             unfinished.is_watched = True
             self._loop.call_at(unfinished.since + _SLOW_SECONDS, self._check_growth, unfinished)
 
@@ -309,12 +321,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._unfinished is not unfinished or not self.is_open:
             return
         now = self._loop.time()
-        grown, seconds = self._bytes_received - unfinished.bytes_received, now - unfinished.since
+        grown, seconds = self.bytes_received - unfinished.bytes_received, now - unfinished.since
         if grown < _LEAST_GROWTH * seconds:
             log.info("connection_dropped", addr=self.addr, reason=f"{grown} bytes in {seconds:.1f} s")
             self.abort()
             return
-        unfinished.since, unfinished.bytes_received = now, self._bytes_received
+        unfinished.since, unfinished.bytes_received = now, self.bytes_received
         self._loop.call_later(_SLOW_SECONDS, self._check_growth, unfinished)
 
     def _unusable(self) -> RocketMQError:
@@ -323,8 +335,8 @@ class Connection(asyncio.BufferedProtocol):
     def _lost(self, cause: Exception | None) -> RocketMQError:
         if self._failure is not None:
             return self._failure
-        is_new = self._bytes_received == 0 and not self._is_closed_here
-        if is_new and (found := why_hung_up(cause, tls=self._is_tls)) is not None:
+        is_new = self.bytes_received == 0 and not self._is_closed_here
+        if is_new and (found := why_hung_up(cause, tls=self.is_tls)) is not None:
             return self._hung_up(*found, cause)
         error = ConnectionLostError(f"connection to {self.addr} lost: {cause or 'closed by the peer'}")
         error.__cause__ = cause

@@ -16,6 +16,7 @@ from rmqtools.engine.producer.request_reply import RequestReply
 from rmqtools.engine.producer.send import QueueChoice, Sender
 from rmqtools.engine.producer.send_many import ManySender, ParcelLine
 from rmqtools.engine.producer.send_order import QueueLines
+from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.engine.producer.trace import TraceDispatcher
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message, MessageExt
@@ -80,26 +81,29 @@ class ProducerCore:
         if self.group in self.client.groups.producers:
             await self.client.unregister_producer(self.group)
 
-    async def send(self, message: Message, *, choice: QueueChoice, timeout: float | None) -> SendResult:
-        """See :meth:`rmqtools.aio.Producer.send`."""
+    @property
+    def is_traced(self) -> bool:
+        """Whether stored messages are recorded, which happens on the loop."""
+        return self._tracer is not None
+
+    async def send(
+        self, message: Message, *, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
+    ) -> SendResult:
+        """See :meth:`rmqtools.aio.Producer.send`. ``way``: None: on the client's loop."""
         self._check(message)
         if self._observer is not None:
-            place = partial(self._place, choice=choice, timeout=timeout)
+            place = partial(self._place, choice=choice, timeout=timeout, way=way)
             return (await self._observed(self._observer, [message], place))[0]
-        outgoing = self.encoder.encode(message)
-        placed, attempts = await self.sender.place_whole(
-            outgoing, choice=choice, message=message, timeout=timeout
-        )
-        return self._traced([message], placed.results(attempts))[0]
+        return (await self._place([message], choice, timeout, way))[0]
 
     async def _place(
-        self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None
+        self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None, way: SendWay | None
     ) -> list[SendResult]:
-        """The send of one message that is observed."""
+        """The send of one message, which an observer may have changed."""
         (message,) = messages
         outgoing = self.encoder.encode(message)
         placed, attempts = await self.sender.place_whole(
-            outgoing, choice=choice, message=message, timeout=timeout
+            outgoing, choice=choice, message=message, timeout=timeout, way=way
         )
         return self._traced([message], placed.results(attempts))
 

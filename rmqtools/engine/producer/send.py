@@ -15,6 +15,7 @@ from rmqtools.config import ProducerConfig
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.producer.encode_send import DEFAULT_TOPIC_QUEUE_NUMS, Outgoing
 from rmqtools.engine.producer.send_answer import STATUS_BY_CODE, Placed, read_answer, refusal, send_error
+from rmqtools.engine.producer.send_way import LoopWay, SendWay
 from rmqtools.errors import (
     MessageRejectedError,
     RemotingConnectError,
@@ -77,12 +78,17 @@ def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | No
 
 
 class Sender:
-    """Sends encoded messages for one producer. Used from the client's event loop."""
+    """Sends encoded messages for one producer, on the client's event loop or on the threads of callers.
+
+    Shared state has no lock, so that a signal handler may send or close whatever it interrupts: each access
+    is one call of a built-in type.
+    """
 
     def __init__(self, client: ClientCore, config: ProducerConfig) -> None:
         self._client = client
         self._config = config
         self._index_by_topic: dict[str, QueueIndex] = {}
+        self._way: SendWay = LoopWay(client.remoting)
         self.tolerance = LatencyFaultTolerance(enabled=config.send_latency_fault_enable)
 
     async def publish_info(self, topic: str) -> TopicPublishInfo:
@@ -121,8 +127,10 @@ class Sender:
         message: Message | None = None,
         first: MessageQueue | None = None,
         timeout: float | None = None,
+        way: SendWay | None = None,
     ) -> tuple[Placed, list[SendAttempt]]:
         """As :meth:`place`, with one result for all messages, and the attempts made."""
+        way = way or self._way
         now, routes = self._client.clock.monotonic, self._client.routes
         deadline = now() + (self._config.send_timeout if timeout is None else timeout)
         loop = self._loop_for(choice)
@@ -133,7 +141,7 @@ class Sender:
             target, first = first, None
             if target is None:
                 topic = outgoing.topic
-                info = routes.known(topic) or await self._find(topic, deadline, attempts)
+                info = routes.known(topic) or await way.on_loop(self._find(topic, deadline, attempts))
                 if info is None:
                     break
                 target = self._select(topic, info, choice, message, loop.last_broker_name)
@@ -142,10 +150,8 @@ class Sender:
             try:
                 addr = routes.master_addr(broker_name)
                 if outgoing.needs is not None:
-                    await self._check_feature(outgoing, broker_name, addr, share)
-                answer = await self._client.remoting.invoke(
-                    addr, outgoing.request_to(target, broker_name), timeout=share
-                )
+                    await way.on_loop(self._check_feature(outgoing, broker_name, addr, share))
+                answer = await way.invoke(addr, outgoing.request_to(target, broker_name), timeout=share)
                 if answer.code not in STATUS_BY_CODE:
                     raise refusal(outgoing, answer, addr)
             except RocketMQError as error:
@@ -156,7 +162,7 @@ class Sender:
                 self._mark(broker_name, seconds, error)
                 loop.failed(target, error)
                 if isinstance(error, RemotingConnectError):
-                    await self._refresh_route(outgoing.topic, deadline)
+                    await way.on_loop(self._refresh_route(outgoing.topic, deadline))
                 continue
             attempts.append(_send_attempt(target, addr, now() - began, Outcome.STORED, None))
             self._mark(broker_name, now() - began, None)
@@ -207,7 +213,7 @@ class Sender:
             return choice.of(info.queues, message)
         index = self._index_by_topic.get(topic)
         if index is None:
-            index = self._index_by_topic[topic] = QueueIndex(random.getrandbits(31))
+            index = self._index_by_topic.setdefault(topic, QueueIndex(random.getrandbits(31)))
         now_ms = round(self._client.clock.monotonic() * 1000) if self.tolerance.enabled else 0
         return select_tolerant(info.queues, index, last_broker_name, self.tolerance, now_ms)
 

@@ -8,7 +8,9 @@ Source of the rule: MessageDecoder.createMessageId and decodeMessageId, MessageC
 """
 
 import ipaddress
+import itertools
 import struct
+from collections import deque
 from datetime import datetime
 
 from rmqtools.errors import ProtocolError
@@ -42,7 +44,7 @@ def parse_offset_msg_id(text: str) -> tuple[str, int]:
 
 
 class UniqueIdGenerator:
-    """Makes client message ids; one per process. Not thread-safe: the loop thread owns it.
+    """Makes client message ids; one per process. Safe to share between threads, without a lock.
 
     Args:
         ip: this client's address.
@@ -53,34 +55,33 @@ class UniqueIdGenerator:
     def __init__(self, ip: str, pid: int, loader_hash: int) -> None:
         fixed = _UNIQUE_FIXED.pack(pid & _MASK_16, loader_hash & _MASK_32)
         self._fixed = (ipaddress.ip_address(ip).packed + fixed).hex().upper()
-        self._counter = 0
-        self._month_start_ms = 0
-        self._next_month_start_ms = 0
-        self._prefix_ms = -1
-        self._prefix = ""
+        self._counter = itertools.count()
+        self._month = (0, 0)
+        self._prefix = (-1, "")  # the time it is for, and the prefix
 
     def next(self, now_ms: int) -> str:
         """Return the next id. ``now_ms``: milliseconds since 1970; the time may step back a little."""
-        counter = self._counter & _MASK_16
-        self._counter += 1
-        return f"{self._prefix_at(now_ms)}{counter:04X}"
+        return f"{self._prefix_at(now_ms)}{next(self._counter) & _MASK_16:04X}"
 
     def take(self, count: int, now_ms: int) -> MsgIds:
         """Return the next ``count`` ids, at most 65536, for messages encoded outside the producer."""
-        ids = MsgIds(self._prefix_at(now_ms), self._counter & _MASK_16, count)
-        self._counter += count
-        return ids
+        taken = deque(itertools.islice(self._counter, count), maxlen=1)  # one call, which no thread divides
+        first = taken[0] - count + 1 if taken else 0
+        return MsgIds(self._prefix_at(now_ms), first & _MASK_16, count)
 
     def _prefix_at(self, now_ms: int) -> str:
         """Return an id without its counter; cached, because many ids are made in one millisecond."""
-        if now_ms != self._prefix_ms:
-            self._prefix_ms, self._prefix = now_ms, f"{self._fixed}{self._millis(now_ms):08X}"
-        return self._prefix
+        known_ms, prefix = self._prefix
+        if now_ms != known_ms:
+            prefix = f"{self._fixed}{self._millis(now_ms):08X}"
+            self._prefix = (now_ms, prefix)
+        return prefix
 
     def _millis(self, now_ms: int) -> int:
-        if not self._month_start_ms <= now_ms < self._next_month_start_ms:
-            self._month_start_ms, self._next_month_start_ms = month_bounds_ms(now_ms)
-        return now_ms - self._month_start_ms & _MASK_32
+        start_ms, end_ms = self._month
+        if not start_ms <= now_ms < end_ms:
+            start_ms, _ = self._month = month_bounds_ms(now_ms)
+        return now_ms - start_ms & _MASK_32
 
 
 def month_bounds_ms(now_ms: int) -> tuple[int, int]:

@@ -30,7 +30,7 @@ class Sends {
         Counts counts = new Counts();
         long began = System.nanoTime();
         switch (work.get("mode")) {
-            case "sync": sync(work, began + seconds, counts); break;
+            case "sync": threads(work, flight, began + seconds, counts); break;
             case "async": async(work, flight, began + seconds, counts); break;
             case "batch": batch(work, flight, began + seconds, counts); break;
             default: throw new IllegalArgumentException(work.get("mode"));
@@ -39,6 +39,18 @@ class Sends {
         Map<String, Number> result = Bench.result(counts.stored.get(), elapsed);
         result.put("failed", counts.failed.get());
         return result;
+    }
+
+    private void threads(Map<String, String> work, int count, long end, Counts counts) throws Exception {
+        List<Thread> threads = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            Thread thread = new Thread(() -> sync(work, end, counts));
+            threads.add(thread);
+            thread.start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
     }
 
     private void sync(Map<String, String> work, long end, Counts counts) {

@@ -1,0 +1,149 @@
+"""A TCP connection for threads that wait: one request at a time, on the thread that sends it.
+
+It carries sends only, and lives beside the event loop's connection to the same address: that one is made
+first, receives what the peer asks, and shows whether the peer can be reached.
+"""
+
+import random
+import select
+import socket
+import struct
+from typing import Final
+
+from rmqtools.clock import Clock
+from rmqtools.engine.connection.transport import Connection
+from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command
+from rmqtools.protocol.wire.framing import FrameDecoder
+from rmqtools.protocol.wire.template import Request
+from rmqtools.protocol.wire.wrong_protocol import name_foreign_protocol
+
+_SLICE_SECONDS: Final = 0.1  # that one call of the socket may wait
+_SLICE: Final = struct.pack("ll", 0, round(_SLICE_SECONDS * 1e6))  # struct timeval
+
+
+class BlockingConnection:
+    """A connection that one thread uses at a time.
+
+    Args:
+        sock: connected; belongs to this object from now on.
+        beside: the loop's connection to the same peer.
+        max_frame_bytes: as of the loop's connections.
+        clock: for deadlines.
+    """
+
+    def __init__(
+        self, sock: socket.socket, beside: Connection, *, max_frame_bytes: int, clock: Clock
+    ) -> None:
+        sock.setblocking(True)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _SLICE)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.addr = beside.addr
+        self.beside = beside
+        self.used_at = clock.monotonic()
+        self.is_spent = False  # a request is under way, or was left without its answer
+        self._sock = sock
+        self._clock = clock
+        self._decoder = FrameDecoder(max_frame_bytes=max_frame_bytes)
+        self._opaque = random.getrandbits(31)  # as of the loop's connections: a proxy matches by opaque alone
+        self._has_received = False
+        self._readable = select.poll()
+        self._readable.register(sock, select.POLLIN)
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has come since the last answer: neither the peer's end nor unexpected bytes."""
+        return not self._readable.poll(0)
+
+    def invoke(self, command: Request, timeout: float) -> RemotingCommand:
+        """Send a request and wait at most ``timeout`` seconds for its answer, on the calling thread.
+
+        After any error but the first two, and after an interrupt, the connection is spent.
+
+        Raises:
+            RemotingConnectError: no time is left: nothing was sent.
+            ProtocolError: the request cannot be written, or the peer does not speak the remoting protocol.
+            RemotingTimeoutError: no answer in time.
+            ConnectionLostError: the connection broke before the answer.
+        """
+        if timeout <= 0:
+            raise RemotingConnectError(f"no time left to ask {self.addr}: nothing was sent")
+        self._opaque = opaque = self._opaque + 1 & 0x7FFF_FFFF
+        data = command.encode(opaque)
+        deadline = self._clock.monotonic() + timeout
+        received_before = self.beside.bytes_received
+        self.is_spent = True
+        try:
+            self._write(data, deadline)
+            answer = self._read(opaque, deadline)
+        except TimeoutError as error:
+            self.beside.note_silence(received_before, timeout)
+            text = f"{self.addr} did not answer request {command.code} within {timeout:.3f} s"
+            raise RemotingTimeoutError(text) from error
+        except OSError as error:
+            raise ConnectionLostError(f"connection to {self.addr} lost: {error}") from error
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.addr}: {error}") from error
+        self.is_spent = False
+        return answer
+
+    def shut(self) -> None:
+        """End the connection from another thread: a thread that waits for an answer gets an error."""
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it has ended already
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._sock.close()
+
+    def _write(self, data: bytes, deadline: float) -> None:
+        sent = self._send(data)
+        while sent < len(data):  # a large body, or a peer that takes its bytes slowly
+            writable = select.poll()
+            writable.register(self._sock, select.POLLOUT)
+            if not writable.poll(self._milliseconds_left(deadline)):
+                raise TimeoutError
+            sent += self._send(memoryview(data)[sent:])
+
+    def _send(self, data: bytes | memoryview) -> int:
+        try:
+            return self._sock.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+
+    def _read(self, opaque: int, deadline: float) -> RemotingCommand:
+        """The answer with this opaque. Anything else is ignored: this connection serves no requests."""
+        while True:
+            room = self._decoder.room()
+            if (count := self._receive(room, deadline)) == 0:
+                raise ConnectionResetError("closed by the peer")
+            if not self._has_received:
+                self._refuse_foreign(bytes(room[:count]))
+            for frame in self._decoder.advance(count):
+                command = decode_command(frame)
+                if command.is_response and command.opaque == opaque:
+                    return command
+            if self._decoder.error is not None:
+                raise self._decoder.error
+
+    def _receive(self, room: memoryview, deadline: float) -> int:
+        """Wait in the call that receives, which is woken once; only the last slice needs a poll before it."""
+        while True:
+            left = self._milliseconds_left(deadline)
+            if left < _SLICE_SECONDS * 1000 and not self._readable.poll(left):
+                raise TimeoutError
+            try:
+                return self._sock.recv_into(room)
+            except BlockingIOError:
+                continue  # a slice has passed
+
+    def _milliseconds_left(self, deadline: float) -> float:
+        return max(0.0, (deadline - self._clock.monotonic()) * 1000)
+
+    def _refuse_foreign(self, data: bytes) -> None:
+        self._has_received = True
+        if (protocol := name_foreign_protocol(data)) is not None:
+            raise ProtocolError(
+                f"this port speaks {protocol}; give the name server's or broker's remoting port"
+            )

@@ -1,0 +1,81 @@
+"""The two ways of a send: on the event loop, or on the thread that waits for it. Its coroutine is the same.
+
+On the calling thread the coroutine never suspends: a request is written and answered there, over a blocking
+connection. What belongs to the loop (looking up a route, a first connection, asking for a broker's version)
+runs there while the thread waits.
+"""
+
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from rmqtools.engine.connection.remoting import Remoting
+from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.protocol.wire.template import Request
+
+T = TypeVar("T")
+
+
+class SendWay(Protocol):
+    """What a send awaits."""
+
+    def invoke(self, addr: str, command: Request, *, timeout: float) -> Awaitable[RemotingCommand]:
+        """Send a request and wait for its answer; errors as of :meth:`Remoting.invoke`."""
+
+    def on_loop(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Run ``work`` on the client's event loop."""
+
+
+class LoopWay:
+    """The way of a send that runs on the client's event loop."""
+
+    def __init__(self, remoting: Remoting) -> None:
+        self.invoke = remoting.invoke
+
+    def on_loop(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """See :meth:`SendWay.on_loop`."""
+        return work
+
+
+class LoopRunner(Protocol):
+    """Runs coroutines on the client's event loop for other threads."""
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` and wait for it; an interrupt cancels it."""
+
+
+class CallerWay:
+    """The way of a send that runs on its caller's thread. Safe to share between threads."""
+
+    def __init__(self, remoting: Remoting, loop: LoopRunner) -> None:
+        self._remoting = remoting
+        self._loop = loop
+
+    async def invoke(self, addr: str, command: Request, *, timeout: float) -> RemotingCommand:
+        """Send a request over a blocking connection; over the loop's if there is none to lend."""
+        now = self._remoting.clock.monotonic
+        deadline = now() + timeout
+        connection = self._remoting.lend(addr, timeout)
+        if connection is None:
+            return self._loop.run(self._invoke_on_loop(addr, command, max(0.0, deadline - now())))
+        try:
+            return connection.invoke(self._remoting.signed(command), deadline - now())
+        finally:
+            self._remoting.pool.give_back(connection)
+
+    async def on_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        """See :meth:`SendWay.on_loop`."""
+        return self._loop.run(work)
+
+    async def _invoke_on_loop(self, addr: str, command: Request, timeout: float) -> RemotingCommand:
+        return await self._remoting.invoke(addr, command, timeout=timeout)
+
+
+def finish(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that goes the :class:`CallerWay`; return its result or raise its error."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise AssertionError("a send on its caller's thread has suspended, and nothing would resume it")

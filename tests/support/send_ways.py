@@ -1,0 +1,89 @@
+"""The two ways of a blocking send, and what their contract needs."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+
+from rmqtools import Message, Producer, ProducerConfig
+from rmqtools.errors import RocketMQError
+from rmqtools.testing import FakeCluster
+
+
+def on_loop(producer: Producer, message: Message, **options):
+    return producer.send_async(message, **options).result()
+
+
+def on_caller(producer: Producer, message: Message, **options):
+    return producer.send(message, **options)
+
+
+@contextlib.contextmanager
+def producing(cluster: FakeCluster, **settings) -> Iterator[Producer]:
+    """A producer with connections to all brokers, those for the caller's thread among them."""
+    with Producer(ProducerConfig(name_server=cluster.name_server, group="g", **settings)) as producer:
+        for queue in producer.fetch_publish_queues("T"):
+            for _ in range(2):  # the first opens the loop's connection, the second one beside it
+                producer.send(Message("T", b"warm"), queue=queue)
+        yield producer
+
+
+def pool_of(producer: Producer):
+    return producer._producer._core.client.remoting.pool
+
+
+def open_to(producer: Producer, cluster: FakeCluster) -> list[bool]:
+    """Whether the loop's connections to the brokers are open."""
+    opened = producer._producer._core.client.remoting._open
+    return [opened[cluster.addr(name)].is_open for name in "ab"]
+
+
+class Observed:
+    """Counts what is sent, and sends another body instead."""
+
+    def __init__(self) -> None:
+        self.results = []
+        self.errors = []
+
+    @contextlib.contextmanager
+    def sending(self, messages, sender):
+        self.messages = [Message(message.topic, b"changed") for message in messages]
+        try:
+            yield self
+        except RocketMQError as error:
+            self.errors.append(error)
+            raise
+
+    def stored(self, results) -> None:
+        self.results += results
+
+    def loop_delay(self, seconds) -> None:
+        pass
+
+
+def silence_after(asked: threading.Event):
+    def answer(request) -> None:
+        asked.set()
+
+    return answer
+
+
+def error_of(call) -> str:
+    try:
+        call()
+    except RocketMQError as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def in_child(call) -> str:
+    """What ``call`` returns in a forked child."""
+    read, write = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.write(write, call().encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    os.waitpid(pid, 0)
+    return said

@@ -1,0 +1,163 @@
+"""A blocking connection: answers in pieces, answers of others, silence, ends."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.engine.connection.blocking_connection import BlockingConnection
+from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
+from rmqtools.protocol.wire.framing import FrameDecoder
+
+REQUEST = RemotingCommand(310, {"b": "T"}, b"body")
+
+
+class Beside:
+    """What is used of the loop's connection."""
+
+    addr = "127.0.0.1:10911"
+    bytes_received = 0
+
+    def __init__(self) -> None:
+        self.silences: list[tuple[int, float]] = []
+
+    def note_silence(self, bytes_received_before: int, waited: float) -> bool:
+        self.silences.append((bytes_received_before, waited))
+        return True
+
+
+@contextmanager
+def connected(serve: Callable[[socket.socket], None]) -> Iterator[BlockingConnection]:
+    """A connection to a thread that runs ``serve(socket)``, and closes the socket then."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ours = socket.create_connection(listening.getsockname())
+        theirs, _ = listening.accept()
+
+    def run() -> None:
+        with theirs:
+            serve(theirs)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    connection = BlockingConnection(ours, Beside(), max_frame_bytes=2**20, clock=SYSTEM_CLOCK)
+    try:
+        yield connection
+    finally:
+        connection.close()
+        thread.join()
+
+
+def next_request(peer: socket.socket) -> RemotingCommand:
+    decoder = FrameDecoder()
+    while True:
+        for frame in decoder.feed(peer.recv(65536)):
+            return decode_command(frame)
+
+
+def until_closed(peer: socket.socket) -> None:
+    while peer.recv(65536):
+        pass
+
+
+def answer_to(request: RemotingCommand, body: bytes) -> bytes:
+    return response(0, request.opaque, body=body).encode(request.opaque)
+
+
+def test_each_request_gets_its_answer():
+    def serve(peer):
+        for _ in range(3):
+            request = next_request(peer)
+            peer.sendall(answer_to(request, request.body * 2))
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        bodies = [connection.invoke(RemotingCommand(310, {}, b"%d" % number), 20).body for number in range(3)]
+
+        assert bodies == [b"00", b"11", b"22"]
+        assert not connection.is_spent
+        assert connection.is_quiet()
+
+
+def test_an_answer_may_come_in_pieces_and_behind_what_belongs_to_nobody():
+    def serve(peer):
+        request = next_request(peer)
+        stranger = response(0, 5, body=b"other").encode(request.opaque ^ 1)
+        asked = RemotingCommand(40, {}, b"").encode(request.opaque)
+        for byte in stranger + asked + answer_to(request, b"mine"):
+            peer.sendall(bytes([byte]))
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        assert connection.invoke(REQUEST, 20).body == b"mine"
+
+
+def test_a_large_request_is_written_while_the_peer_reads():
+    def serve(peer):
+        request = next_request(peer)
+        peer.sendall(answer_to(request, b"%d" % len(request.body)))
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        assert connection.invoke(RemotingCommand(310, {}, b"x" * 8_000_000), 20).body == b"8000000"
+
+
+def test_silence_is_a_timeout_of_a_spent_connection_and_is_told_to_the_loops():
+    with connected(until_closed) as connection:
+        with pytest.raises(RemotingTimeoutError, match=r"did not answer request 310 within 0\.150 s"):
+            connection.invoke(REQUEST, 0.15)
+
+        assert connection.is_spent
+        assert connection.beside.silences == [(0, 0.15)]
+
+
+def test_a_peer_that_takes_no_bytes_is_a_timeout():
+    over = threading.Event()
+
+    with connected(lambda peer: over.wait(20)) as connection:
+        with pytest.raises(RemotingTimeoutError):
+            connection.invoke(RemotingCommand(310, {}, b"x" * 64_000_000), 0.15)
+        assert connection.is_spent
+        over.set()
+
+
+@pytest.mark.parametrize(
+    ("written", "error", "text"),
+    [
+        (b"", ConnectionLostError, "lost: closed by the peer"),
+        (b"\x00\x00\x00\x09", ConnectionLostError, "lost: closed by the peer"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "this port speaks HTTP"),
+        (b"\x7f\xff\xff\xff\x00\x00\x00\x01", ProtocolError, "impossible frame"),
+    ],
+)
+def test_a_peer_that_ends_or_talks_nonsense_leaves_a_spent_connection(written, error, text):
+    def serve(peer):
+        next_request(peer)
+        peer.sendall(written)
+
+    with connected(serve) as connection:
+        with pytest.raises(error, match=f"127.0.0.1:10911.*{text}"):
+            connection.invoke(REQUEST, 20)
+        assert connection.is_spent
+
+
+def test_nothing_is_sent_without_time_or_if_it_cannot_be_written_and_the_connection_stays():
+    with connected(until_closed) as connection:
+        with pytest.raises(RemotingConnectError, match="nothing was sent"):
+            connection.invoke(REQUEST, 0.0)
+        with pytest.raises(ProtocolError):
+            connection.invoke(RemotingCommand(310, {"b": "\ud800"}, b""), 20)
+        assert not connection.is_spent
+
+
+def test_another_thread_can_end_a_wait():
+    def serve(peer):
+        next_request(peer)
+        connection.shut()
+        until_closed(peer)
+
+    with connected(serve) as connection, pytest.raises(ConnectionLostError):
+        connection.invoke(REQUEST, 20)
