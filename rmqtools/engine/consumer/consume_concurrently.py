@@ -184,7 +184,11 @@ class ConcurrentConsumption:
             worker.chunk = chunk
             status = await self._listeners.call(list(chunk.messages), context)
             worker.chunk = None
-            await self._end(chunk, status, context)
+            if status is _SUCCESS and context.ack_index is ACK_ALL:
+                if self._counts(chunk):
+                    self._consumed(chunk.held, chunk.messages)
+            else:
+                await self._end(chunk, status, context)
 
     async def _work_on(self, on_thread: OnThread, worker: _Worker) -> None:
         """Have a thread consume what waits; a call that failed is settled before the next begins."""

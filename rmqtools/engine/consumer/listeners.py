@@ -111,8 +111,8 @@ class Listeners:
         topic = first.topic
         began = self._clock.monotonic()
         try:
-            if self._observer is None:
-                status = await self.ask(messages, context)
+            if self._observer is None:  # as ask() does, which would be one more coroutine for each message
+                status = self._checked(await self._listener_of(topic)(messages, context))
             else:
                 status = await self._observed(self._observer, messages, context)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback: the messages are retried
@@ -148,9 +148,12 @@ class Listeners:
             LookupError: the topic has no listener.
             TypeError: the return value is not a valid result.
         """
-        if (listener := self._by_topic.get(messages[0].topic)) is None:
-            raise _no_listener(messages[0].topic)
-        return self._checked(await listener(messages, context))
+        return self._checked(await self._listener_of(messages[0].topic)(messages, context))
+
+    def _listener_of(self, topic: str) -> Listener:
+        if (listener := self._by_topic.get(topic)) is None:
+            raise _no_listener(topic)
+        return listener
 
     def closes(self, task: asyncio.Task[Any] | None) -> None:
         """Note that ``task`` closes the consumer. If a listener runs in it, closing does not wait for it."""
