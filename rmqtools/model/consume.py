@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from rmqtools.model.queue import MessageQueue
 
+ACK_ALL = 2**31 - 1  # the ack_index that a listener has not changed
+
 
 class ConsumeConcurrentlyStatus(StrEnum):
     """The answer of a concurrent listener."""
@@ -42,7 +44,7 @@ class ConsumeContext:
 
     message_queue: MessageQueue
     delay_level_when_next_consume: int = 0
-    ack_index: int = 2**31 - 1
+    ack_index: int = ACK_ALL
     suspend_current_queue_time: float | None = None
     auto_commit: bool = True
     is_orderly: bool = False

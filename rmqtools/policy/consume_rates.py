@@ -42,12 +42,14 @@ class ConsumeRates:
         self._began = began
         self._slices: dict[str, deque[_Slice]] = defaultdict(lambda: deque(maxlen=_HOUR))
 
-    def consumed(self, topic: str, now: float, *, succeeded: int, failed: int, seconds: float) -> None:
-        """Count a listener's call and its duration."""
+    def consumed(
+        self, topic: str, now: float, *, succeeded: int, failed: int, seconds: float, calls: int = 1
+    ) -> None:
+        """Count a listener's calls, and how long they took together."""
         slice_ = self._slice(topic, now)
         slice_.succeeded += succeeded
         slice_.failed += failed
-        slice_.calls += 1
+        slice_.calls += calls
         slice_.call_seconds += seconds
 
     def pulled(self, topic: str, now: float, *, count: int, seconds: float) -> None:

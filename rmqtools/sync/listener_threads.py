@@ -8,12 +8,14 @@ daemons: a listener that never returns does not stop the process from ending.
 import asyncio
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from rmqtools.engine.consumer.crossing import Crossing
+
 _Job = tuple[Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]", "asyncio.Task[Any] | None"]
+_Result = tuple["asyncio.Future[Any]", Any, Exception | None]
 
 
 class ListenerThreads:
@@ -23,9 +25,7 @@ class ListenerThreads:
         self._count = count
         self._name = name
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._ended: deque[tuple[asyncio.Future[Any], Any, Exception | None]] = deque()
-        self._is_loop_told = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: Crossing[_Result] = Crossing(self._take_results)
         self._busy = 0  # calls whose results have not been taken
         self._threads = 0
         self._waiting: dict[int, asyncio.Task[Any] | None] = {}  # by thread: the task that awaits its call
@@ -35,12 +35,13 @@ class ListenerThreads:
 
         Every error of it, SystemExit and StopIteration too, arrives as an Exception.
         """
-        self._loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = self._loop.create_future()
+        self._ended.open()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
         self._busy += 1
         if self._threads < min(self._busy, self._count):
             self._start_thread()
-        self._jobs.put((function, arguments, future, asyncio.current_task(self._loop)))
+        self._jobs.put((function, arguments, future, asyncio.current_task(loop)))
         return future
 
     def waiting_task(self) -> "asyncio.Task[Any] | None":
@@ -69,16 +70,10 @@ class ListenerThreads:
                 result = function(*arguments)
             except BaseException as raised:  # noqa: BLE001 - a user's callback; its awaiter gets the error
                 error = _as_error(raised)
-            self._ended.append((future, result, error))
-            if not self._is_loop_told:  # after the append: the loop clears it before it looks
-                self._is_loop_told = True
-                assert self._loop is not None
-                self._loop.call_soon_threadsafe(self._take_results)
+            self._ended.put((future, result, error))
 
-    def _take_results(self) -> None:
-        self._is_loop_told = False
-        while self._ended:
-            future, result, error = self._ended.popleft()
+    def _take_results(self, results: list[_Result]) -> None:
+        for future, result, error in results:
             self._busy -= 1
             if future.done():  # it was cancelled
                 continue

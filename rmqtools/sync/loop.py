@@ -139,6 +139,18 @@ class Bridge:
 
         return self.run(called())
 
+    def check(self) -> None:
+        """Check that a blocking call may be made here.
+
+        Raises:
+            ClientStateError: as of :meth:`run`.
+        """
+        self._thread()
+
+    def tell(self, function: Callable[[], None]) -> None:
+        """Call a plain function on the loop thread soon, without waiting; errors as of :meth:`run`."""
+        self._thread().loop.call_soon_threadsafe(function)
+
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Like :meth:`run`, without waiting."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._thread_for(coroutine).loop)

@@ -8,6 +8,7 @@ from rmqtools import aio
 from rmqtools.config.consumer import PullConsumerConfig
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener, errors_off_the_loop, off_the_loop
+from rmqtools.engine.consumer.pull_consumer import LENT_MESSAGES
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
@@ -71,13 +72,24 @@ class PullConsumer(Blocking):
 
     def poll(self, timeout: float | None = None, max_messages: int | None = None) -> list[MessageExt]:
         """See :meth:`rmqtools.aio.PullConsumer.poll`."""
-        return self._bridge.run(self._consumer.poll(timeout, max_messages))
+        self._bridge.check()
+        core = self._consumer.core
+        if messages := core.poll_lent(timeout, max_messages):
+            self._settle_soon()
+            return messages
+        return self._bridge.run(core.poll_and_lend(timeout, max_messages))
 
     def __iter__(self) -> Iterator[MessageExt]:
-        """See :meth:`rmqtools.aio.PullConsumer.__aiter__`; crosses threads once per batch."""
+        """See :meth:`rmqtools.aio.PullConsumer.__aiter__`; crosses threads once for many messages."""
         core = self._consumer.core
-        while (message := core.next_lent() or self._bridge.run(core.next())) is not None:
+        while (message := core.next_lent() or self._bridge.run(core.next(ahead=LENT_MESSAGES))) is not None:
+            self._settle_soon()
             yield message
+
+    def _settle_soon(self) -> None:
+        """Have messages handed out on this thread leave their queues, without waiting for it."""
+        if self._consumer.core.should_settle:
+            self._bridge.tell(self._consumer.core.settle)
 
     def pause(self, queues: Collection[MessageQueue]) -> None:
         """See :meth:`rmqtools.aio.PullConsumer.pause`."""

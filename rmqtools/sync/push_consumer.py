@@ -47,6 +47,7 @@ class PushConsumer(Blocking):
             message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
             error_listener=errors_off_the_loop(error_listener, self._noticing),
         )
+        self._consumer.core.listeners.block_on(self._listening.call)
         super().__init__(self._consumer)
 
     @property
@@ -71,7 +72,11 @@ class PushConsumer(Blocking):
                 return self._listening.call(copy_context().run, listener, messages, context)
             return self._listening.call(listener, messages, context)
 
-        self._bridge.run(self._subscribe(topic, listen, tags, sql))
+        def register() -> None:
+            self._consumer.subscribe(topic, listen, tags=tags, sql=sql)
+            self._consumer.core.listeners.register_blocking(topic, listener)
+
+        self._bridge.call(register)
 
     def unsubscribe(self, topic: str) -> None:
         """See :meth:`rmqtools.aio.PushConsumer.unsubscribe`."""
@@ -92,9 +97,6 @@ class PushConsumer(Blocking):
     def resume(self) -> None:
         """See :meth:`rmqtools.aio.PushConsumer.resume`."""
         self._bridge.run(_called(self._consumer.resume))
-
-    async def _subscribe(self, topic: str, listen: aio.MessageListener, tags: str, sql: str | None) -> None:
-        self._consumer.subscribe(topic, listen, tags=tags, sql=sql)
 
 
 async def _called(function: Callable[[], None]) -> None:

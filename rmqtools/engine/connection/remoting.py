@@ -181,7 +181,7 @@ class Remoting:
 
     async def _invoke_proxy(self, addr: str, command: Request, budget: float) -> RemotingCommand:
         """As :meth:`_connect_and_invoke`, when the proxy has room for the answer."""
-        deadline = self._clock.monotonic() + budget
+        deadline = self.clock.monotonic() + budget
         room, size = self._rooms[addr], room_of(command)
         try:
             async with asyncio.timeout(budget):
@@ -191,9 +191,9 @@ class Remoting:
                 f"earlier requests to the proxy at {addr} took {budget:.3f} s: nothing was sent"
             ) from error
         try:
-            connection = await self.connect(addr, timeout=max(0.0, deadline - self._clock.monotonic()))
-            await connection.wait_writable(max(0.0, deadline - self._clock.monotonic()))
-            left = max(0.0, deadline - self._clock.monotonic())
+            connection = await self.connect(addr, timeout=max(0.0, deadline - self.clock.monotonic()))
+            await connection.wait_writable(max(0.0, deadline - self.clock.monotonic()))
+            left = max(0.0, deadline - self.clock.monotonic())
             answer = connection.start(self.signed(command), left)
         except BaseException:
             room.give(size)

@@ -23,6 +23,8 @@ _WANTED = "want a function listener(messages, context); tags= and sql= are given
 
 ConsumeStatus = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
 Listener = Callable[[list[MessageExt], ConsumeContext], Awaitable[object]]
+BlockingListener = Callable[[list[MessageExt], ConsumeContext], object]
+OnThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 MessageQueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
 
 
@@ -45,6 +47,8 @@ class Listeners:
         self._identity = identity or Identity(group, "")
         self._rates = rates
         self._by_topic: dict[str, Listener] = {}
+        self._blocking: dict[str, BlockingListener] = {}
+        self._on_thread: OnThread | None = None
         self._success, self._failure = _STATUSES[orderly]
         self._closers: set[asyncio.Task[Any] | None] = set()
         self._closer_came = asyncio.Event()
@@ -58,6 +62,45 @@ class Listeners:
         check_listener(topic, listener)
         self._by_topic[topic] = listener
 
+    def block_on(self, on_thread: OnThread) -> None:
+        """Note that listeners are functions that may block; ``on_thread`` runs something on their threads."""
+        self._on_thread = on_thread
+
+    def register_blocking(self, topic: str, listener: BlockingListener) -> None:
+        """Register the function behind a topic's listener, for :meth:`call_here`."""
+        self._blocking[topic] = listener
+
+    @property
+    def on_thread(self) -> OnThread | None:
+        """Runs a function that uses :meth:`call_here`; None: listeners are coroutines or are observed.
+
+        An observer is called on the event loop, so each call that is observed begins and ends there.
+        """
+        return None if self.is_observed else self._on_thread
+
+    def call_here(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+        """On a thread of the listeners: like :meth:`call`, but the caller must have the call counted."""
+        first, count = messages[0], len(messages)  # the listener may change the list
+        try:
+            if (listener := self._blocking.get(first.topic)) is None:
+                raise _no_listener(first.topic)
+            return self._checked(listener(messages, context))
+        except BaseException as error:  # noqa: BLE001 - a user's callback: the messages are retried
+            _log_failure(first, count, error)
+            return self._failure
+
+    def count(self, topic: str, status: ConsumeStatus, *, count: int, seconds: float, calls: int = 1) -> None:
+        """Count calls of :meth:`call_here` with equal results: all their messages and seconds."""
+        failed = count if status is self._failure else 0
+        self._rates.consumed(
+            topic,
+            self._clock.monotonic(),
+            succeeded=count - failed,
+            failed=failed,
+            seconds=seconds,
+            calls=calls,
+        )
+
     async def call(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
         """Call the listener of the messages' topic; an exception is logged and counts as failure.
 
@@ -68,25 +111,16 @@ class Listeners:
         topic = first.topic
         began = self._clock.monotonic()
         try:
-            if self._observer is None:
-                status = await self.ask(messages, context)
+            if self._observer is None:  # as ask() does, which would be one more coroutine for each message
+                status = self._checked(await self._listener_of(topic)(messages, context))
             else:
                 status = await self._observed(self._observer, messages, context)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback: the messages are retried
             if _is_being_cancelled():
                 raise
-            log.error(
-                "listener_failed",
-                topic=topic,
-                first_msg_id=first.msg_id,
-                count=count,
-                reason=repr(error),
-                exc_info=error,
-            )
+            _log_failure(first, count, error)
             status = self._failure
-        now = self._clock.monotonic()
-        failed = count if status is self._failure else 0
-        self._rates.consumed(topic, now, succeeded=count - failed, failed=failed, seconds=now - began)
+        self.count(topic, status, count=count, seconds=self._clock.monotonic() - began)
         return status
 
     async def _observed(
@@ -114,12 +148,12 @@ class Listeners:
             LookupError: the topic has no listener.
             TypeError: the return value is not a valid result.
         """
-        if (listener := self._by_topic.get(messages[0].topic)) is None:
-            raise LookupError(
-                f"no listener for topic {messages[0].topic!r}: its message failed at another member of the "
-                "group; all members must subscribe to the same topics"
-            )
-        return self._checked(await listener(messages, context))
+        return self._checked(await self._listener_of(messages[0].topic)(messages, context))
+
+    def _listener_of(self, topic: str) -> Listener:
+        if (listener := self._by_topic.get(topic)) is None:
+            raise _no_listener(topic)
+        return listener
 
     def closes(self, task: asyncio.Task[Any] | None) -> None:
         """Note that ``task`` closes the consumer. If a listener runs in it, closing does not wait for it."""
@@ -203,6 +237,24 @@ def tell_queues(
         listener(topic, all_queues, mine)
     except Exception as error:  # a user's callback: the consumer continues
         log.error("message_queue_listener_failed", topic=topic, reason=repr(error), exc_info=error)
+
+
+def _no_listener(topic: str) -> LookupError:
+    return LookupError(
+        f"no listener for topic {topic!r}: its message failed at another member of the "
+        "group; all members must subscribe to the same topics"
+    )
+
+
+def _log_failure(first: MessageExt, count: int, error: BaseException) -> None:
+    log.error(
+        "listener_failed",
+        topic=first.topic,
+        first_msg_id=first.msg_id,
+        count=count,
+        reason=repr(error),
+        exc_info=error,
+    )
 
 
 def _is_being_cancelled() -> bool:

@@ -1,8 +1,9 @@
 """Chooses the messages that a pull consumer hands out next, and tracks how far queues are consumed.
 
 A message stays in its ProcessQueue until it is handed out. A seek or the release of a queue discards messages
-not yet delivered. Iteration borrows a batch; only messages really handed out leave the queue. Used from the
-event loop, except :meth:`HandOut.next`.
+not yet delivered. Iterations and polls of the blocking face borrow messages ahead; only those really handed
+out leave the queue. Used from the event loop, except :meth:`HandOut.next`, :meth:`HandOut.next_poll` and
+:attr:`HandOut.should_settle`.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from collections.abc import Iterable
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.message import MessageExt
 
+_UNSETTLED = 32  # messages handed out on another thread until the loop should remove them from their queues
+
 
 class HandOut:
     """The fetched messages of one pull consumer, handed out queue by queue in rotation."""
@@ -20,7 +23,9 @@ class HandOut:
     def __init__(self) -> None:
         self._ready: dict[ProcessQueue, None] = {}  # in rotation order
         self._lent: deque[tuple[ProcessQueue, MessageExt]] = deque()
-        self._given: list[tuple[ProcessQueue, MessageExt]] = []  # handed out by next(), still in their queues
+        self._given: list[tuple[ProcessQueue, MessageExt]] = []  # handed out, and still in their queues
+        self._last = 1  # how many of those the last call handed out
+        self._is_settling = False
         self._done: dict[ProcessQueue, int] = {}
         self._arrived = asyncio.Event()
         self._lock = threading.Lock()  # next() runs on the user's thread
@@ -56,31 +61,77 @@ class HandOut:
             taken += messages
         return taken
 
-    def lend(self, count: int) -> bool:
-        """Make up to ``count`` messages ready for :meth:`next`; return whether there are any."""
-        chosen = self._choose(count)
+    def lend(self, count: int, *, ahead: int = 0) -> bool:
+        """Make messages ready for :meth:`next` and :meth:`next_poll`; return whether there are any.
+
+        Up to ``count``, or up to ``ahead`` in portions of ``count``, for which the queues take turns.
+        """
+        if ahead <= count:
+            portions = self._choose(count)
+        else:
+            queues = list(self._ready)
+            each = max(count, ahead // max(len(queues), 1))
+            found = [(held, self._first(held, each)) for held in queues]
+            portions = [
+                (held, messages[start : start + count])
+                for start in range(0, each, count)
+                for held, messages in found
+            ]
         with self._lock:
-            self._lent.extend((held, message) for held, messages in chosen for message in messages)
-        return bool(chosen)
+            before = len(self._lent)
+            self._lent.extend((held, message) for held, messages in portions for message in messages)
+            return len(self._lent) > before
 
     def next(self) -> MessageExt | None:
         """Hand out one borrowed message; None: none left. Safe on any thread."""
         with self._lock:
-            while self._lent:
-                held, message = self._lent.popleft()
-                if not held.is_dropped and held.contains(message):
-                    self._given.append((held, message))
-                    return message
-        return None
+            found = self._borrowed(1)
+            return found[0][1] if found else None
+
+    def next_poll(self, count: int) -> list[MessageExt]:
+        """Hand out ``count`` borrowed messages at once; none if fewer are left. Safe on any thread."""
+        with self._lock:
+            if len(self._lent) < count:
+                return []
+            return [message for _, message in self._borrowed(count)]
+
+    def _borrowed(self, count: int) -> list[tuple[ProcessQueue, MessageExt]]:
+        found: list[tuple[ProcessQueue, MessageExt]] = []
+        while self._lent and len(found) < count:
+            held, message = pair = self._lent.popleft()
+            if not held.is_dropped and held.contains(message):
+                found.append(pair)
+        if found:
+            self._given += found
+            self._last = len(found)
+        return found
+
+    @property
+    def should_settle(self) -> bool:
+        """Whether :meth:`settle` should be called soon, so that more is fetched. True once until then."""
+        if self._is_settling or not self._given or (self._lent and len(self._given) < _UNSETTLED):
+            return False
+        self._is_settling = True
+        return True
 
     def settle(self) -> None:
-        """Remove messages handed out by iteration from their queues."""
+        """Remove borrowed messages that were handed out from their queues."""
         with self._lock:
             given, self._given = self._given, []
-        for number, (held, message) in enumerate(given, start=1):
-            if number == len(given):  # not the last one: the iteration may still be using it
-                self._done.update({each: _position(each) for each, _ in given})
+            last, self._is_settling = self._last, False
+        if not given:
+            return
+        self._note_done()  # what was settled before was handed out before
+        before = len(given) - last
+        for held, message in given[:before]:
             held.remove([message])
+        if before:
+            self._note_done()
+        for held, message in given[before:]:  # the application may still be using these
+            held.remove([message])
+
+    def _note_done(self) -> None:
+        self._done.update({held: _position(held) for held in self._done})
 
     def recall(self) -> None:
         """Settle, and take borrowed messages back."""
@@ -120,15 +171,20 @@ class HandOut:
         for held in list(self._ready):
             if count <= 0:
                 break
-            if not held.is_paused or held.is_dropped:
-                del self._ready[held]
-            if held.is_paused or held.is_dropped or not (messages := held.first(count)):
-                continue
-            self._ready[held] = None  # behind the other queues
-            self._done.setdefault(held, _position(held))  # a queue that was not held yet when the poll began
-            count -= len(messages)
-            chosen.append((held, messages))
+            if messages := self._first(held, count):
+                count -= len(messages)
+                chosen.append((held, messages))
         return chosen
+
+    def _first(self, held: ProcessQueue, count: int) -> list[MessageExt]:
+        """The first messages of a ready queue, which goes behind the others."""
+        if not held.is_paused or held.is_dropped:
+            del self._ready[held]
+        if held.is_paused or held.is_dropped or not (messages := held.first(count)):
+            return []
+        self._ready[held] = None  # behind the other queues
+        self._done.setdefault(held, _position(held))  # a queue that was not held yet when the poll began
+        return messages
 
 
 def _position(held: ProcessQueue) -> int:

@@ -33,6 +33,7 @@ from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.protocol.headers import OffsetResponseHeader, QueryConsumerOffsetRequestHeader, decode_header
 from rmqtools.protocol.wire.command import request
 
+LENT_MESSAGES = 256  # fetched messages that the blocking face hands out without the loop
 _HOLD_PATIENCE = 10.0  # seconds to wait for the first round, or for a newly assigned queue
 
 
@@ -128,10 +129,7 @@ class PullCore:
 
     async def poll(self, timeout: float | None = None, max_messages: int | None = None) -> list[MessageExt]:
         """See :meth:`rmqtools.aio.PullConsumer.poll`."""
-        seconds = self._config.poll_timeout if timeout is None else timeout
-        count = self._config.poll_batch_size if max_messages is None else max_messages
-        if seconds < 0 or count < 1:
-            raise ConfigError(f"poll(timeout={timeout}, max_messages={max_messages}): want >= 0 and >= 1")
+        seconds, count = self._wanted(timeout, max_messages)
         self._begin_poll()
         began = self.client.clock.monotonic()
         deadline = began + seconds
@@ -147,19 +145,52 @@ class PullCore:
             self.client.observer.received(messages, self.member.identity, seconds=waited)
         return messages
 
-    async def next(self) -> MessageExt | None:
-        """The next message of an iteration; None: the consumer is closed."""
-        while (message := self.next_lent()) is None:
+    async def poll_and_lend(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
+        """Poll, and make what else has arrived ready for :meth:`poll_lent`."""
+        messages = await self.poll(timeout, max_messages)
+        _, count = self._wanted(timeout, max_messages)
+        if len(messages) == count <= LENT_MESSAGES // 4:  # else few calls would be saved
+            self._hand_out.lend(count, ahead=LENT_MESSAGES)
+        return messages
+
+    def poll_lent(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
+        """Poll what an earlier :meth:`poll_and_lend` has made ready; [] : poll there. Safe on any thread."""
+        _, count = self._wanted(timeout, max_messages)
+        if self.client.observer is not None or self._is_commit_due():
+            return []
+        return [self._names.plain_message(message) for message in self._hand_out.next_poll(count)]
+
+    async def next(self, *, ahead: int = 0) -> MessageExt | None:
+        """The next message of an iteration; None: the consumer is closed.
+
+        ``ahead``: how many messages to make ready for :meth:`next_lent`, at least; 0: one poll's.
+        """
+        message = self.next_lent()
+        while message is None:
             if self._closing:
                 return None
             self._begin_poll()
-            if not self._hand_out.lend(self._config.poll_batch_size):
+            if self._hand_out.lend(self._config.poll_batch_size, ahead=ahead):
+                message = self._taken_from_lent()
+            else:
                 self._raise_refusal()
                 await self._hand_out.wait(self._config.poll_timeout)
         return message
 
     def next_lent(self) -> MessageExt | None:
-        """The next message of an iteration, if fetched already. Safe on any thread."""
+        """The next message of an iteration, if it is ready. Safe on any thread."""
+        return None if self._is_commit_due() else self._taken_from_lent()
+
+    @property
+    def should_settle(self) -> bool:
+        """Whether the loop should call :meth:`settle` soon. True once until then. Safe on any thread."""
+        return self._hand_out.should_settle
+
+    def settle(self) -> None:
+        """Make room for more messages where ready ones were handed out."""
+        self._hand_out.settle()
+
+    def _taken_from_lent(self) -> MessageExt | None:
         message = self._hand_out.next()
         return None if message is None else self._names.plain_message(message)
 
@@ -295,11 +326,25 @@ class PullCore:
         if self.member.subscriptions.assigned is None and not self.member.subscriptions:
             raise ClientStateError(f"group {self._config.group!r} reads nothing: call subscribe or assign")
         self._hand_out.begin(self._held.working())
-        now = self.client.clock.monotonic()
-        if self._config.auto_commit and now >= self._next_commit:
-            self._next_commit = now + self._config.auto_commit_interval
+        if self._is_commit_due():
+            self._next_commit = self.client.clock.monotonic() + self._config.auto_commit_interval
             self._note(self._held.working(), certain=True)
             self.client.spawn("auto_commit", self._offsets.persist(list(self._held.pulled)))
+
+    def _is_commit_due(self) -> bool:
+        return self._config.auto_commit and self.client.clock.monotonic() >= self._next_commit
+
+    def _wanted(self, timeout: float | None, max_messages: int | None) -> tuple[float, int]:
+        """The seconds and messages of a poll.
+
+        Raises:
+            ConfigError: a number is too small.
+        """
+        seconds = self._config.poll_timeout if timeout is None else timeout
+        count = self._config.poll_batch_size if max_messages is None else max_messages
+        if seconds < 0 or count < 1:
+            raise ConfigError(f"poll(timeout={timeout}, max_messages={max_messages}): want >= 0 and >= 1")
+        return seconds, count
 
     def _note(self, queues: Iterable[ProcessQueue], *, certain: bool) -> None:
         """Note how far queues are consumed; ``certain``: leave out what the last poll handed out."""

@@ -3,7 +3,11 @@
 import pytest
 
 from rmqtools import ConsumeFromWhere, MessageQueue, PullConsumer, PullConsumerConfig
+from rmqtools.engine.consumer.poll_buffer import HandOut
+from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.testing import FakeCluster
+from tests.support.clock import ManualClock
+from tests.unit.engine.consumer.push_scene import stored
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -48,3 +52,18 @@ def test_closing_after_one_iteration_commits_what_it_returned(cluster, consumer)
                 break
 
     assert cluster.committed("g", QUEUE) == 2
+
+
+def test_a_queue_given_up_counts_as_consumed_up_to_the_last_poll_of_what_was_borrowed():
+    held, hand_out = ProcessQueue(QUEUE, ManualClock(), 0), HandOut()
+    held.put([stored(offset) for offset in range(100)])
+    hand_out.arrived(held)
+    hand_out.begin([held])
+    assert len(hand_out.take(10)) == 10
+    hand_out.lend(10, ahead=100)
+    for _ in range(3):
+        assert len(hand_out.next_poll(10)) == 10
+    held.drop()
+
+    assert hand_out.next_poll(10) == []
+    assert hand_out.consumed(held) == 30

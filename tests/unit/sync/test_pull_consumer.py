@@ -1,0 +1,187 @@
+"""Polls and iterations on the blocking face hand out what has arrived without the loop thread."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rmqtools import ConsumeFromWhere, MessageExt, MessageQueue, PullConsumer, PullConsumerConfig
+from rmqtools.errors import ClientStateError, ConfigError
+from rmqtools.sync.loop import Bridge
+from rmqtools.testing import FakeCluster
+
+Q0, Q1 = (MessageQueue("orders", "broker-a", number) for number in range(2))
+NEVER = 10_000.0  # seconds until an automatic commit
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def crossings(monkeypatch) -> list[object]:
+    """The coroutines that a blocking call waited for."""
+    crossed: list[object] = []
+    run_on_loop = Bridge.run
+    monkeypatch.setattr(Bridge, "run", lambda self, work: (crossed.append(work), run_on_loop(self, work))[1])
+    return crossed
+
+
+@contextmanager
+def reading(
+    *queues: MessageQueue, count: int, cached: int | None = None, **settings: object
+) -> Iterator[tuple[FakeCluster, PullConsumer]]:
+    """A consumer with these queues assigned; it has fetched ``cached`` messages, or all ``count`` of each."""
+    with FakeCluster() as cluster:
+        cluster.create_topic("orders", queues=2)
+        for queue in queues:
+            for number in range(count):
+                cluster.store("orders", b"%d" % number, queue=queue)
+        given: dict[str, object] = {
+            "name_server": cluster.name_server,
+            "group": "g",
+            "consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            "auto_commit_interval": NEVER,
+        }
+        consumer = PullConsumer(PullConsumerConfig(**(given | settings)))  # type: ignore[arg-type]
+        consumer.assign(queues)
+        with consumer:
+            until(lambda: fetched(consumer) == (len(queues) * count if cached is None else cached))
+            yield cluster, consumer
+
+
+def fetched(consumer: PullConsumer) -> int:
+    return sum(held.count for held in list(consumer._consumer.core.member.held.pulled.values()))
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def offsets(messages: list[MessageExt]) -> list[int]:
+    return [message.queue_offset for message in messages]
+
+
+def test_polls_of_what_has_arrived_cross_threads_once_for_many(crossings):
+    with reading(Q0, count=500) as (_, consumer):
+        crossings.clear()
+        got = [offset for _ in range(50) for offset in offsets(consumer.poll(PATIENCE))]
+
+        assert got == list(range(500))
+        assert len(crossings) <= 5
+
+
+def test_an_iteration_crosses_threads_once_for_many(crossings):
+    with reading(Q0, count=500) as (_, consumer):
+        crossings.clear()
+        got = [message.queue_offset for _, message in zip(range(500), consumer, strict=False)]
+
+        assert got == list(range(500))
+        assert len(crossings) <= 5
+
+
+def test_queues_take_turns_poll_by_poll():
+    with reading(Q0, Q1, count=100) as (_, consumer):
+        polls = [consumer.poll(PATIENCE) for _ in range(20)]
+
+    assert [{message.queue_id for message in poll} for poll in polls[:6]] in ([{0}, {1}] * 3, [{1}, {0}] * 3)
+    for queue_id in range(2):
+        mine = [message for poll in polls for message in poll if message.queue_id == queue_id]
+        assert offsets(mine) == list(range(100))
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 65, 300])
+def test_polls_of_any_size_hand_out_every_message_once(size):
+    with reading(Q0, count=300) as (_, consumer):
+        got: list[int] = []
+        while len(got) < 300:
+            messages = offsets(consumer.poll(PATIENCE, size))
+            assert 0 < len(messages) <= size
+            got += messages
+
+    assert got == list(range(300))
+
+
+def test_fetching_goes_on_while_polls_take_what_has_arrived():
+    few = {"pull_threshold_for_queue": 20, "pull_batch_size": 10}
+    with reading(Q0, count=300, cached=30, **few) as (_, consumer):
+        got: list[int] = []
+        while len(got) < 300:
+            messages = offsets(consumer.poll(PATIENCE))
+            assert messages
+            got += messages
+
+    assert got == list(range(300))
+
+
+def test_a_commit_counts_every_poll():
+    with reading(Q0, count=100, auto_commit=False) as (cluster, consumer):
+        for _ in range(7):
+            consumer.poll(PATIENCE)
+        consumer.commit()
+        assert (cluster.committed("g", Q0), consumer.position(Q0)) == (70, 70)
+
+
+def test_closing_commits_every_poll():
+    with reading(Q0, count=100) as (cluster, consumer):
+        for _ in range(7):
+            consumer.poll(PATIENCE)
+        consumer.close()
+        assert cluster.committed("g", Q0) == 70
+
+
+def test_leaving_with_an_error_does_not_commit_the_last_poll():
+    with reading(Q0, count=100) as (cluster, consumer):
+        for _ in range(7):
+            consumer.poll(PATIENCE)
+        consumer.__exit__(OSError, OSError("disk full"), None)
+        assert cluster.committed("g", Q0) == 60
+
+
+def test_an_automatic_commit_is_made_by_the_poll_it_is_due_at():
+    with reading(Q0, count=100, auto_commit_interval=1e-6) as (cluster, consumer):
+        for _ in range(7):
+            consumer.poll(PATIENCE)
+        until(lambda: cluster.committed("g", Q0) == 60)
+
+
+def test_an_iteration_commits_when_it_is_due():
+    with reading(Q0, count=100, auto_commit_interval=1e-6) as (cluster, consumer):
+        messages = iter(consumer)
+        for _ in range(7):
+            next(messages)
+        until(lambda: cluster.committed("g", Q0) == 6)
+
+
+def test_a_seek_forgets_what_was_ready():
+    with reading(Q0, count=100) as (_, consumer):
+        assert offsets(consumer.poll(PATIENCE) + consumer.poll(PATIENCE)) == list(range(20))
+        consumer.seek(Q0, 70)
+        assert offsets(consumer.poll(PATIENCE)) == list(range(70, 80))
+
+
+def test_a_paused_queue_hands_out_nothing_that_was_ready():
+    with reading(Q0, Q1, count=100) as (_, consumer):
+        consumer.poll(PATIENCE)
+        consumer.pause([Q0])
+        got = [message for _ in range(5) for message in consumer.poll(PATIENCE)]
+        assert {message.queue_id for message in got} == {1}
+
+
+def test_a_queue_that_is_given_up_hands_out_nothing_that_was_ready():
+    with reading(Q0, Q1, count=100) as (_, consumer):
+        consumer.poll(PATIENCE)
+        consumer.assign([Q1])
+        got = [message for _ in range(5) for message in consumer.poll(PATIENCE)]
+        assert {message.queue_id for message in got} == {1}
+
+
+def test_a_poll_is_refused_whatever_is_ready():
+    with reading(Q0, count=100) as (_, consumer):
+        consumer.poll(PATIENCE)
+        with pytest.raises(ConfigError, match="max_messages=0"):
+            consumer.poll(PATIENCE, 0)
+        consumer.close()
+        with pytest.raises(ClientStateError):
+            consumer.poll(PATIENCE)
