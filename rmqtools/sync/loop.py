@@ -126,7 +126,11 @@ class Bridge:
         return Call(coroutine, self._thread_for(coroutine).loop).run()
 
     def check(self) -> None:
-        """Raise where :meth:`run` would, for a call that runs on its own thread."""
+        """Check that a blocking call may be made here, also one that runs on its caller's thread.
+
+        Raises:
+            ClientStateError: as of :meth:`run`.
+        """
         thread = _threads.get(os.getpid())
         if thread is None or thread.is_current() or not self.is_of_this_process() or sys.is_finalizing():
             self._thread()
@@ -138,14 +142,6 @@ class Bridge:
             return function()
 
         return self.run(called())
-
-    def check(self) -> None:
-        """Check that a blocking call may be made here.
-
-        Raises:
-            ClientStateError: as of :meth:`run`.
-        """
-        self._thread()
 
     def tell(self, function: Callable[[], None]) -> None:
         """Call a plain function on the loop thread soon, without waiting; errors as of :meth:`run`."""

@@ -78,7 +78,7 @@ class ConcurrentConsumption:
 
     Coroutine listeners are called by up to ``consume_threads`` tasks. Blocking ones are called on as many
     threads, which take the waiting messages one by one, without the loop between two calls
-    (docs/decisions/0028).
+    (docs/decisions/0029).
     """
 
     def __init__(
