@@ -121,18 +121,7 @@ def _reads(total: int) -> list[Area]:
         for face in _FACES
         for size in SIZES
     ]
-    areas += [
-        Area(
-            name=f"push, no-op listener, {_FACES[face]}, {size} B",
-            ours=_push("ours", face, size, total),
-            theirs=(_push("java", "", size, total),),
-            bar=0.8 if face == "aio" else None,
-            group="push",
-            quick=size == 1024,
-        )
-        for face in _FACES
-        for size in SIZES
-    ]
+    areas += _consumers(total)
     areas += [
         Area(
             name=f"8 messages a pull, {size} B",
@@ -147,16 +136,80 @@ def _reads(total: int) -> list[Area]:
     return areas
 
 
-def _push(program: str, face: str, size: int, total: int) -> Side:
+def _consumers(total: int) -> list[Area]:
+    """Push and pull consumers; a line without a number in its name has the settings that users get."""
+    areas = [
+        Area(
+            name=f"{_PUSHES[name]}, {_FACES[face]}, {size} B",
+            ours=_push("ours", size, total, face=face, **settings),
+            theirs=(_push("java", size, total, **settings),),
+            bar=bar,
+            group="push",
+            quick=size == 1024 and name == "1",
+        )
+        for name, settings, bars in _PUSH_LINES
+        for face, bar in bars.items()
+        for size in SIZES
+    ]
+    areas += [
+        Area(
+            name=f"{name}, blocking, {size} B",
+            ours=_poll("ours", size, total, by=by),
+            theirs=(_poll("java", size, total, by=by),),
+            bar=0.5,
+            group="push",
+        )
+        for by, name in (("poll", "poll"), ("iteration", "for message in consumer"))
+        for size in SIZES
+    ]
+    return areas
+
+
+_PUSHES = {
+    "32": "push, no-op listener, 32 a call",
+    "1": "push, no-op listener",
+    "one thread": "push, no-op listener, consume_threads=1",
+    "orderly": "orderly push, no-op listener",
+}
+_PUSH_LINES: tuple[tuple[str, dict[str, Any], dict[str, float | None]], ...] = (
+    ("32", {"batch": 32}, {"aio": 0.8, "sync": None}),
+    ("1", {}, {"aio": 0.8, "sync": 0.6}),
+    ("one thread", {"threads": 1}, {"sync": None}),
+    ("orderly", {"kind": "orderly"}, {"sync": 0.5}),
+)
+
+
+def _push(
+    program: str,
+    size: int,
+    total: int,
+    *,
+    face: str = "",
+    kind: str = "any",
+    threads: int = 20,
+    batch: int = 1,
+) -> Side:
     settings = {
         "face": face,
         "topic": backlog(size),
-        "threads": 20,
-        "batch": 32,
+        "kind": kind,
+        "threads": threads,
+        "batch": batch,
         "total": total,
         "group": f"push-{program}{face}-@",
     }
     return Side(program=program, work="push", settings=settings)
+
+
+def _poll(program: str, size: int, total: int, *, by: str) -> Side:
+    settings = {
+        "topic": backlog(size),
+        "by": by,
+        "batch": 10,
+        "total": total,
+        "group": f"poll-{program}-@",
+    }
+    return Side(program=program, work="poll", settings=settings)
 
 
 def _latencies() -> list[Area]:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tests.bench.ours_pull import poll
 from tests.bench.ours_push import latency, push, push_aio
 from tests.bench.ours_read import Readers
 from tests.bench.ours_send import Sends
@@ -22,6 +23,7 @@ def main(name_server: str) -> None:
         "objects": readers.objects,
         "count": readers.count,
         "push": lambda work: (push_aio if work["face"] == "aio" else push)(name_server, work),
+        "poll": lambda work: poll(name_server, work),
         "latency": lambda work: latency(name_server, work),
     }
     try:

@@ -24,7 +24,7 @@ _SENT_AT = struct.Struct(">q")
 _WARM = 200  # messages before those that count
 
 
-class _Arrivals:
+class Arrivals:
     """Counts messages, and when the first and the last of ``total`` came."""
 
     def __init__(self, total: int) -> None:
@@ -34,6 +34,8 @@ class _Arrivals:
 
     def note(self, messages: Sequence[MessageExt]) -> bool:
         """Whether all are there. Not safe on several threads at once."""
+        if not messages:
+            return False
         self._last = time.perf_counter()
         self._first = self._first or self._last
         self._count += len(messages)
@@ -46,7 +48,7 @@ class _Arrivals:
 
 def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
     """From the first message that a listener gets to the last; a group of its own each time."""
-    arrivals, done, lock = _Arrivals(int(work["total"])), threading.Event(), threading.Lock()
+    arrivals, done, lock = Arrivals(int(work["total"])), threading.Event(), threading.Lock()
 
     def listen(messages: Sequence[MessageExt], _: object) -> None:
         with lock:
@@ -66,7 +68,7 @@ def push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
 
 
 async def _push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
-    arrivals, done = _Arrivals(int(work["total"])), asyncio.Event()
+    arrivals, done = Arrivals(int(work["total"])), asyncio.Event()
 
     async def listen(messages: Sequence[MessageExt], _: object) -> None:
         if arrivals.note(messages):
@@ -134,4 +136,5 @@ def _config(name_server: str, work: dict[str, str], consume_from: ConsumeFromWhe
         consume_from=consume_from,
         consume_threads=int(work["threads"]),
         consume_message_batch_max_size=int(work["batch"]),
+        orderly=work.get("kind") == "orderly",
     )

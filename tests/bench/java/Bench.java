@@ -36,6 +36,7 @@ public class Bench {
                 case "send": print(sends.run(work)); break;
                 case "pull": print(reads.run(work)); break;
                 case "push": print(pushes.run(work)); break;
+                case "poll": print(pushes.poll(work)); break;
                 case "latency": print(pushes.latency(work)); break;
                 default: throw new IllegalArgumentException(line);
             }

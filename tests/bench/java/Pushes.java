@@ -4,9 +4,12 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -27,13 +30,23 @@ class Pushes {
         AtomicLong last = new AtomicLong();
         long total = Long.parseLong(work.get("total"));
         DefaultMQPushConsumer consumer = consumer(work, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+        java.util.function.IntConsumer note = size -> {
             long now = System.nanoTime();
             first.compareAndSet(0, now);
             last.set(now);
-            count.addAndGet(messages.size());
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        });
+            count.addAndGet(size);
+        };
+        if ("orderly".equals(work.get("kind"))) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+                note.accept(messages.size());
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                note.accept(messages.size());
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
         consumer.start();
         long limit = System.nanoTime() + 60_000_000_000L;
         while (count.get() < total && System.nanoTime() < limit) {
@@ -41,6 +54,39 @@ class Pushes {
         }
         consumer.shutdown();
         return Bench.result(count.get(), (last.get() - first.get()) / 1e9);
+    }
+
+    /** From the first message that a poll hands out to the last; an iteration looks at each message. */
+    Map<String, Number> poll(Map<String, String> work) throws Exception {
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(work.get("group"));
+        consumer.setNamesrvAddr(nameServer);
+        consumer.setInstanceName(work.get("group"));
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setPullBatchSize(Integer.parseInt(work.get("batch")));
+        consumer.subscribe(work.get("topic"), "*");
+        consumer.start();
+        long total = Long.parseLong(work.get("total"));
+        long count = 0;
+        long first = 0;
+        long last = 0;
+        long limit = System.nanoTime() + 60_000_000_000L;
+        while (count < total && last < limit) {
+            List<MessageExt> messages = consumer.poll();
+            last = System.nanoTime();
+            if (first == 0 && !messages.isEmpty()) {
+                first = last;
+            }
+            if ("iteration".equals(work.get("by"))) {
+                for (MessageExt message : messages) {
+                    count += message.getQueueOffset() >= 0 ? 1 : 0;
+                    last = System.nanoTime();
+                }
+            } else {
+                count += messages.size();
+            }
+        }
+        consumer.shutdown();
+        return Bench.result(count, (last - first) / 1e9);
     }
 
     /** Milliseconds from the call of send to the listener, at a steady rate. */

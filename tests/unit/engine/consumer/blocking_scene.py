@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from rmqtools.sync.listener_threads import ListenerThreads
 from tests.unit.engine.consumer.push_scene import Scene, pushing
 
+_NAME = "blocking-scene"
 PATIENCE = 15.0  # seconds of a thread that waits for what must happen
 
 
@@ -26,7 +27,7 @@ class Crossings(ListenerThreads):
 @asynccontextmanager
 async def blocking(listener, threads: int = 1, **settings: object) -> AsyncIterator[tuple[Scene, Crossings]]:
     """A consumer whose listener is a function, and its threads."""
-    pool = Crossings(threads)
+    pool = Crossings(threads, _NAME)
     try:
         async with pushing(consume_threads=threads, **settings) as scene:
             scene.core.listeners.block_on(pool.call)
@@ -34,6 +35,9 @@ async def blocking(listener, threads: int = 1, **settings: object) -> AsyncItera
             yield scene, pool
     finally:
         pool.close()
+        for thread in threading.enumerate():  # their last results need the loop
+            if thread.name.startswith(_NAME):
+                await asyncio.to_thread(thread.join, PATIENCE)
 
 
 async def until(true: Callable[[], object]) -> None:
