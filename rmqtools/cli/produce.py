@@ -236,8 +236,9 @@ def _print_summary(topic: str, summary: Summary, *, as_json: bool) -> None:
         print_json(values)
     else:
         shown = _texts(("p50", values["p50_ms"]), ("p99", values["p99_ms"]))
+        noun = "message" if summary.stored == 1 else "messages"
         say(
-            f"{summary.stored} messages stored in {topic}, {values['seconds']} s, {values['rate']}/s{shown}, "
+            f"{summary.stored} {noun} stored in {topic}, {values['seconds']} s, {values['rate']}/s{shown}, "
             f"{summary.unknown} of unknown outcome, {summary.failed} not stored"
         )
     if summary.first_error:

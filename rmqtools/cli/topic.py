@@ -91,7 +91,7 @@ def describe(
         print_json(described)
         return
     for name in ("topic", "message_type", "attributes", "retention", "put_tps", "groups"):
-        say(f"{name + ':':<14}{_line(described[name])}")
+        say(f"{name.replace('_', ' ') + ':':<14}{_line(described[name])}")
     columns = [Column("broker"), Column("queue"), Column("perm", 3), Column("first", 2), Column("end", 1)]
     columns += [Column("messages"), Column("last message", 4), Column("note", style=finding)]
     print_table(columns, [tuple(row.values()) for row in described["queues"]])

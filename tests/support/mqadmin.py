@@ -28,6 +28,7 @@ class Mqadmin:
             line = self._peer.command(home, _MAIN, command, "-n", self._name_server, *arguments)
             at = line.index("-cp") + 1
             line[at] = os.pathsep.join((home, line[at]))
+            line.insert(at - 1, f"-Djava.io.tmpdir={home}")  # remappingStaticTopic leaves files there
             done = subprocess.run(
                 line, capture_output=True, text=True, check=False, timeout=_SECONDS, cwd=home
             )

@@ -1,9 +1,9 @@
-"""Limits what a proxy has to answer at once on one connection.
+"""Lets a proxy answer one request with a large answer at a time on a connection.
 
 A proxy 5.5.0 drops an answer while 64 KB of earlier ones wait on the connection; its client waits in vain.
-So the answers that may come at once have room for 64 KB together. The answer to a pull or to a batch may be
-larger, so it gets all the room. Pulls that the proxy holds until messages come (long polls) take none: they
-would keep it for seconds.
+The answers to a pull and to a batch may be that large, so only one of them is on the wire. Requests whose
+answers have less than 1 KB wait for nobody: thousands of sends would use up their time in a line. Pulls that
+the proxy holds until messages come (long polls) do not either: they would keep others back for seconds.
 
 Source of the rule: AbstractRemotingActivity.writeResponse (proxy 5.5.0).
 """
@@ -17,7 +17,6 @@ from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.protocol.wire.template import Request
 
-ROOM = 64  # answers of at most 1 KB
 _SMALL = frozenset(
     {
         RequestCode.SEND_MESSAGE,
@@ -38,20 +37,20 @@ _SMALL = frozenset(
 
 
 def room_of(request: Request) -> int:
-    """Return the room that a request's answer takes, of :data:`ROOM`; 0: the answer may be held back."""
+    """Return 1 if the request's answer may be large; 0: it is small, or may be held back."""
     if request.code in _SMALL:
-        return 1
+        return 0
     if request.code == RequestCode.PULL_MESSAGE:
         flag = request.command().ext_fields.get("sysFlag") or "0"
-        return 0 if flag.isdecimal() and int(flag) & PullSysFlag.FLAG_SUSPEND else ROOM
-    return ROOM
+        return 0 if flag.isdecimal() and int(flag) & PullSysFlag.FLAG_SUSPEND else 1
+    return 1
 
 
 @dataclass(slots=True)
 class AnswerRoom:
-    """The room for answers on one connection; requests get it in the order in which they ask."""
+    """The room for one large answer on a connection; requests get it in the order in which they ask."""
 
-    _free: int = ROOM
+    _free: int = 1
     _waiting: "deque[tuple[int, asyncio.Future[None]]]" = field(default_factory=deque)
 
     async def take(self, size: int) -> None:

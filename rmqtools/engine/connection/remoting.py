@@ -82,7 +82,7 @@ class Remoting:
             RemotingTimeoutError, ConnectionLostError: sent, but not answered.
         """
         budget = self._config.request_timeout if timeout is None else timeout
-        if self.endpoint.is_proxy:
+        if self.endpoint.is_proxy and room_of(command):
             return self._invoke_proxy(addr, command, budget)
         connection = self._open.get(addr)
         if connection is not None and connection.is_ready:  # almost always: no coroutine is needed

@@ -13,6 +13,8 @@ from rmqtools.protocol.wire.framing import FrameDecoder
 Answer = RemotingCommand | bytes | None
 """A response, raw bytes to write instead of one, or None for silence."""
 
+_ACCEPTING = 4  # loop iterations until an accepted connection is made; there is no event of asyncio's for it
+
 
 class Peer(asyncio.Protocol):
     """One client's connection."""
@@ -121,11 +123,20 @@ class Server:
     async def close(self) -> None:
         """Stop, and wait until every connection has ended."""
         opening = self._opening
+        if opening is not None:
+            await self._finish_accepting(await opening)
         self.stop()
         if opening is not None:
-            await (await opening).wait_closed()
+            await opening.result().wait_closed()
         while self.peers:  # noqa: ASYNC110 - there is no event, only loop iterations
             await asyncio.sleep(0)  # connection_lost is called in the next loop iteration
+
+    async def _finish_accepting(self, opened: asyncio.Server) -> None:
+        """Accept no more. Lets accepted connections be made; otherwise their sockets would stay open."""
+        for listening in opened.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(_ACCEPTING):
+            await asyncio.sleep(0)
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[Self]:
@@ -150,6 +161,9 @@ class Server:
         """Handle a new connection."""
         self.peers.append(peer)
         self.accepted += 1
+        if self._opening is None:  # it was accepted just before the server stopped
+            peer.drop()
+            return
         peer.write(self._greeting)
         if not self._reads:
             peer.pause()

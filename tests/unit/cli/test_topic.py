@@ -41,10 +41,10 @@ def test_a_topic_is_described_queue_by_queue(run, cluster):
 
     assert run("topic", "describe", "orders").stdout.splitlines() == [
         "topic:        orders",
-        "message_type: NORMAL",
+        "message type: NORMAL",
         "attributes:   -",
         "retention:    72 hours",
-        "put_tps:      0.0/s",
+        "put tps:      0.0/s",
         "groups:       billing",
         "BROKER    QUEUE  PERM  FIRST  END  MESSAGES  LAST MESSAGE             NOTE",
         "broker-a      0  rw        0    2         2  2023-11-14 22:13:20 UTC",

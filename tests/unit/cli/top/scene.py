@@ -1,7 +1,7 @@
 """The live view on a cluster in this process, without a terminal."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 
 from textual.pilot import Pilot
 
@@ -45,8 +45,15 @@ def picture(app: TopApp) -> str:
 
 def report(topic: str, *queues: tuple[str, int], strategy: str = "PINS") -> ConsumerRunningInfo:
     """What a member that owns these queues says of itself."""
+    return report_all([topic], [MessageQueue(topic, *queue) for queue in queues], strategy=strategy)
+
+
+def report_all(
+    topics: Sequence[str], queues: Sequence[MessageQueue], *, strategy: str = "PINS"
+) -> ConsumerRunningInfo:
+    """The same of a member that subscribes to several topics."""
     return ConsumerRunningInfo(
         properties={"PROP_RMQTOOLS_STRATEGY": strategy},
-        subscription_set=(SubscriptionData(topic=topic),),
-        mq_table={MessageQueue(topic, *queue): ProcessQueueInfo() for queue in queues},
+        subscription_set=tuple(SubscriptionData(topic=topic) for topic in topics),
+        mq_table={queue: ProcessQueueInfo() for queue in queues},
     )

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import socket
 
 import pytest
 
@@ -28,6 +29,23 @@ def test_bytes_that_are_no_frame_break_the_connection() -> None:
             assert not server.peers
 
     run(scenario)
+
+
+@pytest.mark.parametrize("iterations", range(6))
+def test_a_connection_that_is_just_being_accepted_ends_with_the_server(iterations: int) -> None:
+    async def connected() -> socket.socket:
+        server = Server(lambda *_: None)
+        server.start()
+        host, _, port = server.addr.partition(":")
+        client = socket.create_connection((host, int(port)))
+        for _ in range(iterations):
+            await asyncio.sleep(0)
+        await server.close()
+        return client
+
+    with asyncio.run(connected()) as client, contextlib.suppress(ConnectionResetError):
+        client.settimeout(60)
+        assert client.recv(1) == b""
 
 
 def test_a_oneway_request_gets_no_answer() -> None:

@@ -1,0 +1,303 @@
+"""``python -m tests.docs.daily_tasks``: writes docs/daily-tasks.md, from commands on a real cluster.
+
+With ``--look FOLDER`` it changes no page, and writes what each command prints on a terminal of 100, 80 and 60
+columns, to be looked at.
+"""
+
+import argparse
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from rmqtools import Admin, ClientConfig, PushConsumer, PushConsumerConfig
+from rmqtools.allocate import AllocateByPins
+from rmqtools.cluster import LocalCluster
+from tests.support.cluster_scene import wait_until
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "daily-tasks.md"
+WIDTHS = (60, 80, 100)
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+NONE = "–"
+
+
+class Task(NamedTuple):
+    """A task of an operator's day, and the commands for it; of ours also what it prints."""
+
+    name: str
+    mqadmin: str
+    kafka: str
+    ours: str
+
+
+TASKS = (
+    Task(
+        "the servers of a cluster on this machine", NONE, "`rpk container status`", "rmqtools cluster status"
+    ),
+    Task(
+        "name a cluster once",
+        NONE,
+        "`rpk profile create`",
+        "rmqtools profile create staging -n 10.0.0.5:9876",
+    ),
+    Task("is the cluster well? (for a probe)", NONE, "`rpk cluster health`", "rmqtools health --brokers 2"),
+    Task(
+        "brokers: version, rates, disk",
+        "`clusterList`, `brokerStatus -b`",
+        "`rpk cluster info`",
+        "rmqtools broker status",
+    ),
+    Task(
+        "read a broker's settings",
+        "`getBrokerConfig -b` (all)",
+        "`rpk cluster config get`",
+        "rmqtools broker config broker-a --match reserved",
+    ),
+    Task(
+        "change a setting, after a look",
+        "`updateBrokerConfig -k -v` (at once)",
+        "`rpk cluster config set`",
+        "rmqtools broker config broker-a -c fileReservedTime=48 --dry-run",
+    ),
+    Task(
+        "create a topic of a type",
+        "`updateTopic -a +message.type=FIFO`",
+        "`rpk topic create`",
+        "rmqtools topic create orders --queues 2 --type FIFO",
+    ),
+    Task(
+        "change a topic, after a look",
+        "`updateTopic` (at once)",
+        "`rpk topic alter-config`",
+        "rmqtools topic alter orders --type MIXED --queues 3 --dry-run",
+    ),
+    Task(
+        "send lines of a pipe",
+        "`sendMessage -p` (one message)",
+        "`kcat -P`, `rpk topic produce`",
+        "seq 1000 | rmqtools produce payments",
+    ),
+    Task(
+        "send messages with keys",
+        "`sendMessage -k` (one message)",
+        "`kcat -P -K: -H`",
+        """echo '{"body": "7 apples", "keys": "order-7"}' | rmqtools produce orders --format json""",
+    ),
+    Task(
+        "list topics with counts and rates",
+        "`topicList`, `statsAll`",
+        "`rpk topic list`",
+        "rmqtools topic list --stats",
+    ),
+    Task(
+        "one topic, queue by queue",
+        "`topicStatus -t`, `topicRoute -t`",
+        "`rpk topic describe -p`",
+        "rmqtools topic describe payments",
+    ),
+    Task(
+        "the last messages",
+        NONE,
+        "`kcat -C -o -3 -e`, `rpk topic consume -o -3`",
+        "rmqtools consume payments --last 3",
+    ),
+    Task(
+        "messages in a format of one's own",
+        NONE,
+        "`kcat -C -f`, `rpk topic consume -f`",
+        "rmqtools consume orders -f '%t %q %o %k %s\\n'",
+    ),
+    Task(
+        "messages of a time, as JSON",
+        "`printMsg -b -e` (no JSON)",
+        "`kcat -C -J -o s@TIME`, `rpk topic consume -o @TIME`",
+        "rmqtools consume orders --from=-1h --format json",
+    ),
+    Task(
+        "messages for pandas",
+        NONE,
+        NONE,
+        "rmqtools consume payments --format parquet -o payments.parquet && ls *.parquet",
+    ),
+    Task(
+        "copy a topic",
+        NONE,
+        "`kcat -C … \\| kcat -P …`",
+        "rmqtools produce copy --format parquet -f payments.parquet",
+    ),
+    Task(
+        "find a message by its key, and who consumed it",
+        "`queryMsgByKey`, then `queryMsgByUniqueKey`",
+        "none: records have no index",
+        "rmqtools message get orders --key order-7",
+    ),
+    Task("list groups with lag", "`consumerProgress`", "`rpk group list`", "rmqtools group list"),
+    Task(
+        "members, owners and lag of a group",
+        "`consumerConnection -g`, `consumerProgress -g -s true`",
+        "`rpk group describe`",
+        "rmqtools group show billing",
+    ),
+    Task("what is wrong with a group?", NONE, NONE, "rmqtools group check billing"),
+    Task("watch the lag", NONE, NONE, "rmqtools group watch billing --looks 2 --interval 1"),
+    Task(
+        "consume again from a time, after a look",
+        "`resetOffsetByTime` (at once)",
+        "`rpk group seek --to`",
+        "rmqtools group reset billing -t payments --to-time=-2h --dry-run",
+    ),
+    Task(
+        "skip what waits, after a look",
+        "`skipAccumulatedMessage` (at once)",
+        "`rpk group seek --to end`",
+        "rmqtools group skip audit -t payments --dry-run",
+    ),
+    Task(
+        "who would own which queue",
+        "`allocateMQ` (one strategy)",
+        NONE,
+        "rmqtools allocate -t payments -g billing -s AVG",
+    ),
+    Task(
+        "one machine gets all messages for a while",
+        NONE,
+        NONE,
+        "rmqtools pin set -g billing --ip 10.0.0.6 --when-absent nobody --dry-run",
+    ),
+    Task("pins that are in force", NONE, NONE, "rmqtools pin show -g billing"),
+    Task(
+        "dead letters", "`consumeMessage -t %DLQ%billing` (read only)", NONE, "rmqtools dlq list -g billing"
+    ),
+    Task("delete a group", "`deleteSubGroup`", "`rpk group delete`", "rmqtools group delete audit --yes"),
+    Task("delete a topic", "`deleteTopic`", "`rpk topic delete`", "rmqtools topic delete copy --yes"),
+)
+_HEAD = """# Daily tasks, and the tools for them
+
+What operators do every day, with `mqadmin` (of RocketMQ 5.5.0), `rpk` and `kcat` (of the Kafka protocol), and
+`rmqtools`. The names of `mqadmin`'s commands are from its own help; what `rpk` and `kcat` have is from their
+documentation, not run by us. "–": no command for it. Below the table is what each of our commands printed, on
+a cluster of two brokers 5.5.0 and a terminal of 100 columns; `python -m tests.docs.daily_tasks` runs them.
+[The command line, task by task](commands.md) has more of them.
+"""
+
+
+def run(command: str, width: int, folder: Path, variables: Mapping[str, str]) -> str:
+    """What a command prints to a terminal of this width, without its colours."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, width, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+        cwd=folder,
+        env=kept | {"TERM": "xterm-256color"} | variables,
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while data := os.read(controller, 65536):
+            shown += data
+    except OSError:  # the terminal's other end is closed
+        pass
+    os.close(controller)
+    process.wait(60)
+    text = _STYLE.sub("", shown.decode()).replace("\r\n", "\n")
+    return "\n".join(line.rpartition("\r")[2].rstrip() for line in text.splitlines()).strip("\n")
+
+
+@contextmanager
+def scene() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A cluster with topics, two members of a group, and a group without members."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        programs = folder / "bin"
+        programs.mkdir()
+        program = programs / "rmqtools"
+        program.write_text(f"#!{sys.executable}\nfrom rmqtools.cli import main\nmain()\n")
+        program.chmod(0o755)
+        cluster = stack.enter_context(LocalCluster(brokers=2, directory=folder / "cluster"))
+        variables = {
+            "NAMESRV_ADDR": cluster.name_server,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(PAGE.parents[1]),
+            "RMQTOOLS_CONFIG": str(folder / "config.toml"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "RMQTOOLS_ALLOWED_GROUPS": "billing",
+            "RMQTOOLS_CLUSTER_DIR": str(folder / "cluster"),
+        }
+        admin = stack.enter_context(Admin(ClientConfig(name_server=cluster.name_server)))
+        for topic in ("payments", "copy"):
+            admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
+        for number in (1, 2):
+            config = PushConsumerConfig(
+                name_server=cluster.name_server, group="billing", client_ip=f"10.0.0.{5 + number}"
+            )
+            consumer = PushConsumer(config, strategy=AllocateByPins(when_absent="nobody"))
+            consumer.subscribe("payments", lambda messages, context: None)
+            stack.enter_context(consumer)
+        wait_until(lambda: len(admin.fetch_group("billing").members) == 2, seconds=30)
+        run(
+            "seq 100 | rmqtools produce payments && rmqtools consume payments -g audit --from earliest -c 50",
+            100,
+            folder,
+            variables,
+        )
+        yield folder, variables
+
+
+def written(shown: Mapping[Task, str]) -> str:
+    """The page."""
+    rows = [
+        f"| {task.name} | {task.mqadmin} | {task.kafka} | [`{_command(task)}`](#{_anchor(task)}) |"
+        for task in shown
+    ]
+    table = "\n".join(["| task | mqadmin | rpk, kcat | rmqtools |", "|---|---|---|---|", *rows])
+    parts = [f"## {_title(task)}\n\n```text\n$ {task.ours}\n{text}\n```" for task, text in shown.items()]
+    return "\n\n".join([_HEAD.rstrip(), table, *parts]) + "\n"
+
+
+def _title(task: Task) -> str:
+    return task.name[0].upper() + task.name[1:]
+
+
+def _command(task: Task) -> str:
+    return task.ours.rpartition(" | ")[2]
+
+
+def _anchor(task: Task) -> str:
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", task.name.lower())).strip("-")
+
+
+def _steady(text: str, folder: Path) -> str:
+    """What a command printed, without this machine's paths."""
+    return text.replace(str(folder / "cluster"), "/var/tmp/cluster").replace(str(folder), "/home/me")
+
+
+def main() -> None:
+    """Write the page, or the pictures of each width."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--look", type=Path)
+    given = parser.parse_args()
+    with scene() as (folder, variables):
+        if given.look is None:
+            shown = {task: _steady(run(task.ours, 100, folder, variables), folder) for task in TASKS}
+            PAGE.write_text(written(shown))
+            return
+        for width in WIDTHS:
+            texts = [f"$ {task.ours}\n{run(task.ours, width, folder, variables)}\n" for task in TASKS[:-2]]
+            (given.look / f"{width}.txt").write_text("\n".join(texts))
+
+
+if __name__ == "__main__":
+    main()
