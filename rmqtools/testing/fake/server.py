@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable
-from typing import Self
+from typing import Self, cast
 
 from rmqtools.errors import ProtocolError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, encode_command
@@ -12,6 +12,9 @@ from rmqtools.protocol.wire.framing import FrameDecoder
 
 Answer = RemotingCommand | bytes | None
 """A response, raw bytes to write instead of one, or None for silence."""
+
+
+_ITERATIONS_OF_AN_ACCEPT = 5  # of the loop, at least, from accepting a connection to its `connection_made`
 
 
 class Peer(asyncio.Protocol):
@@ -47,8 +50,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See :meth:`asyncio.Protocol.connection_made`."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         # asyncio sets it only on sockets whose protocol number is named, unlike those of create_server
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host, port = transport.get_extra_info("peername")[:2]
@@ -121,6 +123,11 @@ class Server:
     async def close(self) -> None:
         """Stop, and wait until every connection has ended."""
         opening = self._opening
+        if opening is not None and self._socket is not None:
+            await opening
+            asyncio.get_running_loop().remove_reader(self._socket)
+            for _ in range(_ITERATIONS_OF_AN_ACCEPT):  # asyncio loses a connection accepted just before
+                await asyncio.sleep(0)
         self.stop()
         if opening is not None:
             await (await opening).wait_closed()

@@ -1,5 +1,8 @@
 import asyncio
 import contextlib
+import gc
+import socket
+import warnings
 
 import pytest
 
@@ -57,3 +60,24 @@ def test_a_block_that_ends_at_once_listens_no_more() -> None:
             await ask(server, b"")
 
     run(scenario)
+
+
+@pytest.mark.parametrize("iterations", range(6))
+def test_a_connection_that_is_accepted_while_the_server_closes_is_closed_too(iterations):
+    async def main() -> None:
+        server = Server(lambda request, peer: None)
+        server.start()
+        await asyncio.sleep(0)
+        await server._opening
+        with socket.create_connection(tuple(server.addr.split(":"))) as client:
+            for _ in range(iterations):
+                await asyncio.sleep(0)
+            await server.close()
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []
