@@ -20,6 +20,15 @@ T = TypeVar("T")
 _threads: dict[int, "LoopThread"] = {}
 
 
+def new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop: uvloop's if that is installed, else asyncio's."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 class LoopThread:
     """A daemon thread that runs one event loop until the process ends."""
 
@@ -56,7 +65,7 @@ class LoopThread:
             ready.wait()
 
     def _run(self, ready: threading.Event) -> None:
-        loop = asyncio.new_event_loop()
+        loop = new_loop()
         asyncio.set_event_loop(loop)
         self._loop, self._ident = loop, threading.get_ident()
         loop.call_soon(ready.set)

@@ -13,7 +13,7 @@ from rmqtools.protocol.wire.framing import FrameDecoder
 Answer = RemotingCommand | bytes | None
 """A response, raw bytes to write instead of one, or None for silence."""
 
-_ACCEPTING = 4  # loop iterations until an accepted connection is made; there is no event of asyncio's for it
+_ACCEPTING = 5  # loop iterations until an accepted connection is made; there is no event of asyncio's for it
 
 
 class Peer(asyncio.Protocol):

@@ -97,6 +97,15 @@ def test_a_transaction_producer_sends_plain_messages_so_too():
     assert len(cluster.messages("T")) == 3
 
 
+def test_a_producer_with_traces_sends_on_the_loop_where_its_records_wait():
+    with FakeCluster() as cluster:
+        config = ProducerConfig(name_server=cluster.name_server, group="g", enable_trace=True)
+        with Producer(config) as producer:
+            for _ in range(3):
+                producer.send(MESSAGE)
+            assert len(pool_of(producer)) == 0
+
+
 def test_a_selector_runs_on_the_loop_thread():
     with FakeCluster() as cluster:
         producer = producing(cluster)

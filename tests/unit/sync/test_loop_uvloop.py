@@ -1,0 +1,72 @@
+"""The loop thread with and without uvloop."""
+
+import asyncio
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from rmqtools.sync.loop import LoopThread, new_loop
+
+PROGRAM = """
+import sys
+if {without}:
+    sys.modules["uvloop"] = None  # as if it were not installed
+
+from rmqtools import Message, Producer, ProducerConfig, PullConsumer, PullConsumerConfig
+from rmqtools.sync.loop import LoopThread
+from rmqtools.testing import FakeCluster
+
+with FakeCluster() as cluster:
+    cluster.create_topic("T")
+    with Producer(ProducerConfig(name_server=cluster.name_server, group="p")) as producer:
+        producer.send(Message("T", b"first"))
+        producer.send_async(Message("T", b"second")).result()
+    first = "CONSUME_FROM_FIRST_OFFSET"
+    config = PullConsumerConfig(name_server=cluster.name_server, group="g", consume_from=first)
+    with PullConsumer(config) as consumer:
+        consumer.subscribe("T")
+        bodies = set()
+        while len(bodies) < 2:
+            bodies |= {{message.body for message in consumer.poll(timeout=1.0)}}
+    cluster.hang_up("broker-a")
+print(type(LoopThread.of_this_process().loop).__module__.partition(".")[0], sorted(bodies))
+"""
+HAS_UVLOOP = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
+
+
+def ended(loop: asyncio.AbstractEventLoop) -> str:
+    """The package that a loop is from; closes it."""
+    loop.close()
+    return type(loop).__module__.partition(".")[0]
+
+
+def test_without_uvloop_the_loop_is_asyncios(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    assert ended(new_loop()) == "asyncio"
+
+
+@HAS_UVLOOP
+def test_the_loop_is_uvloops_where_that_is_installed():
+    assert ended(new_loop()) == "uvloop"
+    assert type(LoopThread.of_this_process().loop).__module__.startswith("uvloop")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("without", "package"),
+    [pytest.param(True, "asyncio"), pytest.param(False, "uvloop", marks=HAS_UVLOOP)],
+)
+def test_blocking_classes_work_on_either_and_the_process_ends_without_a_word(without, package):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(without=without)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == f"{package} [b'first', b'second']"
