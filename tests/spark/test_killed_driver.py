@@ -1,0 +1,149 @@
+"""Stamps, a copied topic and the loss policy, with the driver killed in the middle of its micro-batches."""
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+
+from rmqtools import Admin, Message, Producer, ProducerConfig
+from spark_connector import drop_duplicates
+from tests.spark.killed_driver import KilledDriver
+from tests.spark.streams import PLACE, stored_places
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+ROWS, PER_BATCH = 3000, 1000
+ONE_QUEUE = {"queues": 1, "broker_names": ["broker-a"]}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was seen: messages stored when the driver was killed, and the error of each job afterwards."""
+
+    topics: dict[str, str]
+    driver: KilledDriver
+    stored_at_kill: dict[str, int]
+    errors: dict[str, str | None]
+
+
+def make_topic(admin: Admin, *, queues: int = 2, **settings: object) -> str:
+    topic = f"killed-{uuid.uuid4().hex[:12]}"
+    admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, **settings)
+    return topic
+
+
+def send(name_server: str, admin: Admin, topic: str, count: int) -> None:
+    """Send rows of half a KB, each of its own, and wait until they can be read."""
+    messages = [
+        Message(topic, b"%06d" % number + b"." * 500, keys=[f"k{number}"], properties={"colour": "blue"})
+        for number in range(count)
+    ]
+    ends = {}
+    with Producer(ProducerConfig(name_server=name_server, group="tests")) as producer:
+        for result in producer.send_many(messages):
+            ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
+    admin.await_readable(ends)
+
+
+def jobs_of(name_server: str, topics: dict[str, str]) -> dict[str, dict[str, object]]:
+    source = {"nameServer": name_server, "topic": topics["source"], "startingOffsets": "earliest"}
+    limited = source | {"maxOffsetsPerTrigger": str(PER_BATCH)}
+    two = {
+        "nameServer": name_server,
+        "topics": f"{topics['healthy']},{topics['gone']}",
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": "400",
+    }
+
+    def to(name: str, **options: str) -> dict[str, str]:
+        return {"nameServer": name_server, "topic": topics[name], "stamp": "true", **options}
+
+    return {
+        "streamed": {
+            "job": "write_stream",
+            "source": limited,
+            "target": to("streamed"),
+            "hold_from": 1,
+        },
+        "for_each": {
+            "job": "write_each_batch",
+            "source": limited,
+            "target": to("for_each"),
+            "hold_from": 1,
+        },
+        "copied": {
+            "job": "copy",
+            "source": source,
+            "target": to("copied", keepQueue="true", stampId="night", idColumn="keys"),
+        },
+        "lenient": {"job": "write_files", "source": two | {"failOnDataLoss": "false"}, "hold_from": 1},
+    }
+
+
+@pytest.fixture(scope="module")
+def outcome(local_cluster, admin, tmp_path_factory):
+    """All jobs, killed in micro-batch 1 and started again; topic ``gone`` is deleted in between."""
+    name_server = local_cluster.name_server
+    topics = {name: make_topic(admin) for name in ("streamed", "for_each", "copied")}
+    topics |= {name: make_topic(admin, **ONE_QUEUE) for name in ("source", "healthy", "gone")}
+    for name, count in {"source": ROWS, "healthy": 500, "gone": 500}.items():
+        send(name_server, admin, topics[name], count)
+    driver = KilledDriver(tmp_path_factory.mktemp("killed"), jobs_of(name_server, topics), admin)
+    streams = ("streamed", "for_each", "lenient")
+    with driver.running():
+        driver.await_true(
+            lambda: (
+                driver.stored("copied")
+                and driver.stored("streamed") > PER_BATCH
+                and driver.stored("for_each") >= 2 * PER_BATCH
+                and all(driver.batches(name, kind="offsets") == 2 for name in streams)
+            )
+        )
+    assert [driver.batches(name) for name in streams] == [1] * 3
+    stored = {name: driver.stored(name) for name in ("streamed", "for_each", "copied")}
+    admin.delete_topic(topics["gone"])
+    send(name_server, admin, topics["healthy"], 100)
+    return Outcome(topics, driver, stored, driver.finish())
+
+
+def bodies(frame):
+    return Counter(bytes(row.body) for row in frame.select("body").collect())
+
+
+@pytest.mark.parametrize("name", ["streamed", "for_each"])
+def test_stamped_rows_of_a_killed_micro_batch_are_dropped_once(outcome, read, name):
+    stored = read(topic=outcome.topics[name])
+
+    assert outcome.errors[name] is None
+    assert stored.count() >= ROWS - PER_BATCH + outcome.stored_at_kill[name] > ROWS
+    sent = bodies(read(topic=outcome.topics["source"]))
+    assert bodies(drop_duplicates(stored)) == Counter({b"new-" + body: 1 for body in sent})
+
+
+def test_a_topic_is_copied_once_by_a_job_that_was_killed(outcome, read):
+    def rows(frame):
+        found = frame.select("brokerName", "queueId", "body", "keys", "properties.colour").collect()
+        return Counter(map(tuple, found))
+
+    stored = read(topic=outcome.topics["copied"])
+
+    assert outcome.errors["copied"] is None
+    assert stored.count() >= ROWS + outcome.stored_at_kill["copied"] > ROWS
+    source = rows(read(topic=outcome.topics["source"]))
+    assert set(rows(stored)) == set(source)
+    assert rows(drop_duplicates(stored)) == source
+    assert set(source.values()) == {1}
+
+
+def test_a_topic_deleted_after_the_kill_does_not_wedge_a_stream_that_allows_losses(outcome, spark, admin):
+    frame = spark.read.parquet(str(outcome.driver.folder / "lenient" / "rows")).select(*PLACE)
+    places = Counter(map(tuple, frame.collect()))
+
+    healthy = Counter(
+        {place: count for place, count in places.items() if place[0] == outcome.topics["healthy"]}
+    )
+    assert outcome.errors["lenient"] is None
+    assert healthy == stored_places(admin, outcome.topics["healthy"])
+    assert len(healthy) == 600
+    assert set(places.values()) == {1}
