@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable
-from typing import Self
+from typing import Self, cast
 
 from rmqtools.errors import ProtocolError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, encode_command
@@ -49,8 +49,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See :meth:`asyncio.Protocol.connection_made`."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's are of no such class
         # asyncio sets it only on sockets whose protocol number is named, unlike those of create_server
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host, port = transport.get_extra_info("peername")[:2]
