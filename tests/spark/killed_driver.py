@@ -74,6 +74,10 @@ class KilledDriver:
         folder = self.folder / name / "checkpoint" / kind
         return sum(file.name.isdigit() for file in folder.iterdir()) if folder.exists() else 0
 
+    def is_writing(self, name: str) -> bool:
+        """Whether a task has begun a file of ``rows``."""
+        return any((self.folder / name / "rows").glob("_temporary/**/*.parquet"))
+
     @property
     def log(self) -> str:
         return (self.folder / "driver.log").read_text()[-4000:]

@@ -69,6 +69,12 @@ def changed(frame: DataFrame) -> DataFrame:
     return frame.selectExpr("concat('new-', decode(body, 'utf-8')) AS body", "keys")
 
 
+def read_batch(spark: SparkSession, folder: Path, job: Job) -> None:
+    """Read -> transform -> Parquet."""
+    frame = paced(spark.read.format(_FORMAT).options(**job["source"]).load(), folder, job)
+    changed(frame).write.mode("overwrite").parquet(str(folder / "rows"))
+
+
 def copy(spark: SparkSession, folder: Path, job: Job) -> None:
     """Read -> write, as it is."""
     frame = paced(spark.read.format(_FORMAT).options(**job["source"]).load(), folder, job)
@@ -101,7 +107,7 @@ def write_files(spark: SparkSession, folder: Path, job: Job) -> None:
 
 
 JOBS: dict[str, Callable[[SparkSession, Path, Job], None]] = {
-    job.__name__: job for job in (copy, write_stream, write_each_batch, write_files)
+    job.__name__: job for job in (read_batch, copy, write_stream, write_each_batch, write_files)
 }
 
 

@@ -1,19 +1,26 @@
 """Stamps, a copied topic and the loss policy, with the driver killed in the middle of its micro-batches."""
 
+import random
+import shutil
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event
 
 import pytest
 
-from rmqtools import Admin, Message, Producer, ProducerConfig
+from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
+from rmqtools.cluster import LocalCluster
 from spark_connector import drop_duplicates
+from tests.faults.site import LocalSite
 from tests.spark.killed_driver import KilledDriver
 from tests.spark.streams import PLACE, stored_places
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROWS, PER_BATCH = 3000, 1000
+KILLS, PORTION, BROKER_DIES = 10, 500, (3, 7)
 ONE_QUEUE = {"queues": 1, "broker_names": ["broker-a"]}
 
 
@@ -33,11 +40,11 @@ def make_topic(admin: Admin, *, queues: int = 2, **settings: object) -> str:
     return topic
 
 
-def send(name_server: str, admin: Admin, topic: str, count: int) -> None:
+def send(name_server: str, admin: Admin, topic: str, count: int, *, first: int = 0) -> None:
     """Send rows of half a KB, each of its own, and wait until they can be read."""
     messages = [
         Message(topic, b"%06d" % number + b"." * 500, keys=[f"k{number}"], properties={"colour": "blue"})
-        for number in range(count)
+        for number in range(first, first + count)
     ]
     ends = {}
     with Producer(ProducerConfig(name_server=name_server, group="tests")) as producer:
@@ -147,3 +154,90 @@ def test_a_topic_deleted_after_the_kill_does_not_wedge_a_stream_that_allows_loss
     assert healthy == stored_places(admin, outcome.topics["healthy"])
     assert len(healthy) == 600
     assert set(places.values()) == {1}
+
+
+class Faults:
+    """Kills a driver at moments that a seed decides, each after something was seen of the run."""
+
+    def __init__(self, driver: KilledDriver, seed: int) -> None:
+        self._driver = driver
+        self._dice = random.Random(seed)
+
+    def moment(self) -> Callable[[], bool]:
+        """The next moment, counted from now: rows sent, micro-batches ended, or a file begun."""
+        driver, dice = self._driver, self._dice
+        kind = dice.choice(("rows", "rows", "batches", "file"))
+        if kind == "file":
+            return lambda: driver.is_writing("read")
+        if kind == "batches":
+            name, more = dice.choice(("streamed", "for_each", "files")), dice.randrange(3)
+            ended = driver.batches(name)
+            return lambda: driver.batches(name) > ended + more
+        name, more = dice.choice(("streamed", "for_each", "copied")), dice.randrange(400)
+        stored = driver.stored(name)
+        return lambda: driver.stored(name) > stored + more
+
+    def pause(self) -> None:
+        """Up to half a second, of whatever the driver is doing."""
+        Event().wait(self._dice.uniform(0, 0.5))
+
+
+@pytest.mark.timeout(3600)
+def test_jobs_of_a_driver_killed_ten_times_and_of_a_broker_killed_twice_lose_nothing(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ten")
+    with (
+        LocalCluster(brokers=2) as cluster,
+        Admin(ClientConfig(name_server=cluster.name_server, request_timeout=10.0)) as admin,
+    ):
+        name_server, site = cluster.name_server, LocalSite(cluster)
+        topics = {name: make_topic(admin, queues=1) for name in ("source", "streamed", "for_each", "copied")}
+        driver = KilledDriver(folder, ten_jobs(name_server, topics), admin)
+        faults = Faults(driver, seed=18)
+        for run in range(KILLS):
+            send(name_server, admin, topics["source"], PORTION, first=run * PORTION)
+            shutil.rmtree(folder / "read" / "rows", ignore_errors=True)
+            moment = faults.moment()
+            with driver.running():
+                driver.await_true(moment)
+                if run in BROKER_DIES:
+                    site.kill("broker-b")
+                    site.start("broker-b")
+                    stored = driver.stored("streamed")
+                    send(name_server, admin, topics["source"], PORTION, first=(KILLS + run) * PORTION)
+                    driver.await_true(lambda stored=stored: driver.stored("streamed") > stored)
+                faults.pause()
+        errors = driver.finish()
+
+        def read(name):
+            options = {"nameServer": name_server, "topic": topics[name]}
+            return spark.read.format("rocketmq").options(**options).load()
+
+        sent = bodies(read("source"))
+        once = Counter({b"new-" + body: 1 for body in sent})
+        assert errors == dict.fromkeys(ten_jobs(name_server, topics))
+        assert sum(sent.values()) == len(sent) == (KILLS + len(BROKER_DIES)) * PORTION
+        for name in ("streamed", "for_each"):
+            assert bodies(drop_duplicates(read(name))) == once, name
+        assert bodies(drop_duplicates(read("copied"))) == sent
+        rows = spark.read.parquet(str(folder / "read" / "rows"))
+        assert bodies(rows.selectExpr("CAST(body AS BINARY) AS body")) == once
+        files = spark.read.parquet(str(folder / "files" / "rows")).select(*PLACE)
+        assert Counter(map(tuple, files.collect())) == stored_places(admin, topics["source"])
+        print({name: driver.stored(name) - len(sent) for name in ("streamed", "for_each", "copied")}, "twice")
+
+
+def ten_jobs(name_server: str, topics: dict[str, str]) -> dict[str, dict[str, object]]:
+    """Batch read, batch write, streams into a topic and into files; no stream is held up."""
+    source = {"nameServer": name_server, "topic": topics["source"], "startingOffsets": "earliest"}
+    limited = source | {"maxOffsetsPerTrigger": "150"}
+
+    def to(name: str, **options: str) -> dict[str, str]:
+        return {"nameServer": name_server, "topic": topics[name], "stamp": "true", **options}
+
+    return {
+        "streamed": {"job": "write_stream", "source": limited, "target": to("streamed")},
+        "for_each": {"job": "write_each_batch", "source": limited, "target": to("for_each")},
+        "files": {"job": "write_files", "source": limited},
+        "copied": {"job": "copy", "source": source, "target": to("copied", stampId="night", idColumn="keys")},
+        "read": {"job": "read_batch", "source": source},
+    }
