@@ -176,7 +176,7 @@ def test_without_an_answer_in_time_the_outcome_is_unknown(cluster, send, answer,
     ("answer", "first"),
     [
         pytest.param(ResponseCode.SYSTEM_BUSY, REFUSED, id="busy"),
-        pytest.param(Reaction.SILENCE, UNKNOWN, id="silence"),
+        pytest.param(Reaction.SILENCE, UNKNOWN, id="silence", marks=pytest.mark.process),
         pytest.param(Reaction.DISCONNECT, UNKNOWN, id="disconnect"),
     ],
 )
@@ -219,6 +219,7 @@ def test_stored_without_its_replica_is_a_status(cluster, send):
     assert (result.status, result.queue_offset) == (SendStatus.SLAVE_NOT_AVAILABLE, 5)
 
 
+@pytest.mark.process  # it waits for seconds
 def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(cluster, send):
     queue = MessageQueue("T", "a", 0)
     with producing(cluster) as producer:

@@ -5,6 +5,8 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from rmqtools import Message, Producer, ProducerConfig, TransactionProducer
 from rmqtools.errors import ClientStateError, RocketMQError
 from rmqtools.testing import FakeCluster
@@ -40,6 +42,7 @@ def call_at_line(number: int, function):
     return trace
 
 
+@pytest.mark.process  # it works for seconds
 def test_a_signal_handler_may_close_the_producer_wherever_it_interrupts_a_send():
     reached = []
 
