@@ -1,7 +1,6 @@
 """The contract of a send, for both its ways: on the loop thread, and on the thread that waits for it.
 
-``Producer.send_async`` goes the first, ``Producer.send`` the second. Faults are scripted on the fake cluster;
-what needs none is tried on a real one too.
+``Producer.send_async`` goes the first, ``Producer.send`` the second. Faults need the fake cluster.
 """
 
 import os
