@@ -16,7 +16,7 @@ from rmqtools.arrow.rows import Rows
 from rmqtools.arrow.spans import Mask
 from rmqtools.arrow.texts import invalid_texts
 from rmqtools.errors import MessageRejectedError
-from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, RESERVED_PROPERTIES
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
 from rmqtools.policy.validate import MAX_USER_PROPERTIES_BYTES, check_message
 
 _TEXTS: Final = ("tags", "keys", "shardingKey")
@@ -96,16 +96,13 @@ def _odd_maps(column: pa.Array) -> Mask:
     odd |= invalid_texts(names) | invalid_texts(values)
     distinct = names.dictionary_encode()
     known = distinct.dictionary.to_pylist()
-    refused = [number for number, name in enumerate(known) if not _is_free(name.decode("utf-8", "replace"))]
+    refused = [
+        number for number, name in enumerate(known) if name.decode("utf-8", "replace") in SET_BY_ROCKETMQ
+    ]
     odd |= np.isin(np.asarray(pc.fill_null(distinct.indices, -1)), refused)
     found = np.zeros(len(column), np.bool_)
     found[np.repeat(np.arange(len(column)), np.diff(bounds))[odd]] = True
     return found
-
-
-def _is_free(name: str) -> bool:
-    """Whether users may use this property name; the sharding key has its own column."""
-    return name != PROPERTY_SHARDING_KEY and name not in RESERVED_PROPERTIES
 
 
 def _contain(column: pa.Array, patterns: Iterable[bytes]) -> Mask:

@@ -16,12 +16,10 @@ from rmqtools.model.message_const import (
     PROPERTY_DLQ_ORIGIN_TOPIC,
     PROPERTY_RETRY_TOPIC,
     PROPERTY_SHARDING_KEY,
-    RESERVED_PROPERTIES,
+    SET_BY_ROCKETMQ,
 )
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, without_this_namespace
 from rmqtools.safe_file import PRIVATE, open_new_descriptor
-
-_OURS = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY}  # the sharding key is a field of the message
 
 
 def as_row(message: MessageExt) -> dict[str, Any]:
@@ -65,7 +63,7 @@ def replayed(message: MessageExt, to_topic: str | None, namespace: str | None) -
         message.body,
         tags=message.tags,
         keys=message.keys or (),
-        properties={name: value for name, value in message.properties.items() if name not in _OURS},
+        properties={name: value for name, value in message.properties.items() if name not in SET_BY_ROCKETMQ},
         flag=message.flag,
         sharding_key=message.properties.get(PROPERTY_SHARDING_KEY),
     )

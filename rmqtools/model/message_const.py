@@ -119,5 +119,5 @@ RESERVED_PROPERTIES = frozenset(
     }
 )
 
-SET_BY_ROCKETMQ = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY, "UNIQ_KEY", "CLUSTER"}
-"""Properties of a stored message that are none of the user's own."""
+SET_BY_ROCKETMQ = RESERVED_PROPERTIES | {PROPERTY_SHARDING_KEY}
+"""Properties that are none of the user's own; the sharding key is a field of the message."""

@@ -24,12 +24,11 @@ import pyarrow.compute as pc
 
 from rmqtools import MessageQueue, Producer
 from rmqtools.errors import ConfigError
-from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, RESERVED_PROPERTIES
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
 from spark_connector.options.queue_json import places
 from spark_connector.write.stamps import HASH, STAMP
 
 _SHARDING_COLUMN: Final = "shardingKey"
-_LEFT_OUT: Final = frozenset({*RESERVED_PROPERTIES, PROPERTY_SHARDING_KEY})
 _STAMPS: Final = frozenset({STAMP, HASH})
 
 
@@ -48,7 +47,7 @@ def copied_rows(batch: pa.RecordBatch, *, new_stamps: bool = False) -> pa.Record
         sharding_keys = values_of(properties, PROPERTY_SHARDING_KEY)
         if sharding_keys.null_count < len(sharding_keys):
             batch = batch.append_column(_SHARDING_COLUMN, sharding_keys)
-    left = without_properties(properties, _LEFT_OUT | _STAMPS if new_stamps else _LEFT_OUT)
+    left = without_properties(properties, SET_BY_ROCKETMQ | _STAMPS if new_stamps else SET_BY_ROCKETMQ)
     return batch.set_column(place, pa.field("properties", left.type), left)
 
 

@@ -25,11 +25,11 @@ from rmqtools.observer import observe
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster, Reaction
 from tests.behaviour.site import until
+from tests.support.forked import in_child
 from tests.support.interrupts import interrupted_when
 from tests.support.send_ways import (
     Observed,
     error_of,
-    in_child,
     on_caller,
     on_loop,
     open_to,

@@ -1,11 +1,13 @@
-"""Fixtures of the tests of consumers: started consumers, sent messages, listeners that wait."""
+"""Started consumers, sent messages, listeners that wait; mqadmin, and static topics made by it."""
 
 import threading
+import uuid
 
 import pytest
 
 from rmqtools import ConsumeFromWhere, Message, PushConsumerConfig
 from tests.support.listening import FACES, new_group
+from tests.support.mqadmin import Mqadmin
 from tests.support.reading import await_readable
 
 
@@ -50,3 +52,17 @@ def send(producer, admin):
         return results
 
     return send
+
+
+@pytest.fixture
+def mqadmin(java_peer, local_cluster) -> Mqadmin:
+    return Mqadmin(java_peer, local_cluster.name_server)
+
+
+@pytest.fixture
+def static_topic(mqadmin) -> str:
+    """A topic of two logic queues, both on broker-a."""
+    topic = f"static-{uuid.uuid4().hex[:8]}"
+    said = mqadmin.run("updateStaticTopic", "-t", topic, "-qn", "2", "-b", "broker-a")
+    assert "SUCCESS" in said.upper() or "rror" not in said, said
+    return topic

@@ -32,7 +32,6 @@ from rmqtools.protocol.headers import GetConsumerStatusRequestHeader
 from rmqtools.protocol.wire.bodies import parse_consumer_status
 from rmqtools.protocol.wire.command import request
 from tests.support.cluster_scene import wait_until
-from tests.support.mqadmin import Mqadmin
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
@@ -43,11 +42,6 @@ COUNT = 20
 @pytest.fixture
 def group() -> str:
     return f"group-{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture
-def mqadmin(java_peer, local_cluster) -> Mqadmin:
-    return Mqadmin(java_peer, local_cluster.name_server)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Static topics, whose queues may move to another broker, through a 5.x proxy."""
 
-import uuid
-
 import pytest
 
 from rmqtools import (
@@ -17,25 +15,10 @@ from rmqtools import (
 )
 from rmqtools.errors import SendError
 from tests.support.listening import Heard, new_group, numbers
-from tests.support.mqadmin import Mqadmin
 from tests.support.reading import await_messages
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
 QUEUES = 2
-
-
-@pytest.fixture
-def mqadmin(java_peer, local_cluster) -> Mqadmin:
-    return Mqadmin(java_peer, local_cluster.name_server)
-
-
-@pytest.fixture
-def static_topic(mqadmin) -> str:
-    """A topic of two logic queues, both on broker-a."""
-    topic = f"static-{uuid.uuid4().hex[:8]}"
-    said = mqadmin.run("updateStaticTopic", "-t", topic, "-qn", str(QUEUES), "-b", "broker-a")
-    assert "SUCCESS" in said.upper() or "rror" not in said, said
-    return topic
 
 
 def test_a_static_topic_passes_until_a_queue_moves(proxy, static_topic, mqadmin):

@@ -1,30 +1,13 @@
 """Consuming a static topic whose queues move to another broker, on a real cluster of two."""
 
-import uuid
-
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard, new_group
-from tests.support.mqadmin import Mqadmin
 
 pytestmark = pytest.mark.broker
 QUEUES = 2
-
-
-@pytest.fixture
-def mqadmin(java_peer, local_cluster) -> Mqadmin:
-    return Mqadmin(java_peer, local_cluster.name_server)
-
-
-@pytest.fixture
-def static_topic(mqadmin) -> str:
-    """A topic of two logic queues, both on broker-a."""
-    topic = f"static-{uuid.uuid4().hex[:8]}"
-    said = mqadmin.run("updateStaticTopic", "-t", topic, "-qn", str(QUEUES), "-b", "broker-a")
-    assert "SUCCESS" in said.upper() or "rror" not in said, said
-    return topic
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The two ways of a blocking send, and what their contract needs."""
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 
@@ -74,16 +73,3 @@ def error_of(call) -> str:
     except RocketMQError as error:
         return f"{type(error).__name__}: {error}"
     return "no error"
-
-
-def in_child(call) -> str:
-    """What ``call`` returns in a forked child."""
-    read, write = os.pipe()
-    if (pid := os.fork()) == 0:
-        os.write(write, call().encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        said = pipe.read()
-    os.waitpid(pid, 0)
-    return said

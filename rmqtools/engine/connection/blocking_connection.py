@@ -16,7 +16,7 @@ from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectE
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command
 from rmqtools.protocol.wire.framing import FrameDecoder
 from rmqtools.protocol.wire.template import Request
-from rmqtools.protocol.wire.wrong_protocol import name_foreign_protocol
+from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
 
 _SLICE_SECONDS: Final = 0.1  # that one call of the socket may wait
 _SLICE: Final = struct.pack("ll", 0, round(_SLICE_SECONDS * 1e6))  # struct timeval
@@ -119,7 +119,8 @@ class BlockingConnection:
             if (count := self._receive(room, deadline)) == 0:
                 raise ConnectionResetError("closed by the peer")
             if not self._has_received:
-                self._refuse_foreign(bytes(room[:count]))
+                self._has_received = True
+                refuse_foreign_protocol(bytes(room[:count]))
             for frame in self._decoder.advance(count):
                 command = decode_command(frame)
                 if command.is_response and command.opaque == opaque:
@@ -140,10 +141,3 @@ class BlockingConnection:
 
     def _milliseconds_left(self, deadline: float) -> float:
         return max(0.0, (deadline - self._clock.monotonic()) * 1000)
-
-    def _refuse_foreign(self, data: bytes) -> None:
-        self._has_received = True
-        if (protocol := name_foreign_protocol(data)) is not None:
-            raise ProtocolError(
-                f"this port speaks {protocol}; give the name server's or broker's remoting port"
-            )

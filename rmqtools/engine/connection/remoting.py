@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import parse_address
-from rmqtools.engine.connection.answer_room import AnswerRoom, room_of
 from rmqtools.engine.connection.blocking_connection import BlockingConnection
 from rmqtools.engine.connection.connection_pool import ConnectionPool
 from rmqtools.engine.connection.endpoint import Endpoint
+from rmqtools.engine.connection.large_answers import may_answer_large
 from rmqtools.engine.connection.peer_requests import RequestHandler
 from rmqtools.engine.connection.single_flight import SharedWork
 from rmqtools.engine.connection.tls import tls_context, why_no_connection
@@ -42,8 +42,8 @@ class Remoting:
     """Requests to any address. Belongs to one event loop.
 
     Through a proxy, requests with large answers are on the wire one at a time, see
-    :mod:`rmqtools.engine.connection.answer_room`. Callers need not know: theirs wait for their turn, and that
-    counts as a part of their time.
+    :mod:`rmqtools.engine.connection.large_answers`. Callers need not know: requests wait for their turn,
+    which counts as a part of their time.
     """
 
     def __init__(self, config: ClientConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -57,7 +57,7 @@ class Remoting:
         self._backoff = ConnectBackoff()
         self._final: set[str] = set()  # addresses that only a change of settings or certificates can open
         self._open: dict[str, Connection] = {}
-        self._rooms: defaultdict[str, AnswerRoom] = defaultdict(AnswerRoom)  # for proxies
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of large answers of proxies
         self._handlers: dict[int, RequestHandler] = {}
         self._closed = False
 
@@ -82,8 +82,8 @@ class Remoting:
             RemotingTimeoutError, ConnectionLostError: sent, but not answered.
         """
         budget = self._config.request_timeout if timeout is None else timeout
-        if self.endpoint.is_proxy and room_of(command):
-            return self._invoke_proxy(addr, command, budget)
+        if self.endpoint.is_proxy and may_answer_large(command):
+            return self._invoke_in_turn(addr, command, budget)
         connection = self._open.get(addr)
         if connection is not None and connection.is_ready:  # almost always: no coroutine is needed
             return connection.start(self.signed(command), budget)
@@ -127,7 +127,7 @@ class Remoting:
             return lambda request, timeout: connection.start(self.signed(request), timeout), depth
 
         def start(request: Request, timeout: float) -> "asyncio.Future[RemotingCommand]":
-            return asyncio.ensure_future(self._invoke_proxy(addr, request, timeout))
+            return asyncio.ensure_future(self.invoke(addr, request, timeout=timeout))
 
         return start, min(depth, _PIPELINE_TO_PROXY)
 
@@ -179,13 +179,12 @@ class Remoting:
         connection = await self.connect(addr, timeout=budget)
         return await connection.invoke(self.signed(command), max(0.0, deadline - self.clock.monotonic()))
 
-    async def _invoke_proxy(self, addr: str, command: Request, budget: float) -> RemotingCommand:
-        """As :meth:`_connect_and_invoke`, when the proxy has room for the answer."""
-        deadline = self.clock.monotonic() + budget
-        room, size = self._rooms[addr], room_of(command)
+    async def _invoke_in_turn(self, addr: str, command: Request, budget: float) -> RemotingCommand:
+        """As :meth:`_connect_and_invoke`, when the proxy has answered the earlier requests."""
+        deadline, turn = self.clock.monotonic() + budget, self._turns[addr]
         try:
             async with asyncio.timeout(budget):
-                await room.take(size)
+                await turn.acquire()
         except TimeoutError as error:
             raise RemotingConnectError(
                 f"earlier requests to the proxy at {addr} took {budget:.3f} s: nothing was sent"
@@ -196,9 +195,16 @@ class Remoting:
             left = max(0.0, deadline - self.clock.monotonic())
             answer = connection.start(self.signed(command), left)
         except BaseException:
-            room.give(size)
+            turn.release()
             raise
-        room.keep_until(answer, size)
+
+        def ended(answer: "asyncio.Future[RemotingCommand]") -> None:
+            """The answer came, or its time is over, whatever becomes of the caller."""
+            turn.release()
+            if not answer.cancelled():
+                answer.exception()  # a cancelled caller does not look at it
+
+        answer.add_done_callback(ended)
         return await asyncio.shield(answer)
 
     async def _make_connection(self, addr: str) -> Connection:

@@ -19,7 +19,7 @@ from rmqtools.log import get_logger
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command
 from rmqtools.protocol.wire.framing import FrameDecoder
 from rmqtools.protocol.wire.template import Request
-from rmqtools.protocol.wire.wrong_protocol import name_foreign_protocol
+from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
 
 log = get_logger(__name__)
 
@@ -214,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
         """See :class:`asyncio.BufferedProtocol`."""
         try:
             if self.bytes_received == 0:
-                self._refuse_foreign(bytes(self._room[:nbytes]))
+                refuse_foreign_protocol(bytes(self._room[:nbytes]))
             self.bytes_received += nbytes
             self.is_silent = False
             frames = self._decoder.advance(nbytes)
@@ -269,12 +269,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and unsent:
             # not writelines: it never pauses in Python 3.12.0-3.12.8 and 3.13.0-3.13.1 (CVE-2024-12254)
             self._transport.write(b"".join(unsent))
-
-    def _refuse_foreign(self, data: bytes) -> None:
-        if (protocol := name_foreign_protocol(data)) is not None:
-            raise ProtocolError(
-                f"this port speaks {protocol}; give the name server's or broker's remoting port"
-            )
 
     def _take(self, command: RemotingCommand) -> None:
         if not command.is_response:

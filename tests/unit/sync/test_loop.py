@@ -9,6 +9,7 @@ import pytest
 
 from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge, LoopThread
+from tests.support.forked import in_child
 from tests.support.interrupts import interrupted_when
 
 
@@ -166,20 +167,6 @@ def test_an_error_keeps_nothing_alive_that_its_caller_had():
         assert call()() is None
     finally:
         gc.enable()
-
-
-def in_child(work) -> str:
-    """What ``work`` returns in a forked child."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.write(write, work().encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        text = pipe.read()
-    os.waitpid(pid, 0)
-    return text
 
 
 def test_a_bridge_of_the_parent_refuses_to_work_in_a_forked_child():
