@@ -2,7 +2,10 @@
 
 import re
 
-from tests.docs.daily_tasks import PAGE, TASKS, _anchor, written
+import pytest
+
+from tests.docs.daily_tasks import NONE, PAGE, TASKS, _anchor, written
+from tests.support.mqadmin import Mqadmin
 
 TEXT = PAGE.read_text()
 SHOWN = dict(re.findall(r"^```text\n\$ (.*)\n((?:.*\n)*?)```$", TEXT, flags=re.MULTILINE))
@@ -28,3 +31,21 @@ def test_every_row_leads_to_its_section():
     }
 
     assert {_anchor(task) for task in TASKS} == headings
+
+
+@pytest.mark.slow
+def test_mqadmin_has_every_command_and_option_that_the_page_names(java_peer):
+    mqadmin = Mqadmin(java_peer, "127.0.0.1:9876")  # only its help is asked for
+    named = [
+        (command, re.findall(r"(?<!\S)-\w\b", options))
+        for task in TASKS
+        if task.mqadmin != NONE
+        for command, options in re.findall(r"`(\w+)([^`]*)`", task.mqadmin)
+    ]
+    assert len(named) >= 20
+
+    for command, options in named:
+        shown = mqadmin.run(command, "-h")
+        assert f"usage: mqadmin {command} " in shown
+        for option in options:
+            assert re.search(rf"^ {option},", shown, flags=re.MULTILINE), f"{command} {option}"
