@@ -2,8 +2,10 @@
 
 import base64
 import binascii
+import fcntl
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Any, BinaryIO
@@ -55,7 +57,14 @@ class Template:
 
 
 def read_chunks(file: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield lines without their ends, as many at a time as have arrived."""
+    """Yield lines without their ends, as many at a time as have arrived.
+
+    A pipe is made to hold as much as is read at a time, so that its writer goes on while lines are sent.
+    Where the system refuses (a user has only so much in pipes) or cannot, it stays as it is.
+    """
+    if (resize := getattr(fcntl, "F_SETPIPE_SZ", None)) is not None:  # Linux has it
+        with suppress(OSError):  # no pipe, or refused
+            fcntl.fcntl(file, resize, _READ_BYTES)
     read = file.read1 if isinstance(file, BufferedReader) else file.read
     rest = b""
     while data := read(_READ_BYTES):

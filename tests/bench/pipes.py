@@ -1,10 +1,12 @@
 """``python -m tests.bench.pipes``: ``produce`` and ``consume`` of many lines beside loops over the library.
 
-Both sides are processes that begin with nothing: lines of a file go to a topic of a local cluster, and from
-there to another file. They take turns; the ratio of their median rates counts, not the rates.
+Both sides are processes that begin with nothing: lines of a file go to a topic of a local cluster, from there
+to another file, and through a pipe into another topic. They take turns; the ratio of their median rates
+counts, not the rates.
 """
 
 import argparse
+import shlex
 import statistics
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster import LocalCluster
 
 WANTED = 0.7
+DIRECTIONS = ("produce", "consume", "consume | produce")
 _AT_ONCE = 10_000  # messages of a send_many of the loop
 _COMMAND = (sys.executable, "-c", "from rmqtools.cli import main; main()")
 _LOOP = (sys.executable, "-m", "tests.bench.pipes")
@@ -43,6 +46,12 @@ def print_bodies(name_server: str, topic: str) -> None:
 LOOPS: dict[str, Callable[[str, str], None]] = {"send": send_lines, "print": print_bodies}
 
 
+def _line(side: str, what: str, topic: str, address: str) -> tuple[str, ...]:
+    if side == "loop":
+        return (*_LOOP, "--loop", what, topic, address)
+    return (*_COMMAND, {"send": "produce", "print": "consume"}[what], topic, "-n", address)
+
+
 def seconds_of(command: tuple[str, ...], source: Path | None, target: Path) -> float:
     """Run a process from a file to a file."""
     with (source or Path("/dev/null")).open("rb") as given, target.open("wb") as taken:
@@ -62,24 +71,24 @@ def compare(lines: int, rounds: int) -> dict[str, float]:
             for side in ("command", "loop") if turn % 2 else ("loop", "command"):
                 topic = f"{side}-{turn}"
                 with Admin(ClientConfig(name_server=address)) as admin:
-                    admin.create_topic(topic, read_queue_nums=4, write_queue_nums=4)
-                sends, prints = {
-                    "command": (
-                        (*_COMMAND, "produce", topic, "-n", address),
-                        (*_COMMAND, "consume", topic, "-n", address),
-                    ),
-                    "loop": (
-                        (*_LOOP, "--loop", "send", topic, address),
-                        (*_LOOP, "--loop", "print", topic, address),
-                    ),
-                }[side]
-                for direction, command, begin in (("produce", sends, source), ("consume", prints, None)):
+                    for name in (topic, f"{topic}-copy"):
+                        admin.create_topic(name, read_queue_nums=4, write_queue_nums=4)
+                sends, prints, resends, prints_copy = (
+                    _line(side, what, name, address)
+                    for name in (topic, f"{topic}-copy")
+                    for what in ("send", "print")
+                )
+                piped = ("sh", "-c", f"{shlex.join(prints)} | {shlex.join(resends)}")
+                for direction, command, begin in zip(
+                    DIRECTIONS, (sends, prints, piped), (source, None, None), strict=True
+                ):
                     spent = seconds_of(command, begin, taken)
                     taking.setdefault(f"{direction} {side}", []).append(spent)
-                    print(f"{direction} {side:8} {lines / spent:12,.0f} lines/s", flush=True)
+                    print(f"{direction:17} {side:8} {lines / spent:12,.0f} lines/s", flush=True)
+                seconds_of(prints_copy, None, taken)
                 assert sorted(taken.read_bytes().splitlines()) == wanted
         medians = {name: statistics.median(spent) for name, spent in taking.items()}
-        return {each: medians[f"{each} loop"] / medians[f"{each} command"] for each in ("produce", "consume")}
+        return {each: medians[f"{each} loop"] / medians[f"{each} command"] for each in DIRECTIONS}
 
 
 def main() -> None:

@@ -183,10 +183,10 @@ TASKS = (
 _HEAD = """# Daily tasks, and the tools for them
 
 What operators do every day, with `mqadmin` (of RocketMQ 5.5.0), `rpk` and `kcat` (of the Kafka protocol), and
-`rmqtools`. A test looks up `mqadmin`'s commands and options in its own help; those of `kcat` are from the help of
-1.7.1, those of `rpk` from its source of December 2024, not run by us. "–": no command for it. Below the table is
-what each of our commands printed, on a cluster of two brokers 5.5.0 and a terminal of 100 columns;
-`python -m tests.docs.daily_tasks` runs them.
+`rmqtools`. A test looks up `mqadmin`'s commands and options in its own help; those of `kcat` are from its
+help (1.7.1), those of `rpk` from its source of December 2024, not run by us. "–": no command for it. Below
+the table is what each of our commands printed, on a cluster of two brokers 5.5.0 and a terminal of 100
+columns; `python -m tests.docs.daily_tasks` runs them.
 [The command line, task by task](commands.md) has more of them.
 """
 

@@ -1,8 +1,10 @@
 """``rmqtools produce`` on the cluster in this process."""
 
 import base64
+import fcntl
 import io
 import json
+import os
 
 import pyarrow
 import pyarrow.parquet as parquet_files
@@ -78,6 +80,16 @@ def test_lines_are_whole_however_the_pipe_cuts_them():
             return next(self.parts, b"")
 
     assert list(read_chunks(Pipe(b"a\nbc", b"d\n", b"e"))) == [[b"a"], [b"bcd"], [b"e"]]
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="only Linux can tell")
+def test_the_writer_of_a_pipe_goes_on_while_lines_are_sent():
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as pipe:
+        with os.fdopen(writer, "wb") as lines:
+            lines.write(b"a\n")
+        assert next(read_chunks(pipe)) == [b"a"]
+        assert fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) == 1024 * 1024
 
 
 def test_a_message_that_is_refused_ends_it_with_exit_code_1(run, cluster, topic):
