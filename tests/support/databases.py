@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,8 +50,10 @@ def postgresql(folder: Path) -> Iterator[sa.Engine]:
     engine = sa.create_engine(f"postgresql+psycopg://rmqtools@/postgres?host={folder}")
     with _ended(server):
         wait_until(lambda: (folder / ".s.PGSQL.5432").exists() and _answers(engine), seconds=_START_SECONDS)
-        yield engine
-        engine.dispose()
+        try:
+            yield engine
+        finally:
+            engine.dispose()
 
 
 @contextmanager
@@ -73,7 +76,7 @@ def _ended(server: subprocess.Popen[bytes]) -> Iterator[None]:
     try:
         yield
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)  # PostgreSQL waits for its clients after SIGTERM
         server.wait(_START_SECONDS)
 
 
