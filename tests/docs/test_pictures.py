@@ -1,0 +1,31 @@
+"""The pictures of the documentation are what their script draws."""
+
+import re
+
+import pytest
+
+from tests.docs.pictures import ASSETS, SHARES, TOP, main
+
+pytestmark = pytest.mark.process  # seconds of work
+
+
+def words(path):
+    return re.sub(r"&#160;|\s+", " ", " ".join(re.findall(r">([^<>]+)<", path.read_text())))
+
+
+def test_the_script_draws_every_picture_that_pages_show(tmp_path):
+    main(tmp_path)
+    shown = {
+        name
+        for page in ASSETS.parent.rglob("*.md")
+        for name in re.findall(r"\]\(assets/([^)]*)\)", page.read_text())
+    }
+
+    assert shown == {path.name for path in tmp_path.iterdir()} == {SHARES, TOP}
+    assert words(ASSETS / TOP) == words(tmp_path / TOP)
+    assert (ASSETS / SHARES).read_text().count("<use ") == (tmp_path / SHARES).read_text().count("<use ")
+
+
+def test_pictures_load_nothing_from_elsewhere():
+    for path in ASSETS.glob("*.svg"):
+        assert not re.search(r"url\(\s*['\"]?https?:|href=\"https?:", path.read_text())
