@@ -20,7 +20,7 @@ from tests.faults.history import Answered
 from tests.faults.replica import MASTER, SLAVE, replica_site
 from tests.faults.run import Outcome, Scene
 
-_SLAVE_SECONDS = 60.0
+_SLAVE_SECONDS = 180.0
 _NOT_REPLICATED = ("FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 
