@@ -30,7 +30,7 @@ test: $(STAMP) jdk ## all tests except the long ones, with Docker and Spark
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-long: $(STAMP) jdk ## the tests that take minutes
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -m slow $(PARALLEL)
 
 unit: $(STAMP) ## tests without a broker, in seconds
 	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" -n 3 $(SHARED) tests/unit tests/behaviour
