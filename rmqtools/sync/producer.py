@@ -28,7 +28,10 @@ class Producer(Blocking):
         self._sends = CallerSends(producer._core, self._bridge)
 
     def close(self) -> None:
-        """See :meth:`rmqtools.aio.Producer.close`. Sends under way on other threads end with an error."""
+        """See :meth:`rmqtools.aio.Producer.close`. Sends under way on other threads end with an error.
+
+        With ``linger`` they are completed, see :meth:`rmqtools.aio.Producer.close`.
+        """
         super().close()
         self._sends.close()
 

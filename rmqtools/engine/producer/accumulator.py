@@ -106,6 +106,9 @@ class ProduceAccumulator:
         self._encoder = encoder
         self._config = config
         self._now = clock.monotonic
+        self._limit = config.batch_bytes
+        self._compress_over = math.inf if config.compression == "none" else config.compress_over_bytes
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._lines: dict[MessageQueue | str, _Line] = {}
         self._selecting = asyncio.Lock()
         self._requests = Background()
@@ -126,14 +129,17 @@ class ProduceAccumulator:
             return None
         if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return None
+        text = property_text(message)
+        size = bytes_in_batch(message, text)
+        if size >= self._limit or body_length(message.body) >= self._compress_over:
+            if choice.is_free:
+                return None
+            size = self._limit
         since = self._now()
         deadline = since + (self._config.send_timeout if timeout is None else timeout)
-        text = property_text(message)
-        size = self._size(message, text)
-        if choice.is_free and size == self._config.batch_bytes:
-            return None
-        future: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
-        entry = _Entry(message, text, size, since, deadline, future)
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        entry = _Entry(message, text, size, since, deadline, self._loop.create_future())
         if choice.selector is None:
             return self._join(entry, choice.queue)
         return self._select_and_join(entry, choice)
@@ -172,36 +178,29 @@ class ProduceAccumulator:
             line = self._lines[key] = _Line(entry.message.topic, queue)
         line.waiting.append(entry)
         line.waiting_bytes += entry.size
-        self._watch(entry.deadline)
-        self._call(line)
+        if entry.deadline < self._timer_due:
+            self._watch(entry.deadline)
+        if not line.is_called:
+            self._call(line)
         return entry.future
 
-    def _size(self, message: Message, text: str) -> int:
-        """A message's bytes in a batch; ``batch_bytes`` if it must stay alone."""
-        limit = self._config.batch_bytes
-        if (
-            self._config.compression != "none"
-            and body_length(message.body) >= self._config.compress_over_bytes
-        ):
-            return limit  # bodies in a batch are not compressed
-        return min(limit, bytes_in_batch(message, text))
-
     def _call(self, line: _Line) -> None:
-        """Look for the line's next request after what else runs in this iteration of the loop."""
-        if not line.is_called:
-            line.is_called = True
-            asyncio.get_running_loop().call_soon(self._go, line)
+        """Have the line's next requests looked for after what else runs in this iteration of the loop."""
+        assert self._loop is not None
+        line.is_called = True
+        self._loop.call_soon(self._go, line)
 
     def _go(self, line: _Line) -> None:
         """Start the requests of a line that may leave now."""
         line.is_called = False
         while self._is_due(line) and (queue := self._idle_queue(line)) is not None:
-            if entries := line.take(self._config.batch_bytes):
+            if entries := line.take(self._limit):
                 request = line.on_wire[queue] = _Request(entries)
                 self._requests.spawn("accumulated_send", self._place(line, queue, request))
         if line.waiting and line.timer is None and not self._is_due(line):
+            assert self._loop is not None
             left = line.waiting[0].since + self._config.linger - self._now()
-            line.timer = asyncio.get_running_loop().call_later(max(0.0, left), self._linger_over, line)
+            line.timer = self._loop.call_later(max(0.0, left), self._linger_over, line)
 
     def _linger_over(self, line: _Line) -> None:
         line.timer = None
@@ -212,7 +211,7 @@ class ProduceAccumulator:
             return False
         return (
             not line.on_wire
-            or line.waiting_bytes >= self._config.batch_bytes
+            or line.waiting_bytes >= self._limit
             or self._now() >= line.waiting[0].since + self._config.linger
         )
 
@@ -241,7 +240,7 @@ class ProduceAccumulator:
                     entry.future.set_result(result)
         except RocketMQError as error:
             if len(entries) > 1 and _refuses_content(error):
-                line.put_back(entries, self._config.batch_bytes)
+                line.put_back(entries, self._limit)
             else:
                 _tell_each(entries, error)
         except BaseException as error:  # cancelled by closing, or a defect
@@ -259,13 +258,12 @@ class ProduceAccumulator:
         )
 
     def _watch(self, due: float) -> None:
-        """Have :meth:`_expire` run at ``due`` at the latest. One timer serves all messages."""
-        if due < self._timer_due:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_due = due
-            left = max(0.0, due - self._now())
-            self._timer = asyncio.get_running_loop().call_later(left, self._expire)
+        """Have :meth:`_expire` run at ``due``, earlier than before. One timer serves all messages."""
+        assert self._loop is not None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = self._loop.call_later(max(0.0, due - self._now()), self._expire)
 
     def _expire(self) -> None:
         """Tell the callers whose time is over, and wait for the next one's end."""

@@ -100,7 +100,10 @@ class ProducerCore:
             place = partial(self._place, choice=choice, timeout=timeout, way=way)
             return (await self._observed(self._observer, [message], place))[0]
         if self._accumulator is not None:
-            return (await self._place([message], choice, timeout, way))[0]
+            joined = self._accumulator.send(message, choice, timeout)
+            if joined is not None:
+                result = await joined
+                return result if self._tracer is None else self._traced([message], [result])[0]
         outgoing = self.encoder.encode(message)  # as _place, without one more coroutine
         placed, attempts = await self.sender.place_whole(
             outgoing, choice=choice, message=message, timeout=timeout, way=way
@@ -110,7 +113,7 @@ class ProducerCore:
     async def _place(
         self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None, way: SendWay | None
     ) -> list[SendResult]:
-        """The send of one message that is observed, or may share a request."""
+        """The send of one message that is observed."""
         (message,) = messages
         if self._accumulator is not None:
             joined = self._accumulator.send(message, choice, timeout)
