@@ -12,6 +12,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.sync.caller_send import CallerSends
+from rmqtools.sync.future_sends import FutureSends
 from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.parcels import ParcelSender
 
@@ -26,6 +27,7 @@ class Producer(Blocking):
         self._producer = producer
         super().__init__(producer)
         self._sends = CallerSends(producer._core, self._bridge)
+        self._future_sends = FutureSends(producer._core, self._bridge)
 
     def close(self) -> None:
         """See :meth:`rmqtools.aio.Producer.close`. Sends under way on other threads end with an error.
@@ -72,9 +74,7 @@ class Producer(Blocking):
         timeout: float | None = None,
     ) -> Future[SendResult]:
         """Like :meth:`send`, without waiting: the future gives the result or raises the error."""
-        return self._bridge.submit(
-            self._producer.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
-        )
+        return self._future_sends.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
 
     def send_oneway(
         self,

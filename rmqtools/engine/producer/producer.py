@@ -110,6 +110,19 @@ class ProducerCore:
         )
         return self._traced([message], placed.results(attempts))[0]
 
+    def join(
+        self, message: Message, choice: QueueChoice, timeout: float | None
+    ) -> asyncio.Future[SendResult] | None:
+        """Begin a send that needs no coroutine: its message waits for others. None: call :meth:`send`."""
+        if self._accumulator is None or self._observer is not None or self._tracer is not None:
+            return None
+        if choice.selector is not None:
+            return None
+        self._check(message)
+        joined = self._accumulator.send(message, choice, timeout)
+        assert joined is None or isinstance(joined, asyncio.Future)  # only selectors need a coroutine
+        return joined
+
     async def _place(
         self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None, way: SendWay | None
     ) -> list[SendResult]:
