@@ -73,7 +73,11 @@ class Producer(Blocking):
         arg: Any = None,
         timeout: float | None = None,
     ) -> Future[SendResult]:
-        """Like :meth:`send`, without waiting: the future gives the result or raises the error."""
+        """Like :meth:`send`, without waiting: the future gives the result or raises the error.
+
+        Calls reach the loop in their order. Cancelling the future ends the send: what was not written yet is
+        not sent.
+        """
         return self._future_sends.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
 
     def send_oneway(

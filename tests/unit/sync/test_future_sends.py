@@ -1,5 +1,6 @@
 """Futures of sends: they cross to the loop together, and give what the send gave."""
 
+import asyncio
 import contextlib
 import contextvars
 from collections.abc import Iterator
@@ -115,6 +116,14 @@ def test_a_future_that_was_cancelled_before_the_loop_took_it_is_not_sent(produce
     assert asked(cluster) == 0
 
 
+def test_a_send_that_was_cancelled_on_the_loop_is_a_cancelled_future(producer):
+    def cancel(queues, message, arg):
+        raise asyncio.CancelledError
+
+    with pytest.raises(CancelledError):
+        producer.send_async(MESSAGE, selector=cancel).result(10)
+
+
 _SPAN = contextvars.ContextVar("span", default="none")
 
 
@@ -138,15 +147,20 @@ class Seeing:
 
 
 @pytest.mark.parametrize("linger", [0.0, 1.0])
-def test_a_send_begins_in_the_context_of_its_caller(cluster, linger):
-    seeing = Seeing()
+def test_a_send_begins_in_the_context_of_its_caller(cluster, linger, monkeypatch):
+    seeing, told = Seeing(), []
     observe(seeing)
     try:
         with Producer(ProducerConfig(name_server=cluster.name_server, group="g", linger=linger)) as producer:
+            monkeypatch.setattr(producer._future_sends._bridge, "tell", told.append)
+            futures = []
             for name in ("one", "two"):
                 token = _SPAN.set(name)
-                producer.send_async(MESSAGE).result(10)
+                futures.append(producer.send_async(MESSAGE))
                 _SPAN.reset(token)
+            monkeypatch.undo()
+            producer._bridge.tell(told[0])
+            wait(futures, timeout=10)
     finally:
         observe(None)
 
