@@ -49,11 +49,6 @@ class _Entry:
     deadline: float
     future: asyncio.Future[SendResult]
 
-    def tell(self, error: RocketMQError) -> None:
-        """End the caller's waiting with an error, unless it has given up."""
-        if not self.future.done():
-            self.future.set_exception(error)
-
 
 @dataclass(slots=True, eq=False)
 class _Request:
@@ -196,7 +191,8 @@ class ProduceAccumulator:
         while self._is_due(line) and (queue := self._idle_queue(line)) is not None:
             if entries := line.take(self._limit):
                 request = line.on_wire[queue] = _Request(entries)
-                self._requests.spawn("accumulated_send", self._place(line, queue, request))
+                task = self._requests.spawn("accumulated_send", self._place(line, request, queue))
+                task.add_done_callback(partial(self._ended, line, queue))
         if line.waiting and line.timer is None and not self._is_due(line):
             assert self._loop is not None
             left = line.waiting[0].since + self._config.linger - self._now()
@@ -224,7 +220,12 @@ class ProduceAccumulator:
         queue = self._sender.idle_queue(line.topic, line.on_wire)
         return _NOT_KNOWN if queue is None and not line.on_wire else queue
 
-    async def _place(self, line: _Line, queue: MessageQueue, request: _Request) -> None:
+    def _ended(self, line: _Line, queue: MessageQueue, _: asyncio.Task[None]) -> None:
+        """Free the queue. Callers that were told nothing: closing has cancelled the task before it began."""
+        _tell_each(line.on_wire.pop(queue).entries, SendError(_CLOSED))
+        self._call(line)
+
+    async def _place(self, line: _Line, request: _Request, queue: MessageQueue) -> None:
         """Send one request and tell each of its callers."""
         entries = request.entries
         try:
@@ -240,15 +241,13 @@ class ProduceAccumulator:
                     entry.future.set_result(result)
         except RocketMQError as error:
             if len(entries) > 1 and _refuses_content(error):
+                request.entries = []
                 line.put_back(entries, self._limit)
             else:
                 _tell_each(entries, error)
         except BaseException as error:  # cancelled by closing, or a defect
             _tell_each(entries, UnknownOutcomeError(f"its request ended early: {error!r}", request.attempts))
             raise
-        finally:
-            del line.on_wire[queue]
-            self._call(line)
 
     def _encode(self, entries: list[_Entry]) -> Outgoing:
         if len(entries) == 1:
@@ -285,7 +284,7 @@ def _tell_overdue(entries: Iterable[_Entry], now: float, error: Callable[[], Sen
         if entry.future.done():
             continue
         if entry.deadline <= now:
-            entry.tell(error())
+            entry.future.set_exception(error())
         else:
             due = min(due, entry.deadline)
     return due
@@ -301,11 +300,12 @@ def _unknown(request: _Request) -> UnknownOutcomeError:
 
 
 def _tell_each(entries: Iterable[_Entry], error: RocketMQError) -> None:
-    """Give every caller an error of its own: each raises it with a traceback of its own."""
+    """Give every caller that still waits an error of its own: each raises it with its own traceback."""
     for entry in entries:
-        own = copy(error)
-        own.__cause__ = error.__cause__
-        entry.tell(own)
+        if not entry.future.done():
+            own = copy(error)
+            own.__cause__ = error.__cause__
+            entry.future.set_exception(own)
 
 
 def _refuses_content(error: RocketMQError) -> bool:

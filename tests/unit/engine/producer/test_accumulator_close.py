@@ -61,6 +61,21 @@ def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known(
     lingering(use)
 
 
+def test_a_request_that_closing_ends_before_it_began_was_not_sent():
+    async def use(producer, cluster):
+        sends = send_all(producer, plain(3))
+        accumulator = producer._core._accumulator
+        while not accumulator._requests.tasks:  # noqa: ASYNC110 - iteration by iteration
+            await asyncio.sleep(0)
+        await accumulator._requests.stop()
+        for error in await asyncio.gather(*sends, return_exceptions=True):
+            assert type(error) is SendError
+            assert "the producer was closed: nothing was sent" in str(error)
+        assert codes(cluster) == []
+
+    lingering(use)
+
+
 def test_a_message_whose_selector_was_waiting_for_the_route_is_not_sent_after_closing():
     async def use(producer, cluster):
         core = producer._core
