@@ -42,8 +42,8 @@ class Producer(Asynchronous):
     async def close(self) -> None:
         """Leave the producer group and close all connections. Every call waits until that is done.
 
-        Requests that wait for replies end with a ClientStateError. Cancelling a call
-        ends only its waiting.
+        Requests that wait for replies end with a ClientStateError. Messages that wait because of ``linger``
+        are sent, for ``send_timeout`` at most. Cancelling a call ends only its waiting.
         """
         await self._core.close()
 
@@ -57,6 +57,8 @@ class Producer(Asynchronous):
         timeout: float | None = None,
     ) -> SendResult:
         """Send one message and wait until a broker has stored it.
+
+        With ``linger``, messages that are in flight to a topic at the same time share requests.
 
         Args:
             message: the message to send.
@@ -104,7 +106,8 @@ class Producer(Asynchronous):
         """Send one message to the queue of its ``sharding_key``, after all earlier calls for that queue.
 
         A queue has one request on the wire at a time, because brokers may store pipelined requests in
-        another order. One attempt only. The order holds as long as the number of queues does not change.
+        another order. With ``linger``, messages that wait for their turn share the next one.
+        One attempt only. The order holds as long as the number of queues does not change.
 
         Raises:
             As :meth:`send`.

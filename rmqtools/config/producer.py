@@ -69,6 +69,18 @@ class ProducerConfig(ClientConfig):
 
     Raise it only if there are more queues than this: each queue has one request at a time.
     """
+    linger: float = 0.0
+    """Seconds that a message of ``send`` or ``send_async`` may wait for others to share its request; 0: none.
+
+    Upstream autoBatch and batchMaxDelayMs, which is 10 ms where autoBatch is on. Set it, to 0.005 say, where
+    many messages to a topic are in flight at the same time and each has its own call. Nothing waits while
+    no request of its topic is on the wire.
+    """
+    batch_bytes: int = 32 * 1024
+    """Bytes of messages that share a request because of ``linger``; upstream batchMaxBytes.
+
+    Raise it where very many messages are in flight. Has no effect without ``linger``, nor on ``send_many``.
+    """
     enable_trace: bool = False
     """Whether a trace record is sent for every message stored; upstream enableTrace.
 
@@ -93,10 +105,22 @@ class ProducerConfig(ClientConfig):
     def __post_init__(self) -> None:
         super(ProducerConfig, self).__post_init__()
         require_positive(self, "send_timeout", "max_message_bytes", "max_batch_bytes", "max_in_flight")
-        require_positive(self, "check_thread_pool_max_size", "check_request_hold_max")
+        require_positive(self, "batch_bytes", "check_thread_pool_max_size", "check_request_hold_max")
         if self.retry_times_when_send_failed < 0:
             raise ConfigError(
                 f"retry_times_when_send_failed={self.retry_times_when_send_failed}: want 0 or more"
             )
+        self._check_linger()
         if self.compression not in ("zlib", "lz4", "zstd", "none"):
             raise ConfigError(f"compression={self.compression!r}: want zlib, lz4, zstd or none")
+
+    def _check_linger(self) -> None:
+        if not 0 <= self.linger < self.send_timeout:
+            raise ConfigError(
+                f"linger={self.linger}: want 0 or more, and less than send_timeout={self.send_timeout}"
+            )
+        if self.linger and self.batch_bytes > self.max_message_bytes:
+            raise ConfigError(
+                f"batch_bytes={self.batch_bytes}: want at most max_message_bytes={self.max_message_bytes}, "
+                "which brokers apply to a whole batch"
+            )

@@ -19,8 +19,8 @@ class CallerSends:
         self._way = CallerWay(core.client.remoting, bridge)
 
     def send(self, message: Message, choice: QueueChoice, timeout: float | None) -> SendResult:
-        """See :meth:`ProducerCore.send`. Traces and users' selectors belong to the loop thread."""
-        if choice.selector is not None or self._core.is_traced:
+        """See :meth:`ProducerCore.send`. Traces, batches and users' selectors belong to the loop."""
+        if choice.selector is not None or self._core.needs_loop:
             return self._bridge.run(self._core.send(message, choice=choice, timeout=timeout))
         self._bridge.check()
         return finish(self._core.send(message, choice=choice, timeout=timeout, way=self._way))

@@ -12,6 +12,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.sync.caller_send import CallerSends
+from rmqtools.sync.future_sends import FutureSends
 from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.parcels import ParcelSender
 
@@ -26,9 +27,13 @@ class Producer(Blocking):
         self._producer = producer
         super().__init__(producer)
         self._sends = CallerSends(producer._core, self._bridge)
+        self._future_sends = FutureSends(producer._core, self._bridge)
 
     def close(self) -> None:
-        """See :meth:`rmqtools.aio.Producer.close`. Sends under way on other threads end with an error."""
+        """See :meth:`rmqtools.aio.Producer.close`. Sends under way on other threads end with an error.
+
+        With ``linger`` they are completed, see :meth:`rmqtools.aio.Producer.close`.
+        """
         super().close()
         self._sends.close()
 
@@ -68,10 +73,12 @@ class Producer(Blocking):
         arg: Any = None,
         timeout: float | None = None,
     ) -> Future[SendResult]:
-        """Like :meth:`send`, without waiting: the future gives the result or raises the error."""
-        return self._bridge.submit(
-            self._producer.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
-        )
+        """Like :meth:`send`, without waiting: the future gives the result or raises the error.
+
+        Calls reach the loop in their order. Cancelling the future ends the send: what was not written yet is
+        not sent.
+        """
+        return self._future_sends.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
 
     def send_oneway(
         self,

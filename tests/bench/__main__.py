@@ -154,7 +154,9 @@ def _is_asked(area: Area, asked: argparse.Namespace) -> bool:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("groups", nargs="*", help="read objects push disk latency send batch spark stream")
+    parser.add_argument(
+        "groups", nargs="*", help="read objects push disk latency send linger batch spark stream"
+    )
     parser.add_argument("--quick", action="store_true", help="the main areas only")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round of sends")

@@ -1,7 +1,7 @@
 """What is compared, and how much of the Java client's speed is demanded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 SIZES: Final = (100, 1024)
@@ -236,6 +236,32 @@ def _send(program: str, mode: str, size: int, flight: int) -> Side:
     return Side(program=program, work="send", settings=settings, sends_to=sink(size))
 
 
+_LINGER: Final = {"linger": 0.01, "batch_bytes": 32 * 1024}  # Java's defaults where autoBatch is on
+
+
+def _lingering(size: int) -> list[Area]:
+    """Single sends that share requests, over Java's autoBatch and over our own single sends."""
+
+    def side(program: str, mode: str, **settings: Any) -> Side:
+        made = _send(program, mode, size, 4096)
+        return replace(made, settings={**made.settings, **settings})
+
+    ours = side("ours", "aio-async", **_LINGER)
+    name = f"async send, 4,096 in flight, linger, {size} B"
+    return [
+        Area(
+            name=name, ours=ours, theirs=(side("java", "async-linger", **_LINGER),), bar=1.0, group="linger"
+        ),
+        Area(
+            name=f"{name}, over no linger",
+            ours=ours,
+            theirs=(side("ours", "aio-async"),),
+            bar=3.0,
+            group="linger",
+        ),
+    ]
+
+
 def _sends() -> list[Area]:
     sync = (_send("java", "sync", 100, 1),)
     areas = [
@@ -273,6 +299,7 @@ def _sends() -> list[Area]:
         )
         for size in SIZES
     ]
+    areas += [area for size in SIZES for area in _lingering(size)]
     areas += [
         Area(
             name=f"{name}, {size} B",

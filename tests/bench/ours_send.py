@@ -40,17 +40,22 @@ class Sends:
         self._config = ProducerConfig(name_server=name_server, group="bench_ours", send_timeout=20.0)
         self._producers: dict[int, Producer] = {}  # by the bytes of a request
         self._runner = asyncio.Runner()
-        self._aio: aio.Producer | None = None
+        self._aio: dict[float, aio.Producer] = {}  # by linger
 
     def run(self, work: dict[str, str]) -> dict[str, Any]:
-        """One round: mode, topic, size, flight, seconds.
+        """One round: mode, topic, size, flight, seconds, and perhaps linger and batch_bytes.
 
         ``flight``: threads, messages in flight or messages in a batch; 0: as many as are let.
         """
         body, flight = b"x" * int(work["size"]), int(work["flight"])
         mode, seconds = work["mode"], float(work["seconds"])
         if mode.startswith("aio"):
-            return self._runner.run(self._run_aio(mode, work["topic"], body, flight, seconds))
+            config = replace(
+                self._config,
+                linger=float(work.get("linger", 0.0)),
+                batch_bytes=int(work.get("batch_bytes", self._config.batch_bytes)),
+            )
+            return self._runner.run(self._run_aio(mode, work["topic"], body, flight, seconds, config))
         send = self._blocking(mode, work["topic"], body, flight)
         began = time.perf_counter()
         end = began + seconds
@@ -61,10 +66,10 @@ class Sends:
 
     def close(self) -> None:
         """Close the producers."""
-        for producer in self._producers.values():
-            producer.close()
-        if self._aio is not None:
-            self._runner.run(self._aio.close())
+        for blocking in self._producers.values():
+            blocking.close()
+        for producer in self._aio.values():
+            self._runner.run(producer.close())
         self._runner.close()
 
     def _blocking(self, mode: str, topic: str, body: bytes, flight: int) -> Send:
@@ -85,13 +90,14 @@ class Sends:
         return producer
 
     async def _run_aio(
-        self, mode: str, topic: str, body: bytes, flight: int, seconds: float
+        self, mode: str, topic: str, body: bytes, flight: int, seconds: float, config: ProducerConfig
     ) -> dict[str, Any]:
-        if self._aio is None:
-            self._aio = aio.Producer(self._config)
-            await self._aio.start()
+        producer = self._aio.get(config.linger)
+        if producer is None:
+            producer = self._aio[config.linger] = aio.Producer(config)
+            await producer.start()
         count, lines = (flight, 1) if mode == "aio-batch" else (1, flight)
-        send = _one_aio(self._aio, topic, body, count)
+        send = _one_aio(producer, topic, body, count)
         failed = stored = 0
         began = time.perf_counter()
 

@@ -203,6 +203,12 @@ def batch_bytes(messages: Sequence[Message], texts: Sequence[str]) -> list[int]:
     return [_FRAMING_BYTES + body + text for body, text in zip(lengths, text_bytes, strict=True)]
 
 
+def bytes_in_batch(message: Message, text: str) -> int:
+    """As :func:`batch_bytes`, of one message."""
+    text_bytes = len(text) if text.isascii() else len(text.encode())
+    return _FRAMING_BYTES + body_length(message.body) + text_bytes
+
+
 def _needs(message: Message) -> Feature | None:
     """The feature of brokers without which the message would be stored as an ordinary one."""
     if message.delay is not None or message.deliver_at_ms is not None:

@@ -10,6 +10,7 @@ from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.connection.background import Closing
 from rmqtools.engine.connection.client import ClientCore, local_address
+from rmqtools.engine.producer.accumulator import ProduceAccumulator
 from rmqtools.engine.producer.encode_send import Encoder
 from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
 from rmqtools.engine.producer.request_reply import RequestReply
@@ -49,8 +50,12 @@ class ProducerCore:
         self.encoder = Encoder(config, self._ids.next, clock.now_ms)
         self.sender = Sender(self.client, config)
         self._many = ManySender(self.sender, self.encoder, config)
+        self._accumulator = (
+            ProduceAccumulator(self.sender, self.encoder, config, clock) if config.linger else None
+        )
         self._requests = RequestReply(self.client)
         self._tracer = TraceDispatcher(self.client, config, self.encoder) if config.enable_trace else None
+        self._needs_loop = self._tracer is not None or self._accumulator is not None
         self._closing = Closing(f"producer {self.client.client_id}", *self._closing_steps())
         self._observer = self.client.observer
         self._identity = Identity(config.group, self.client.client_id, config.namespace)
@@ -74,7 +79,7 @@ class ProducerCore:
         await self._closing.wait()
 
     def _closing_steps(self) -> list[Callable[[], Awaitable[None]]]:
-        flush = [] if self._tracer is None else [self._tracer.close]
+        flush = [part.close for part in (self._accumulator, self._tracer) if part is not None]
         return [self._requests.close, *flush, self._leave_group, self.client.close]
 
     async def _leave_group(self) -> None:
@@ -82,9 +87,9 @@ class ProducerCore:
             await self.client.unregister_producer(self.group)
 
     @property
-    def is_traced(self) -> bool:
-        """Whether stored messages are recorded, which happens on the loop."""
-        return self._tracer is not None
+    def needs_loop(self) -> bool:
+        """Whether sends run on the loop only: messages are traced there, and share requests there."""
+        return self._needs_loop
 
     async def send(
         self, message: Message, *, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
@@ -94,17 +99,39 @@ class ProducerCore:
         if self._observer is not None:
             place = partial(self._place, choice=choice, timeout=timeout, way=way)
             return (await self._observed(self._observer, [message], place))[0]
+        if self._accumulator is not None:
+            joined = self._accumulator.send(message, choice, timeout)
+            if joined is not None:
+                result = await joined
+                return result if self._tracer is None else self._traced([message], [result])[0]
         outgoing = self.encoder.encode(message)  # as _place, without one more coroutine
         placed, attempts = await self.sender.place_whole(
             outgoing, choice=choice, message=message, timeout=timeout, way=way
         )
         return self._traced([message], placed.results(attempts))[0]
 
+    def join(
+        self, message: Message, choice: QueueChoice, timeout: float | None
+    ) -> asyncio.Future[SendResult] | None:
+        """Begin a send that needs no coroutine: its message waits for others. None: call :meth:`send`."""
+        if self._accumulator is None or self._observer is not None or self._tracer is not None:
+            return None
+        if choice.selector is not None:
+            return None
+        self._check(message)
+        joined = self._accumulator.send(message, choice, timeout)
+        assert joined is None or isinstance(joined, asyncio.Future)  # only selectors need a coroutine
+        return joined
+
     async def _place(
         self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None, way: SendWay | None
     ) -> list[SendResult]:
         """The send of one message that is observed."""
         (message,) = messages
+        if self._accumulator is not None:
+            joined = self._accumulator.send(message, choice, timeout)
+            if joined is not None:
+                return self._traced([message], [await joined])
         outgoing = self.encoder.encode(message)
         placed, attempts = await self.sender.place_whole(
             outgoing, choice=choice, message=message, timeout=timeout, way=way
@@ -148,7 +175,8 @@ class ProducerCore:
                 async with self._order_entry:  # in order of arrival, even while the route is fetched
                     info = await self.sender.publish_info(message.topic)
                 queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
-                turn = self._lines.of(queue)
+                shares = self._accumulator is not None and not message.is_alone
+                turn = asyncio.Lock() if shares else self._lines.of(queue)  # its line there keeps the order
                 await turn.acquire()
         except TimeoutError as error:
             if isinstance(error, RocketMQError):

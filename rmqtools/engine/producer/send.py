@@ -7,7 +7,7 @@ refuses the connection, and an attempt without an answer is never called failed.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +101,28 @@ class Sender:
         """The next queue of a topic in round robin."""
         return self._select(topic, await self.publish_info(topic), ANY_QUEUE, None, None)
 
+    def idle_queue(self, topic: str, busy: Collection[MessageQueue]) -> MessageQueue | None:
+        """The next queue of a topic in round robin that is not ``busy``; None: all are, or none is known."""
+        info = self._client.routes.known(topic)
+        if info is None:
+            return None
+        for _ in info.queues if len(busy) < len(info.queues) else ():
+            queue = self._select(topic, info, ANY_QUEUE, None, None)
+            if queue not in busy:
+                return queue
+        return None
+
+    async def find(self, topic: str, deadline: float) -> TopicPublishInfo:
+        """The queues of a topic, found before ``deadline``.
+
+        Raises:
+            SendError: no route came in time; nothing was sent.
+            As :meth:`publish_info`.
+        """
+        info = self._client.routes.known(topic) or await self._find(topic, deadline, ())
+        assert info is not None  # only after attempts
+        return info
+
     async def place(
         self,
         outgoing: Outgoing,
@@ -128,13 +150,13 @@ class Sender:
         first: MessageQueue | None = None,
         timeout: float | None = None,
         way: SendWay | None = None,
+        attempts: list[SendAttempt] | None = None,
     ) -> tuple[Placed, list[SendAttempt]]:
-        """As :meth:`place`, with one result for all messages, and the attempts made."""
-        way = way or self._way
-        now, routes = self._client.clock.monotonic, self._client.routes
+        """As :meth:`place`, with one result for all messages, and the attempts, in ``attempts`` if given."""
+        way, now, routes = way or self._way, self._client.clock.monotonic, self._client.routes
         deadline = now() + (self._config.send_timeout if timeout is None else timeout)
         loop = self._loop_for(choice)
-        attempts: list[SendAttempt] = []
+        attempts = [] if attempts is None else attempts
         kept: Placed | None = None
         failure: RocketMQError | None = None
         while loop.attempts_left and (not attempts or now() < deadline):

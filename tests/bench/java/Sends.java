@@ -12,6 +12,7 @@ import org.apache.rocketmq.common.message.Message;
 class Sends {
     private final String nameServer;
     private DefaultMQProducer producer;
+    private DefaultMQProducer lingering;
 
     Sends(String nameServer) {
         this.nameServer = nameServer;
@@ -19,11 +20,7 @@ class Sends {
 
     Map<String, Number> run(Map<String, String> work) throws Exception {
         if (producer == null) {
-            producer = new DefaultMQProducer("bench_java");
-            producer.setNamesrvAddr(nameServer);
-            producer.setSendMsgTimeout(20000);
-            producer.start();
-            producer.fetchPublishMessageQueues(work.get("topic"));
+            producer = started("bench_java", work);
         }
         long seconds = (long) (Double.parseDouble(work.get("seconds")) * 1e9);
         int flight = Integer.parseInt(work.get("flight"));
@@ -31,7 +28,8 @@ class Sends {
         long began = System.nanoTime();
         switch (work.get("mode")) {
             case "sync": threads(work, flight, began + seconds, counts); break;
-            case "async": async(work, flight, began + seconds, counts); break;
+            case "async": async(producer, work, flight, began + seconds, counts); break;
+            case "async-linger": async(lingering(work), work, flight, began + seconds, counts); break;
             case "batch": batch(work, flight, began + seconds, counts); break;
             default: throw new IllegalArgumentException(work.get("mode"));
         }
@@ -39,6 +37,26 @@ class Sends {
         Map<String, Number> result = Bench.result(counts.stored.get(), elapsed);
         result.put("failed", counts.failed.get());
         return result;
+    }
+
+    private DefaultMQProducer started(String group, Map<String, String> work) throws Exception {
+        DefaultMQProducer made = new DefaultMQProducer(group);
+        made.setNamesrvAddr(nameServer);
+        made.setSendMsgTimeout(20000);
+        made.start();
+        made.fetchPublishMessageQueues(work.get("topic"));
+        return made;
+    }
+
+    private DefaultMQProducer lingering(Map<String, String> work) throws Exception {
+        if (lingering == null) {
+            lingering = started("bench_java_linger", work);
+            lingering.setAutoBatch(true);
+            lingering.batchMaxDelayMs((int) (Double.parseDouble(work.get("linger")) * 1000));
+            lingering.batchMaxBytes(Long.parseLong(work.get("batch_bytes")));
+            lingering.totalBatchMaxBytes(32 * 1024 * 1024);
+        }
+        return lingering;
     }
 
     private void threads(Map<String, String> work, int count, long end, Counts counts) throws Exception {
@@ -65,7 +83,9 @@ class Sends {
         }
     }
 
-    private void async(Map<String, String> work, int flight, long end, Counts counts) throws Exception {
+    private static void async(
+            DefaultMQProducer producer, Map<String, String> work, int flight, long end, Counts counts)
+            throws Exception {
         byte[] body = Bench.body(work);
         Semaphore free = new Semaphore(flight);
         while (System.nanoTime() < end) {

@@ -46,6 +46,14 @@ def test_an_ipv6_address_stands_in_brackets():
         ({"send_timeout": 0}, "send_timeout=0"),
         ({"retry_times_when_send_failed": -1}, "want 0 or more"),
         ({"compression": "gzip"}, "compression='gzip': want zlib"),
+        ({"linger": -0.1}, r"linger=-0\.1: want 0 or more, and less than send_timeout=3\.0"),
+        ({"linger": 3.0}, r"linger=3\.0: want 0 or more, and less than send_timeout=3\.0"),
+        ({"linger": float("nan")}, "linger=nan: want 0 or more"),
+        ({"batch_bytes": 0}, "batch_bytes=0: want more than 0"),
+        (
+            {"linger": 0.01, "batch_bytes": 2000, "max_message_bytes": 1999},
+            "batch_bytes=2000: want at most max_message_bytes=1999",
+        ),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_by_name_and_value(settings, text):

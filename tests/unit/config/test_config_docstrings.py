@@ -137,6 +137,8 @@ DEFAULTS = {
         "compression": "zlib",
         "max_batch_bytes": 256 * 1024,
         "max_in_flight": 16,
+        "linger": 0.0,
+        "batch_bytes": 32 * 1024,
         "enable_trace": False,
         "trace_topic": "RMQ_SYS_TRACE_TOPIC",
         "check_thread_pool_max_size": 1,

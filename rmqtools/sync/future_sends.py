@@ -1,0 +1,111 @@
+"""Sends of single messages whose callers get a future: they cross to the loop thread together.
+
+Waking the loop costs a system call and a switch of threads, so a send does it only if no earlier one has just
+done so. A message that waits for others (``linger``) needs no task.
+"""
+
+import asyncio
+import contextvars
+from collections import deque
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NamedTuple
+
+from rmqtools.engine.producer.producer import ProducerCore
+from rmqtools.engine.producer.send import queue_choice
+from rmqtools.model.message import Message
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import SendResult
+from rmqtools.policy.selectors import MessageQueueSelector
+from rmqtools.sync.loop import Bridge
+
+
+class _Given(NamedTuple):
+    future: Future[SendResult]
+    context: contextvars.Context
+    message: Message
+    queue: MessageQueue | None
+    selector: MessageQueueSelector | None
+    arg: Any
+    timeout: float | None
+
+
+class FutureSends:
+    """Sends for one producer. Safe to share between threads, without a lock."""
+
+    def __init__(self, core: ProducerCore, bridge: Bridge) -> None:
+        self._core = core
+        self._bridge = bridge
+        self._given: deque[_Given] = deque()
+        self._is_woken = False  # the loop will take what was given
+
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None,
+        selector: MessageQueueSelector | None,
+        arg: Any,
+        timeout: float | None,
+    ) -> Future[SendResult]:
+        """Begin :meth:`ProducerCore.send` on the loop, in the order of calls; errors as of ``Bridge.run``."""
+        self._bridge.check()
+        future: Future[SendResult] = Future()
+        context = contextvars.copy_context()
+        self._given.append(_Given(future, context, message, queue, selector, arg, timeout))
+        if not self._is_woken:
+            self._is_woken = True
+            try:
+                self._bridge.tell(self._take)
+            except BaseException:  # also an interrupt: the next call wakes the loop, which drops this one
+                future.cancel()
+                self._is_woken = False
+                raise
+        return future
+
+    def _take(self) -> None:
+        """Begin the sends given so far, on the loop thread."""
+        self._is_woken = False  # before they are taken: a later one wakes the loop again
+        for _ in range(len(self._given)):
+            self._begin(self._given.popleft())
+
+    def _begin(self, given: _Given) -> None:
+        future, context, message, queue, selector, arg, timeout = given
+        if future.cancelled():
+            future.set_running_or_notify_cancel()
+            return
+        try:
+            choice = queue_choice(queue, selector, arg)
+            source: asyncio.Future[SendResult] | None = self._core.join(message, choice, timeout)
+        except Exception as error:  # noqa: BLE001 - raised where the caller asks for the result
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+            return
+        loop = asyncio.get_running_loop()
+        if source is None:
+            source = loop.create_task(
+                self._core.send(message, choice=choice, timeout=timeout), context=context
+            )
+        source.add_done_callback(partial(_settle, future))
+        future.add_done_callback(partial(_cancel, source, loop))
+
+
+def _settle(future: Future[SendResult], source: asyncio.Future[SendResult]) -> None:
+    """Give the caller's future its result or error, on the loop thread."""
+    if source.cancelled():
+        future.cancel()
+    if not future.set_running_or_notify_cancel():
+        return
+    error = source.exception()
+    if error is None:
+        future.set_result(source.result())
+    else:
+        future.set_exception(error)
+
+
+def _cancel(
+    source: asyncio.Future[SendResult], loop: asyncio.AbstractEventLoop, future: Future[SendResult]
+) -> None:
+    """End a send whose future was cancelled, from any thread."""
+    if future.cancelled() and not loop.is_closed():
+        loop.call_soon_threadsafe(source.cancel)

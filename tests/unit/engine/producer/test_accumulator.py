@@ -1,0 +1,249 @@
+"""Single sends that share requests: who shares with whom, and each caller's own result."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from rmqtools import Message, SendStatus
+from rmqtools.aio import Producer
+from rmqtools.config import ProducerConfig
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import Outcome
+from rmqtools.select import SelectMessageQueueByHash
+from rmqtools.testing import FakeCluster, Reaction
+from tests.support.scripted_peer import run
+
+SINGLE, BATCH = RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE
+QUEUE = MessageQueue("T", "a", 1)
+
+
+def lingering(use, *, brokers=("a",), queues: int = 4, **settings) -> None:
+    """Run ``use(producer, cluster)``; ``linger`` is so long that only other reasons end it."""
+
+    async def scenario() -> None:
+        async with FakeCluster(brokers=brokers) as cluster:
+            cluster.create_topic("T", queues=queues)
+            config = ProducerConfig(
+                **{"name_server": cluster.name_server, "group": "g", "linger": 2.0} | settings
+            )
+            async with Producer(config) as producer:
+                await producer.fetch_publish_queues("T")
+                await use(producer, cluster)
+
+    run(scenario)
+
+
+def plain(count: int, size: int = 4) -> list[Message]:
+    return [Message("T", b"%0*d" % (size, number), properties={"n": str(number)}) for number in range(count)]
+
+
+def send_all(producer, messages, **options) -> list[asyncio.Task]:
+    """Calls that are all begun, in this order, before any of them continues."""
+    return [asyncio.create_task(producer.send(message, **options)) for message in messages]
+
+
+def codes(cluster) -> list[int]:
+    return [request.code for request in cluster.requests() if request.code in (SINGLE, BATCH)]
+
+
+def slow(cluster, seconds: float, times: int | None = 1, **where):
+    """The broker stores at once and answers late."""
+    return cluster.fault(delay=seconds, times=times, answer=Reaction.PASS, **where)
+
+
+async def on_wire(cluster, count: int) -> None:
+    async with asyncio.timeout(10):
+        while len(codes(cluster)) < count:  # noqa: ASYNC110 - the broker tells nobody
+            await asyncio.sleep(0.001)
+
+
+def test_messages_of_one_loop_iteration_share_a_request_and_each_gets_its_own_place():
+    async def use(producer, cluster):
+        results = await asyncio.gather(*send_all(producer, plain(50)))
+        stored = {message.msg_id: message for message in cluster.messages("T")}
+        assert len(stored) == 50
+        assert codes(cluster) == [BATCH]
+        for number, result in enumerate(results):
+            message = stored[result.msg_id]
+            assert message.body == b"%04d" % number
+            assert message.properties["n"] == str(number)
+            assert (message.queue_id, message.queue_offset) == (result.queue.queue_id, result.queue_offset)
+            assert message.offset_msg_id == result.offset_msg_id
+            assert result.status is SendStatus.SEND_OK
+            assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED]
+
+    lingering(use)
+
+
+def test_without_linger_every_message_is_a_request():
+    async def use(producer, cluster):
+        assert producer._core._accumulator is None
+        await asyncio.gather(*send_all(producer, plain(20)))
+        assert codes(cluster) == [SINGLE] * 20
+
+    lingering(use, linger=0.0)
+
+
+def test_a_message_without_company_leaves_at_once_as_without_linger():
+    async def use(producer, cluster):
+        now = producer._core.client.clock.monotonic
+        began = now()
+        queues = [(await producer.send(message)).queue for message in plain(8)]
+        assert now() - began < 1.0  # linger is 2 s
+        assert codes(cluster) == [SINGLE] * 8
+        assert Counter(queue.queue_id for queue in queues) == {0: 2, 1: 2, 2: 2, 3: 2}
+
+    lingering(use)
+
+
+def test_messages_that_wait_leave_when_the_request_before_them_has_returned():
+    async def use(producer, cluster):
+        slow(cluster, 0.5, code=SINGLE)
+        first = send_all(producer, plain(1))
+        await on_wire(cluster, 1)
+        others = send_all(producer, plain(10))
+        (result,) = await asyncio.gather(*first)
+        assert codes(cluster) == [SINGLE]
+        await asyncio.gather(*others)
+        assert codes(cluster) == [SINGLE, BATCH]
+        assert result.status is SendStatus.SEND_OK
+
+    lingering(use)
+
+
+def test_messages_that_wait_leave_when_they_have_lingered():
+    async def use(producer, cluster):
+        slow(cluster, 1.0, code=SINGLE)
+        first = send_all(producer, plain(1))
+        await on_wire(cluster, 1)
+        await asyncio.gather(*send_all(producer, plain(10)))
+        assert codes(cluster) == [SINGLE, BATCH]
+        assert not first[0].done()
+        await first[0]
+
+    lingering(use, linger=0.05)
+
+
+def test_full_batches_leave_at_once_one_for_each_queue():
+    async def use(producer, cluster):
+        slow(cluster, 0.5, None, code=BATCH)
+        sends = send_all(producer, plain(100, size=400))  # about 8 in a batch
+        await on_wire(cluster, 4)
+        await asyncio.sleep(0.1)
+        assert codes(cluster) == [BATCH] * 4
+        on_queues = {request.ext_fields["e"] for request in cluster.requests(code=BATCH)}
+        assert on_queues == {"0", "1", "2", "3"}
+        assert all(len(request.body) <= 4096 for request in cluster.requests(code=BATCH))
+        await asyncio.gather(*sends)
+
+    lingering(use, batch_bytes=4096)
+
+
+def test_a_queue_keeps_the_order_in_which_its_messages_were_given():
+    async def use(producer, cluster):
+        await asyncio.gather(*send_all(producer, plain(500, size=100)))
+        for queue_id in range(2):
+            bodies = [message.body for message in cluster.messages("T", MessageQueue("T", "a", queue_id))]
+            assert len(bodies) > 100
+            assert bodies == sorted(bodies)
+
+    lingering(use, queues=2, batch_bytes=4096)
+
+
+@pytest.mark.parametrize(
+    "choice", [{"queue": QUEUE}, {"selector": lambda queues, message, arg: QUEUE}], ids=["queue", "selector"]
+)
+def test_messages_for_a_chosen_queue_share_requests_in_order_and_with_nobody_else(choice):
+    async def use(producer, cluster):
+        messages = plain(60)
+        messages[30] = Message("T", b"0030" + bytes(8000))  # compressed: a request of its own, in its place
+        chosen = send_all(producer, messages, **choice)
+        others = send_all(producer, plain(10))
+        results = await asyncio.gather(*chosen)
+        await asyncio.gather(*others)
+        assert {result.queue for result in results} == {QUEUE}
+        offsets = [result.queue_offset for result in results]
+        assert offsets == sorted(offsets)
+        assert Counter(codes(cluster)) == {BATCH: 3, SINGLE: 1}
+
+    lingering(use)
+
+
+def test_orderly_sends_of_one_key_share_requests_in_order():
+    async def use(producer, cluster):
+        messages = [Message("T", b"%04d" % number, sharding_key="k") for number in range(40)]
+        tasks = [asyncio.create_task(producer.send_orderly(message)) for message in messages]
+        results = await asyncio.gather(*tasks)
+        queue = SelectMessageQueueByHash()(await producer.fetch_publish_queues("T"), messages[0], "k")
+        assert [result.queue_offset for result in results] == list(range(40))
+        assert {result.queue for result in results} == {queue}
+        assert len(codes(cluster)) < 5
+
+    lingering(use)
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [
+        Message("T", b"late", delay_level=1),
+        Message("T", bytes(5000)),
+        Message("%RETRY%c", b"again"),
+    ],
+    ids=["delayed", "compressed", "retry"],
+)
+def test_a_message_that_cannot_share_goes_singly_and_at_once_beside_a_batch(alone):
+    async def use(producer, cluster):
+        cluster.create_topic("%RETRY%c")
+        results = await asyncio.gather(*send_all(producer, [*plain(5), alone, alone, *plain(5)]))
+        assert len({result.msg_id for result in results}) == 12
+        assert sorted(codes(cluster)) == sorted([SINGLE, SINGLE, BATCH])
+        assert {request.ext_fields["b"] for request in cluster.requests(code=SINGLE)} == {alone.topic}
+
+    lingering(use)
+
+
+def test_two_topics_do_not_share_a_request():
+    async def use(producer, cluster):
+        cluster.create_topic("U")
+        messages = [Message("TU"[number % 2], b"x") for number in range(20)]
+        results = await asyncio.gather(*send_all(producer, messages))
+        assert [result.queue.topic for result in results] == list("TU" * 10)
+        assert codes(cluster) == [BATCH] * 2
+
+    lingering(use)
+
+
+def test_messages_given_before_the_route_is_known_share_requests_too():
+    async def use(producer, cluster):
+        cluster.create_topic("U", queues=2)
+        slow(cluster, 0.2, code=RequestCode.GET_ROUTEINFO_BY_TOPIC)
+        first = send_all(producer, [Message("U", b"%04d" % number) for number in range(20)])
+        await asyncio.sleep(0.1)
+        by_key = send_all(
+            producer,
+            [Message("U", b"%04d" % number) for number in range(5)],
+            selector=lambda queues, message, arg: queues[0],
+        )
+        results = await asyncio.gather(*first, *by_key)
+        assert {result.status for result in results} == {SendStatus.SEND_OK}
+        offsets = [result.queue_offset for result in results[-5:]]
+        assert offsets == list(range(offsets[0], offsets[0] + 5))
+        assert len(codes(cluster)) < 5
+
+    lingering(use)
+
+
+def test_a_topics_first_request_has_its_queue_for_itself_although_its_queue_was_not_known():
+    async def use(producer, cluster):
+        cluster.create_topic("U", queues=2)
+        slow(cluster, 0.5, code=SINGLE)
+        sends = send_all(producer, [Message("U", b"first")])
+        await on_wire(cluster, 1)
+        sends += send_all(producer, [Message("U", bytes(900)) for _ in range(3)])
+        await asyncio.sleep(0.1)
+        assert codes(cluster) == [SINGLE]
+        await asyncio.gather(*sends)
+
+    lingering(use, batch_bytes=1024)
