@@ -117,6 +117,7 @@ class Workers(Generic[H]):
         self._newest: _Worker[H] = _Worker(has_begun=True)
         self._ended: Crossing[tuple[Call[H], float | None] | None] = Crossing(self._take_ended)
         self._given_up: dict[int, Call[H]] = {}  # by id: their results do not count
+        self._yielding = 0  # tasks that only let others run, and will take what waits
         self._closing = False
 
     def __len__(self) -> int:
@@ -160,7 +161,9 @@ class Workers(Generic[H]):
         Threads: the next when the one before has begun and calls still wait. Tasks: as many as calls wait,
         when the listener of the one before waits for something.
         """
-        if self._closing or not self._waiting or not self._newest.has_begun or self._free <= 0:
+        if self._closing or self._yielding or not self._waiting:
+            return
+        if not self._newest.has_begun or self._free <= 0:
             return
         worker = self._newest = _Worker()
         on_thread = self._listeners.on_thread
@@ -185,7 +188,9 @@ class Workers(Generic[H]):
     def _hire_more(self, probe: _Worker[H]) -> None:
         """After the first step of a task: if calls wait now, its listener waits for something."""
         probe.has_begun = True
-        for _ in range(0 if self._closing else min(len(self._waiting), self._free)):
+        if self._closing or self._yielding:
+            return
+        for _ in range(min(len(self._waiting), self._free)):
             worker: _Worker[H] = _Worker(has_begun=True)
             self._hire(self._work(worker), worker)
 
@@ -214,7 +219,9 @@ class Workers(Generic[H]):
                 await self._take_failed(_Failed(call, now - before, status, context))
                 now = monotonic()
             if now - turn >= _LONGEST_RUN:
+                self._yielding += 1
                 await asyncio.sleep(0)
+                self._yielding -= 1
                 turn = now = monotonic()
 
     async def _work_on(self, on_thread: OnThread, worker: _Worker[H]) -> None:
