@@ -107,7 +107,7 @@ class _Stored:
 
     _fillers: Mapping[str, Filler]
     _head: bytes
-    _properties: bytes
+    _properties: bytes | None  # None: a copy that has other values than those stored
 
     if not TYPE_CHECKING:  # to a type checker a class with __getattr__ has every name
 
@@ -156,7 +156,7 @@ class MessageExt(_Stored):
 
     def with_topic(self, topic: str) -> "MessageExt":
         """Return the message with another topic. Decodes nothing."""
-        if not hasattr(self, "_fillers"):
+        if not hasattr(self, "_fillers") or self._properties is None:
             return replace(self, topic=topic)
         return undecoded_message(
             topic,
@@ -205,6 +205,23 @@ def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> Non
     SLOTS["queue_offset"](message, queue_offset)
 
 
+def popped_message(
+    message: MessageExt, topic: str, broker_name: str, reconsume_times: int, properties: Mapping[str, str]
+) -> MessageExt:
+    """The same as ``with_values`` of these; of a message that is not decoded, the other fields stay so."""
+    if not hasattr(message, "_fillers"):
+        return message.with_values(
+            topic=topic, broker_name=broker_name, reconsume_times=reconsume_times, properties=properties
+        )
+    copy = undecoded_message(
+        topic, message.queue_offset, message.body, broker_name, message._fillers, message._head, None
+    )
+    SLOTS["queue_id"](copy, message.queue_id)
+    SLOTS["reconsume_times"](copy, reconsume_times)
+    SLOTS["properties"](copy, properties)
+    return copy
+
+
 class _Unfrozen(_Stored):
     """A message during its creation: the same slots, but not frozen, so plain stores can fill them."""
 
@@ -218,7 +235,7 @@ def undecoded_message(
     broker_name: str,
     fillers: Mapping[str, Filler],
     head: bytes,
-    properties: bytes,
+    properties: bytes | None,
 ) -> MessageExt:
     """Make a message with the fields that every consumer uses; the others are decoded when they are used.
 

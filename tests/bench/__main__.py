@@ -78,6 +78,8 @@ class Bench:
         if side.work == "send":
             settings["seconds"] = self._plan.seconds
             os.sync()  # what the round before wrote is on the disk: it slows this one down no more
+        if settings.get("kind") == "pop":
+            self._broker.let_pop(str(settings["topic"]), str(settings["group"]))
         before = self._broker.stored(side.sends_to) if side.sends_to else 0
         done = self._program(side.program).ask(side.work, **settings)
         if side.sends_to:

@@ -170,12 +170,14 @@ _PUSHES = {
     "1": "push, no-op listener",
     "one thread": "push, no-op listener, consume_threads=1",
     "orderly": "orderly push, no-op listener",
+    "pop": "popping push, no-op listener",
 }
 _PUSH_LINES: tuple[tuple[str, dict[str, Any], dict[str, float | None]], ...] = (
     ("32", {"batch": 32}, {"aio": 0.8, "sync": None}),
     ("1", {}, {"aio": 0.8, "sync": 0.6}),
     ("one thread", {"threads": 1}, {"sync": None}),
     ("orderly", {"kind": "orderly"}, {"sync": 0.5}),
+    ("pop", {"kind": "pop"}, {"sync": 0.5}),
 )
 
 

@@ -12,6 +12,7 @@ from rmqtools import Admin, ClientConfig, Producer, ProducerConfig
 from rmqtools.arrow import send_batches
 from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.state import load_state
+from rmqtools.group import MessageRequestMode
 
 QUEUES = 8
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 16 * 1024 * 1024
@@ -56,6 +57,11 @@ class Broker:
         for addr in self.cluster.broker_addrs.values():
             self.admin.update_broker_config(addr, settings)
 
+    def let_pop(self, topic: str, group: str) -> None:
+        """Have the members of a group that will consume a topic pop it."""
+        self.admin.create_group(group)
+        self.admin.set_message_request_mode(topic, group, MessageRequestMode.POP)
+
     def make_topic(self, topic: str, *, queues: int = QUEUES) -> str:
         """Make a topic with so many queues on each broker."""
         self.admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues)
@@ -83,7 +89,10 @@ def running_broker(*, brokers: int = 1) -> Iterator[Broker]:
     before = os.environ.get("_JAVA_OPTIONS")
     os.environ["_JAVA_OPTIONS"] = _SERVER_JVM
     try:
-        cluster = LocalCluster(brokers=brokers, broker_settings=_SETTINGS).start()
+        cluster = LocalCluster(
+            brokers=brokers, broker_settings=_SETTINGS, timer_wheel=True
+        )  # as popping needs
+        cluster.start()
     finally:
         del os.environ["_JAVA_OPTIONS"]
         if before is not None:

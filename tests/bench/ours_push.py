@@ -137,4 +137,5 @@ def _config(name_server: str, work: dict[str, str], consume_from: ConsumeFromWhe
         consume_threads=int(work["threads"]),
         consume_message_batch_max_size=int(work["batch"]),
         orderly=work.get("kind") == "orderly",
+        client_rebalance=work.get("kind") != "pop",
     )

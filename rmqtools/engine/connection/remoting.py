@@ -98,9 +98,12 @@ class Remoting:
             UnsupportedError: the server does not serve such requests.
             BrokerError: any other code.
         """
-        answer = await self.invoke(addr, command, timeout=timeout)
+        return self.checked(await self.invoke(addr, command, timeout=timeout), command.code, addr)
+
+    def checked(self, answer: RemotingCommand, code: int, addr: str) -> RemotingCommand:
+        """An answer with code SUCCESS to a request of this code; errors as of :meth:`invoke_ok`."""
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-            raise self.endpoint.not_served(command.code, answer.remark, addr)
+            raise self.endpoint.not_served(code, answer.remark, addr)
         if answer.code != ResponseCode.SUCCESS:
             raise BrokerError(answer.code, answer.remark, addr)
         return answer

@@ -5,16 +5,19 @@ often into a dead letter; Java sends it to the dead-letter topic itself, through
 """
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.crossing import Crossing
-from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners, OnThread
+from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
@@ -22,6 +25,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.reconsume import (
     NO_MORE_TRIES,
     OrderlyStep,
@@ -37,26 +41,30 @@ from rmqtools.policy.reconsume import (
 log = get_logger(__name__)
 
 _LOOK_AGAIN = 1.0  # seconds after which an idle queue is checked in any case
-_LONGEST_RUN = 0.010  # seconds after which a thread begins no further call, so that other queues get it
-_RUN_MESSAGES = 64  # at most, that a thread takes at once
+_LONGEST_RUN = 0.010  # seconds after which a run begins no further call, so that other queues get the thread
+_RUN_MESSAGES = 256  # at most, that a run takes at once
 
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """Messages of one queue that a thread gives to a blocking listener, call by call.
+    """Messages of one queue that a listener gets, call by call, until a call does not simply commit.
 
-    ``taken``: the messages of the first call, as long as it has not ended; they were taken from the queue.
+    Attributes:
+        topic: the plain topic of all messages; None: each message must be asked, and has a plain one.
+        taken: the messages of the first call, as long as it has not ended; they were taken from the queue.
+        calls: the messages of each call.
     """
 
     held: ProcessQueue
+    queue: MessageQueue
+    topic: str | None
     taken: Sequence[MessageExt]
     calls: list[list[MessageExt]]
 
 
 class _Ended(NamedTuple):
-    """A listener call of a run that has ended."""
+    """The call that ended a run: it did not simply commit."""
 
-    run: _Run
     messages: list[MessageExt]
     topic: str
     status: ConsumeStatus
@@ -64,11 +72,16 @@ class _Ended(NamedTuple):
     seconds: float
 
 
+_Calls = Generator[tuple[str, list[MessageExt], ConsumeContext], ConsumeStatus, _Ended | None]
+_Committed = tuple[_Run, str, int, float]
+"""A call that committed: its run, topic, count of messages and seconds."""
+
+
 class OrderlyConsumption:
     """Hands fetched messages to listeners, queue by queue.
 
-    A thread of blocking listeners takes several messages of a queue and calls the listener for each, until a
-    call does not commit.
+    A task, or a thread of blocking listeners, takes several messages of a queue and calls the listener for
+    each, until a call does not commit (docs/decisions/0029).
     """
 
     def __init__(
@@ -84,7 +97,7 @@ class OrderlyConsumption:
         self._send_back = send_back
         self._free = asyncio.Semaphore(config.consume_threads)
         self._tasks = Background()
-        self._committed_on_threads: Crossing[_Ended] = Crossing(self._take_committed)
+        self._committed: Crossing[_Committed] = Crossing(self._take_committed)
         self._closing = asyncio.Event()
 
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
@@ -125,15 +138,9 @@ class OrderlyConsumption:
         if not taken:
             return 0.0
         try:
-            if (on_thread := self._listeners.on_thread) is not None:
-                ended = await self._call_on(on_thread, held, taken)
-                if ended is None:
-                    return 0.0
-                taken, status, context = ended.messages, ended.status, ended.context
-            else:
-                context = ConsumeContext(self._names.plain_queue(held.queue), is_orderly=True)
-                messages = [self._names.plain_message(message) for message in taken]
-                status = await self._listeners.call(messages, context)
+            if (ended := await self._call(held, taken)) is None:
+                return 0.0
+            taken, status, context = ended.messages, ended.status, ended.context
             assert isinstance(status, ConsumeOrderlyStatus)
             return await self._settle(held, taken, status, context)
         except Exception as error:  # a listener's context may hold any value: the queue continues
@@ -141,67 +148,99 @@ class OrderlyConsumption:
             held.put_back(taken)
             return self._config.suspend_current_queue_time
 
-    async def _call_on(
-        self, on_thread: OnThread, held: ProcessQueue, taken: list[MessageExt]
-    ) -> _Ended | None:
-        """Have a thread call the listener for ``taken``, and for what follows while calls commit.
+    async def _call(self, held: ProcessQueue, taken: list[MessageExt]) -> _Ended | None:
+        """Have the listener called for ``taken``, and for what follows while calls commit.
 
         Returns the call that did not simply succeed, its messages taken; None: all that began did.
         """
-        following = held.first(max(_RUN_MESSAGES - len(taken), 0))
-        run = _Run(held, taken, [taken, *map(list, listener_batches(following, self._largest_batch(held)))])
-        self._committed_on_threads.open()
-        ended: _Ended | None = await on_thread(partial(self._run, run))
-        self._committed_on_threads.take()
+        run = self._run_of(held, taken)
+        self._committed.open()
+        on_thread = self._listeners.on_thread
+        ended = await (self._on_loop(run) if on_thread is None else on_thread(partial(self._on_thread, run)))
+        self._committed.take()
         if ended is None:
             held.put_back(run.taken)  # no call has begun
             return None
         self._listeners.count(ended.topic, ended.status, count=len(ended.messages), seconds=ended.seconds)
-        self._take_called(ended)
+        self._take_called(run, len(ended.messages))
         return ended
 
-    def _run(self, run: _Run) -> _Ended | None:
-        """On a thread of the listeners: call the listener for the run's messages, in order.
+    def _run_of(self, held: ProcessQueue, taken: list[MessageExt]) -> _Run:
+        following, size = held.first(max(_RUN_MESSAGES - len(taken), 0)), self._largest_batch(held)
+        calls = [[one] for one in following] if size == 1 else map(list, listener_batches(following, size))
+        topic = self._names.plain_topic(held.queue.topic)
+        is_plain = topic == held.queue.topic and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        queue = self._names.plain_queue(held.queue)
+        return _Run(held, queue, topic if is_plain else None, taken, [taken, *calls])
+
+    async def _on_loop(self, run: _Run) -> _Ended | None:
+        """Call a coroutine listener for the run's messages, in order; then let others run."""
+        calls = self._calls(run)
+        try:
+            asked = next(calls)
+            while True:
+                asked = calls.send(await self._listeners.call(*asked))
+        except StopIteration as end:
+            await asyncio.sleep(0)
+            return end.value  # type: ignore[no-any-return]
+
+    def _on_thread(self, run: _Run) -> _Ended | None:
+        """On a thread of the listeners: call the listener for the run's messages, in order."""
+        calls = self._calls(run)
+        try:
+            asked = next(calls)
+            while True:
+                asked = calls.send(self._listeners.call_here(*asked))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def _calls(self, run: _Run) -> _Calls:
+        """Ask for the listener calls of a run, and get their statuses.
 
         Ends before the first call that may not begin, and returns the first that did not simply succeed.
         """
-        held, queue = run.held, self._names.plain_queue(run.held.queue)
-        began = now = self._clock.monotonic()
+        held, put, monotonic = run.held, self._committed.put, self._clock.monotonic
+        began = now = monotonic()
+        until = inf if self._is_broadcasting else held.lock_ends
         for called in run.calls:
-            if held.is_dropped or self._closing.is_set() or not self._is_mine(held):
+            if held.is_dropped or self._closing.is_set() or now - began >= _LONGEST_RUN:
                 return None
-            if now - began >= _LONGEST_RUN:
+            if now > until or not (held.is_locked or self._is_broadcasting):
                 return None
-            context = ConsumeContext(queue, is_orderly=True)
-            messages = [self._names.plain_message(message) for message in called]
-            topic = messages[0].topic
-            status = self._listeners.call_here(messages, context)
-            before, now = now, self._clock.monotonic()
-            ended = _Ended(run, called, topic, status, context, now - before)
+            context = ConsumeContext(run.queue, is_orderly=True)
+            messages = [*called] if run.topic else [self._names.plain_message(one) for one in called]
+            topic = run.topic or messages[0].topic
+            status = yield topic, messages, context
+            before, now = now, monotonic()
             if status is not ConsumeOrderlyStatus.SUCCESS or context.auto_commit is not True:
-                return ended
-            self._committed_on_threads.put(ended)
+                return _Ended(called, topic, status, context, now - before)
+            put((run, topic, len(called), now - before))
         return None
 
-    def _take_committed(self, calls: list[_Ended]) -> None:
-        """On the loop: commit what threads have consumed, queue by queue."""
-        counted: defaultdict[str, list[_Ended]] = defaultdict(list)
-        for call in calls:
-            counted[call.topic].append(call)
-            self._take_called(call)
-        for topic, same in counted.items():
-            count, seconds = sum(len(one.messages) for one in same), sum(one.seconds for one in same)
-            self._listeners.count(topic, same[0].status, count=count, seconds=seconds, calls=len(same))
-        for held in {call.run.held: None for call in calls}:
-            self._commit(held)
+    def _take_committed(self, calls: list[_Committed]) -> None:
+        """On the loop: commit what listeners have consumed, run by run."""
+        taken: Counter[_Run] = Counter()
+        for (run, topic), same in groupby(calls, key=itemgetter(0, 1)):
+            counts, seconds = zip(*(one[2:] for one in same), strict=True)
+            self._listeners.count(
+                topic,
+                ConsumeOrderlyStatus.SUCCESS,
+                count=sum(counts),
+                seconds=sum(seconds),
+                calls=len(counts),
+            )
+            taken[run] += sum(counts)
+        for run, count in taken.items():
+            self._take_called(run, count)
+            self._commit(run.held)
 
-    def _take_called(self, ended: _Ended) -> None:
-        """Take the messages of a call from their queue; those of a run's first call are taken already."""
-        run = ended.run
+    def _take_called(self, run: _Run, count: int) -> None:
+        """Take the messages of calls from their queue; those of a run's first call are taken already."""
         if run.taken:
+            count -= len(run.taken)
             run.taken = ()
-        else:
-            run.held.take(len(ended.messages))
+        if count:
+            run.held.take(count)
 
     def _batch_size(self, held: ProcessQueue) -> int:
         """Messages of the next listener call."""

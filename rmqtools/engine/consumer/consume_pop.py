@@ -9,16 +9,16 @@ batches again (see ``acknowledge``).
 
 import asyncio
 import math
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import groupby
 
 from rmqtools.clock import Clock
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.acknowledge import Acknowledger
-from rmqtools.engine.consumer.listeners import Listeners
+from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
+from rmqtools.engine.consumer.workers import Arrival, Call, Workers
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext
@@ -26,20 +26,11 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.pop_delay import exhausted_delay, pop_delay
-from rmqtools.policy.reconsume import NO_MORE_TRIES, failed_messages, listener_batches, max_reconsume_times
+from rmqtools.policy.reconsume import NO_MORE_TRIES, failed_messages, max_reconsume_times
 from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
 
 log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Chunk:
-    """Messages of one queue for one listener call; from ``deadline`` (monotonic) on, others may get them."""
-
-    held: PopProcessQueue
-    messages: Sequence[MessageExt]
-    deadline: float
 
 
 class PopConsumption:
@@ -55,64 +46,80 @@ class PopConsumption:
         clock: Clock,
     ) -> None:
         self._config = config
-        self._listeners = listeners
         self._acknowledger = acknowledger
         self._send_back = send_back
         self._clock = clock
         self._max_times = max_reconsume_times(config.max_reconsume_times)
-        self._free = asyncio.Semaphore(config.consume_threads)
-        self._tasks = Background()
-        self._closing = False
+        self._workers: Workers[PopProcessQueue] = Workers(clock, listeners, self, most=config.consume_threads)
+        self._telling = Background()  # brokers: what became of messages
 
     def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Queue messages for consumption as soon as a listener call is free."""
         size, now = self._config.consume_message_batch_max_size, self._clock.monotonic()
         for _, group in groupby(messages, key=lambda message: (message.queue_id, _is_of_batch(message))):
-            for part in listener_batches(list(group), size):
-                chunk = _Chunk(held, part, now + _hidden_for(part[0]))
-                self._tasks.spawn("consume", self._consume(chunk))
+            part = list(group)
+            first = part[0]
+            queue = MessageQueue(first.topic, first.broker_name, first.queue_id)
+            arrival = Arrival(held, first.topic, queue, until=now + _hidden_for(first))
+            self._workers.add(arrival, part, at_once=size)
 
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""
-        self._closing = True
-        await self._listeners.end(self._tasks, timeout)
+        ended = self._clock.monotonic() + timeout
+        await self._workers.close(timeout)
+        if self._telling:
+            await asyncio.wait(self._telling.tasks, timeout=max(0.0, ended - self._clock.monotonic()))
+        await self._telling.stop()
 
-    async def _consume(self, chunk: _Chunk) -> None:
-        try:
-            async with self._free:
-                if self._closing or chunk.held.is_dropped or self._is_visible(chunk):
-                    await self._leave(chunk)
-                    return
-                first = chunk.messages[0]
-                queue = MessageQueue(first.topic, first.broker_name, first.queue_id)
-                context = ConsumeContext(queue)
-                status = await self._listeners.call(list(chunk.messages), context)
-            if self._is_visible(chunk):
-                log.warning("listener_outlasted_invisible_time", queue=str(queue), count=len(chunk.messages))
-                return
-            assert isinstance(status, ConsumeConcurrentlyStatus)
-            await self._settle(chunk, status, context)
-        finally:
-            chunk.held.settled(len(chunk.messages))
+    def consumed(self, arrival: Arrival[PopProcessQueue], messages: list[MessageExt]) -> None:
+        """See :class:`Settler`."""
+        if self._is_hidden(arrival, messages):
+            self._telling.spawn("acknowledge", self._acknowledge(arrival.held, messages))
+        else:
+            arrival.held.settled(len(messages))
 
-    async def _leave(self, chunk: _Chunk) -> None:
-        """Leave messages to other members: brokers deliver them again, except stored batches."""
-        left = [
-            self._try_again(message, 0, chunk.held.queue)
-            for message in chunk.messages
-            if _is_of_batch(message)
-        ]
-        await asyncio.gather(*left)
-
-    async def _settle(
-        self, chunk: _Chunk, status: ConsumeConcurrentlyStatus, context: ConsumeContext
+    async def not_all_consumed(
+        self, call: Call[PopProcessQueue], status: ConsumeStatus, context: ConsumeContext
     ) -> None:
-        failed = failed_messages(chunk.messages, status, context.ack_index)
-        consumed = chunk.messages[: len(chunk.messages) - len(failed)]
-        told: list[Awaitable[object]] = [self._acknowledger.acknowledge(message) for message in consumed]
-        level = context.delay_level_when_next_consume
-        told += [self._try_again(message, level, chunk.held.queue) for message in failed]
-        await asyncio.gather(*told)
+        """See :class:`Settler`."""
+        arrival, messages = call
+        try:
+            if self._is_hidden(arrival, messages):
+                assert isinstance(status, ConsumeConcurrentlyStatus)
+                failed = failed_messages(messages, status, context.ack_index)
+                consumed = messages[: len(messages) - len(failed)]
+                level, queue = context.delay_level_when_next_consume, arrival.held.queue
+                await asyncio.gather(
+                    self._acknowledger.acknowledge_all(consumed),
+                    *(self._try_again(message, level, queue) for message in failed),
+                )
+        finally:
+            arrival.held.settled(len(messages))
+
+    def not_begun(self, call: Call[PopProcessQueue]) -> None:
+        """Leave messages to other members: brokers deliver them again, except stored batches."""
+        arrival, messages = call
+        if _is_of_batch(messages[0]):
+            self._telling.spawn("leave", self._leave(arrival.held, messages))
+        else:
+            arrival.held.settled(len(messages))
+
+    def again(self, call: Call[PopProcessQueue]) -> None:
+        """Brokers deliver the messages again."""
+        arrival, messages = call
+        arrival.held.settled(len(messages))
+
+    async def _acknowledge(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
+        try:
+            await self._acknowledger.acknowledge_all(messages)
+        finally:
+            held.settled(len(messages))
+
+    async def _leave(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
+        try:
+            await asyncio.gather(*(self._try_again(message, 0, held.queue) for message in messages))
+        finally:
+            held.settled(len(messages))
 
     async def _try_again(self, message: MessageExt, delay_level: int, queue: MessageQueue) -> None:
         if delay_level < 0 or _is_of_batch(message):
@@ -130,9 +137,12 @@ class PopConsumption:
         else:
             await self._acknowledger.hide(message, delay)
 
-    def _is_visible(self, chunk: _Chunk) -> bool:
-        """Whether the invisible time is over, so that other members may have the messages."""
-        return self._clock.monotonic() >= chunk.deadline
+    def _is_hidden(self, arrival: Arrival[PopProcessQueue], messages: Sequence[MessageExt]) -> bool:
+        """Whether no other member may have the messages by now."""
+        if self._clock.monotonic() < arrival.until:
+            return True
+        log.warning("listener_outlasted_invisible_time", queue=str(arrival.queue), count=len(messages))
+        return False
 
 
 def _is_of_batch(message: MessageExt) -> bool:

@@ -78,19 +78,20 @@ class Listeners:
         """
         return None if self.is_observed else self._on_thread
 
-    def call_here(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
-        """On a thread of the listeners: like :meth:`call`, but the caller must have the call counted."""
+    def call_here(self, topic: str, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+        """On a thread of the listeners: like :meth:`call`."""
         first, count = messages[0], len(messages)  # the listener may change the list
         try:
-            if (listener := self._blocking.get(first.topic)) is None:
-                raise _no_listener(first.topic)
-            return self._checked(listener(messages, context))
+            if (listener := self._blocking.get(topic)) is None:
+                raise _no_listener(topic)
+            answer = listener(messages, context)
+            return self._success if answer is None else self._checked(answer)
         except BaseException as error:  # noqa: BLE001 - a user's callback: the messages are retried
             _log_failure(first, count, error)
             return self._failure
 
     def count(self, topic: str, status: ConsumeStatus, *, count: int, seconds: float, calls: int = 1) -> None:
-        """Count calls of :meth:`call_here` with equal results: all their messages and seconds."""
+        """Count calls with equal results: all their messages and seconds."""
         failed = count if status is self._failure else 0
         self._rates.consumed(
             topic,
@@ -101,27 +102,27 @@ class Listeners:
             calls=calls,
         )
 
-    async def call(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+    async def call(self, topic: str, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
         """Call the listener of the messages' topic; an exception is logged and counts as failure.
 
-        None is success: a Python function that returns without an error has done its work. (Java treats
-        null as failure.)
+        The caller must have the call counted (:meth:`count`). None is success: a Python function that returns
+        without an error has done its work. (Java treats null as failure.)
         """
         first, count = messages[0], len(messages)  # the listener may change the list
-        topic = first.topic
-        began = self._clock.monotonic()
         try:
-            if self._observer is None:  # as ask() does, which would be one more coroutine for each message
-                status = self._checked(await self._listener_of(topic)(messages, context))
-            else:
-                status = await self._observed(self._observer, messages, context)
+            if self._observer is not None:
+                return await self._observed(self._observer, messages, context)
+            if (
+                listener := self._by_topic.get(topic)
+            ) is None:  # as ask() does, which would be one more coroutine
+                raise _no_listener(topic)
+            answer = await listener(messages, context)
+            return self._success if answer is None else self._checked(answer)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback: the messages are retried
             if _is_being_cancelled():
                 raise
             _log_failure(first, count, error)
-            status = self._failure
-        self.count(topic, status, count=count, seconds=self._clock.monotonic() - began)
-        return status
+            return self._failure
 
     async def _observed(
         self, observer: Observer, messages: list[MessageExt], context: ConsumeContext
@@ -148,12 +149,10 @@ class Listeners:
             LookupError: the topic has no listener.
             TypeError: the return value is not a valid result.
         """
-        return self._checked(await self._listener_of(messages[0].topic)(messages, context))
-
-    def _listener_of(self, topic: str) -> Listener:
+        topic = messages[0].topic
         if (listener := self._by_topic.get(topic)) is None:
             raise _no_listener(topic)
-        return listener
+        return self._checked(await listener(messages, context))
 
     def closes(self, task: asyncio.Task[Any] | None) -> None:
         """Note that ``task`` closes the consumer. If a listener runs in it, closing does not wait for it."""

@@ -4,20 +4,25 @@ They ask for its state (GET_CONSUMER_RUNNING_INFO) or offsets (GET_CONSUMER_STAT
 one message (CONSUME_MESSAGE_DIRECTLY), or to move to other offsets (RESET_CONSUMER_CLIENT_OFFSET; brokers 5.x
 reset offsets themselves and report it in their answer to the next pull).
 Source of the rules: ClientRemotingProcessor, MQClientInstance.resetOffset, getConsumerStatus,
-consumeMessageDirectly (Java client). Ours: a queue continues at its new offset at once, where Java waits 10 s
-and rebalances; a request for the running info of another group is refused, naming both groups.
+consumeMessageDirectly, also of ConsumeMessageConcurrentlyService and ConsumeMessageOrderlyService (Java
+client). Ours: a queue continues at its new offset at once, where Java waits 10 s and rebalances; a request
+for the running info of another group is refused, naming both groups; of a message consumed directly, a
+listener that returns None has succeeded, and a dead letter goes to the listener of the topic it was sent to.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from rmqtools.clock import Clock
 from rmqtools.engine.connection.large_bodies import parse_aside
+from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.running_info import running_info
 from rmqtools.engine.group.member import Member
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.running_info import ConsumeMessageDirectlyResult, GetConsumerStatusBody
+from rmqtools.model.running_info import CMResult, ConsumeMessageDirectlyResult, GetConsumerStatusBody
 from rmqtools.protocol.headers import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerRunningInfoRequestHeader,
@@ -30,6 +35,15 @@ from rmqtools.protocol.wire.bodies import format_body, parse_reset_offset
 from rmqtools.protocol.wire.command import RemotingCommand, response
 
 log = get_logger(__name__)
+
+_RESULTS: Mapping[ConsumeStatus, CMResult] = {
+    ConsumeConcurrentlyStatus.CONSUME_SUCCESS: CMResult.CR_SUCCESS,
+    ConsumeConcurrentlyStatus.RECONSUME_LATER: CMResult.CR_LATER,
+    ConsumeOrderlyStatus.SUCCESS: CMResult.CR_SUCCESS,
+    ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: CMResult.CR_LATER,
+    ConsumeOrderlyStatus.COMMIT: CMResult.CR_COMMIT,
+    ConsumeOrderlyStatus.ROLLBACK: CMResult.CR_ROLLBACK,
+}
 
 
 ConsumeDirectly = Callable[[MessageExt], Awaitable[ConsumeMessageDirectlyResult | None]]
@@ -99,3 +113,22 @@ class OperatorRequests:
     def _no_such_group(self, command: RemotingCommand, group: str) -> RemotingCommand:
         remark = f"this client is a member of group {self._member.group}, not of {group}"
         return response(ResponseCode.SYSTEM_ERROR, command.opaque, remark=remark)
+
+
+async def consume_directly(
+    listeners: Listeners, message: MessageExt, context: ConsumeContext, *, orderly: bool, clock: Clock
+) -> ConsumeMessageDirectlyResult:
+    """Call the listener of the message's topic, which must exist, and describe the outcome."""
+    began, remark = clock.monotonic(), None
+    try:
+        result = _RESULTS[await listeners.ask([message], context)]
+    except Exception as error:  # a user's callback: the requester gets the error
+        log.warning("listener_failed", topic=message.topic, reason=repr(error), exc_info=error)
+        result, remark = CMResult.CR_THROW_EXCEPTION, f"{type(error).__name__}: {error}"
+    return ConsumeMessageDirectlyResult(
+        order=orderly,
+        auto_commit=context.auto_commit,
+        consume_result=result,
+        remark=remark,
+        spent_time_mills=round((clock.monotonic() - began) * 1000),
+    )

@@ -11,13 +11,12 @@ from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.admin.admin import AdminCore
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.consume_concurrently import ConcurrentConsumption
-from rmqtools.engine.consumer.consume_directly import consume_directly
 from rmqtools.engine.consumer.consume_orderly import OrderlyConsumption
 from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.fetch_policy import PushFetch
 from rmqtools.engine.consumer.lifecycle import Lifecycle
 from rmqtools.engine.consumer.listeners import Listener, Listeners, MessageQueueListener, tell_queues
-from rmqtools.engine.consumer.operator_requests import OperatorRequests
+from rmqtools.engine.consumer.operator_requests import OperatorRequests, consume_directly
 from rmqtools.engine.consumer.pop import Popper
 from rmqtools.engine.consumer.puller import Puller
 from rmqtools.engine.consumer.send_back import SendBack

@@ -7,8 +7,9 @@ offset to fetch. Source of the rule: ProcessQueue (Java client).
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice, repeat
+from operator import attrgetter
 
 from rmqtools.clock import Clock
 from rmqtools.engine.group.held_queue import HeldQueue
@@ -22,6 +23,8 @@ _PULL_MAX_IDLE_TIME = 120.0  # seconds; upstream ProcessQueue.PULL_MAX_IDLE_TIME
 _LOCK_MAX_LIVE_TIME = (
     30.0  # seconds that a lock of the broker is believed in; upstream REBALANCE_LOCK_MAX_LIVE_TIME
 )
+_offset_of = attrgetter("queue_offset")
+_body_of = attrgetter("body")
 
 
 class ProcessQueue(HeldQueue):
@@ -129,7 +132,12 @@ class ProcessQueue(HeldQueue):
     @property
     def is_lock_expired(self) -> bool:
         """Whether the lock is too old to trust: the broker may have given the queue to another member."""
-        return self._clock.monotonic() - self._last_lock > _LOCK_MAX_LIVE_TIME
+        return self._clock.monotonic() > self.lock_ends
+
+    @property
+    def lock_ends(self) -> float:
+        """The monotonic time until which a lock is trusted."""
+        return self._last_lock + _LOCK_MAX_LIVE_TIME
 
     def pulled(self) -> None:
         """Note that a request for messages was sent now."""
@@ -153,28 +161,21 @@ class ProcessQueue(HeldQueue):
 
     def put(self, messages: Iterable[MessageExt]) -> None:
         """Add fetched messages, in order of their offsets; skip those held already."""
-        held, taken = self._messages, self._taken
-        offset = self._end - 1
-        for message in messages:
-            offset = message.queue_offset
-            if offset not in held and offset not in taken:
-                held[offset] = message
-                try:
-                    self._cached_bytes += len(message.body)
-                except CorruptBodyError:
-                    self._cached_bytes += _body_bytes(message)
-        self._end = max(self._end, offset + 1)
+        fresh = {message.queue_offset: message for message in messages}
+        if not fresh:
+            return
+        if next(iter(fresh)) < self._end:  # some were held before, and perhaps are now
+            for offset in [one for one in fresh if one in self._messages or one in self._taken]:
+                del fresh[offset]
+        self._messages.update(fresh)
+        self._cached_bytes += _bytes_of(fresh.values())
+        self._end = max(self._end, next(reversed(fresh), -1) + 1)
         self.wake()
 
     def remove(self, messages: Iterable[MessageExt]) -> int:
         """Remove consumed messages; return the committable offset, -1 if no message was ever held."""
-        pop = self._messages.pop
-        for message in messages:
-            if pop(message.queue_offset, None) is not None:
-                try:
-                    self._cached_bytes -= len(message.body)
-                except CorruptBodyError:
-                    self._cached_bytes -= _body_bytes(message)
+        removed = map(self._messages.pop, map(_offset_of, messages), repeat(None))
+        self._cached_bytes -= _bytes_of([message for message in removed if message is not None])
         self.last_consume_ms = self._clock.now_ms()
         self.wake()
         return self.committable
@@ -198,17 +199,14 @@ class ProcessQueue(HeldQueue):
 
         Messages taken before and not ended yet are left out.
         """
-        fresh: list[MessageExt] = []
-        while self._messages and len(fresh) < count:
-            offset, message = self._messages.popitem(last=False)
-            self._taken[offset] = message
-            fresh.append(message)
+        fresh = [self._messages.popitem(last=False) for _ in range(min(count, len(self._messages)))]
+        self._taken.update(fresh)
         self.last_consume_ms = self._clock.now_ms()
-        return fresh
+        return [message for _, message in fresh]
 
     def commit(self) -> int:
         """The taken messages are consumed; return the committable offset."""
-        self._cached_bytes -= sum(map(_body_bytes, self._taken.values()))
+        self._cached_bytes -= _bytes_of(self._taken.values())
         self._taken.clear()
         self.wake()
         return self.committable
@@ -230,6 +228,9 @@ class ProcessQueue(HeldQueue):
         self.wake()
 
 
-def _body_bytes(message: MessageExt) -> int:
-    """The size of a body; of a corrupt one, its size as stored."""
-    return len(message.body if message.body_error is None else message.body_error.raw)
+def _bytes_of(messages: Collection[MessageExt]) -> int:
+    """The size of these messages' bodies together; of a corrupt one, its size as stored."""
+    try:
+        return sum(map(len, map(_body_of, messages)))
+    except CorruptBodyError:
+        return sum(len(one.body if one.body_error is None else one.body_error.raw) for one in messages)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rmqtools.errors import ProtocolError
+from rmqtools.model.frozen import maker_of
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, pop_retry_topic
 from rmqtools.protocol.headers.codec import parse_int
 
@@ -56,6 +57,9 @@ class PopExtraInfo:
         return topic
 
 
+_extra_info = maker_of(PopExtraInfo)
+
+
 def topic_type(topic: str) -> str:
     """Return the mark of a topic in these texts: a retry topic of version 2 has a ``+``."""
     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
@@ -88,15 +92,15 @@ def parse_extra_info(text: str) -> PopExtraInfo:
     if len(parts) < _LEAST_PARTS:
         raise ProtocolError(f"extra info {text!r:.200} has {len(parts)} parts: want {_LEAST_PARTS} or more")
     try:
-        return PopExtraInfo(
-            start_offset=parse_int(parts[0], 64),
-            pop_time=parse_int(parts[1], 64),
-            invisible_time=parse_int(parts[2], 64),
-            revive_qid=parse_int(parts[3], 32),
-            topic_type=parts[4],
-            broker_name=parts[5],
-            queue_id=parse_int(parts[6], 32),
-            queue_offset=parse_int(parts[7], 64) if len(parts) >= _ALL_PARTS else None,
+        return _extra_info(
+            parse_int(parts[0], 64),
+            parse_int(parts[1], 64),
+            parse_int(parts[2], 64),
+            parse_int(parts[3], 32),
+            parts[4],
+            parts[5],
+            parse_int(parts[6], 32),
+            parse_int(parts[7], 64) if len(parts) >= _ALL_PARTS else None,
         )
     except ValueError as error:
         raise ProtocolError(f"extra info {text!r:.200}: {error}") from None

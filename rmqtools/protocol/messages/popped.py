@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.message import MessageExt
+from rmqtools.model.message import MessageExt, popped_message
 from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.headers.pop_extra_info import (
@@ -131,6 +131,7 @@ class _Popped:
     ) -> None:
         self._header = header
         self._broker_name = broker_name
+        self._pop_time = str(header.pop_time)
         self._starts = parse_offset_info(header.start_offset_info)
         self._offsets = parse_msg_offset_info(header.msg_offset_info)
         self._known = {key: frozenset(offsets) for key, offsets in self._offsets.items()}
@@ -148,13 +149,8 @@ class _Popped:
         elif known is None:
             known = self._text(message, *self._start_and_offset(message))
             times = (self._count(message) if order else 0) or times
-        properties = {PROPERTY_FIRST_POP_TIME: str(self._header.pop_time), **message.properties}
-        return message.with_values(
-            topic=topic,
-            broker_name=self._broker_name,
-            reconsume_times=times,
-            properties=properties | {PROPERTY_POP_CK: known},
-        )
+        properties = {PROPERTY_FIRST_POP_TIME: self._pop_time, **message.properties, PROPERTY_POP_CK: known}
+        return popped_message(message, topic, self._broker_name, times, properties)
 
     def missing(self, queue_id: int, queue_offset: int) -> PopExtraInfo | None:
         """The data of a message that was not decoded; None: not known."""

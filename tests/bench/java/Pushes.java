@@ -154,6 +154,7 @@ class Pushes {
         consumer.setConsumeThreadMin(Integer.parseInt(work.get("threads")));
         consumer.setConsumeThreadMax(Integer.parseInt(work.get("threads")));
         consumer.setConsumeMessageBatchMaxSize(Integer.parseInt(work.get("batch")));
+        consumer.setClientRebalance(!"pop".equals(work.get("kind"))); // popping: brokers share the queues out
         consumer.subscribe(work.get("topic"), "*");
         return consumer;
     }

@@ -296,21 +296,6 @@ def test_no_more_listeners_run_at_once_than_there_may_be():
     assert max(most) == 3
 
 
-def test_messages_that_arrive_together_get_a_worker_each_and_no_more():
-    async def listen(messages, context):
-        await idle(2)
-
-    async def scenario():
-        async with pushing(listen, consume_threads=20) as scene:
-            for offset in range(6):
-                scene.arrive(stored(offset))
-            workers = [task for task in asyncio.all_tasks() if task.get_name() == "consume"]
-            await until(lambda: scene.committed == 6)
-            assert len(workers) == 6
-
-    run(scenario)
-
-
 def test_closing_waits_for_listeners_and_starts_no_other():
     ended, begun = asyncio.Event(), []
 

@@ -193,7 +193,7 @@ def test_closing_waits_for_the_call_under_way_and_no_other_begins():
             scene.arrive(*map(stored, range(10)))
             await until(lambda: scene.committed == 2)
             closing = asyncio.create_task(scene.core.consumption.close(PATIENCE))
-            await until(lambda: scene.core.consumption._closing)
+            await until(lambda: scene.core.consumption._workers._closing)
             assert not closing.done()
             heard.go_on.set()
             await until(closing.done)

@@ -36,12 +36,12 @@ def test_a_thread_takes_many_messages_in_order_and_each_is_committed():
 
     async def scenario():
         async with blocking(heard, orderly=True) as (scene, pool):
-            consume(scene, *range(200))
-            await until(lambda: scene.committed == 200)
-            assert (pool.count, scene.held.count, scene.held.cached_bytes) == (4, 0, 0)
+            consume(scene, *range(500))
+            await until(lambda: scene.committed == 500)
+            assert (pool.count, scene.held.count, scene.held.cached_bytes) == (2, 0, 0)
 
     run(scenario)
-    assert heard.offsets == list(range(200))
+    assert heard.offsets == list(range(500))
 
 
 @pytest.mark.parametrize("failure", [SUSPEND, OSError("disk full"), SystemExit(3), True])

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
 from tests.support.scripted_peer import run
@@ -65,5 +67,60 @@ def test_the_result_of_the_listener_that_a_queue_waits_for_counts_before_the_que
             stored_offsets = scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
             assert [asked["commitOffset"] for asked in stored_offsets] == ["1"]
             assert QUEUE not in scene.core.member.held.pulled
+
+    run(scenario)
+
+
+class Waits:
+    """A coroutine listener that notes offsets, and waits at one of them until it may go on."""
+
+    def __init__(self, at: int) -> None:
+        self.offsets: list[int] = []
+        self.go_on = asyncio.Event()
+        self._at = at
+
+    async def __call__(self, messages, context) -> None:
+        self.offsets.append(messages[0].queue_offset)
+        if self.offsets[-1] == self._at:
+            await self.go_on.wait()
+
+
+def test_results_count_while_a_later_call_waits_and_a_given_up_queue_is_left_after_it():
+    async def scenario():
+        listener = Waits(3)
+        async with pushing(listener, orderly=True) as scene:
+            begin(scene, *range(10))
+            await until(lambda: scene.committed == 3)
+            scene.held.drop()
+            listener.go_on.set()
+            await until(lambda: not scene.held.consuming.locked())
+            assert (scene.committed, listener.offsets) == (4, [0, 1, 2, 3])
+
+    run(scenario)
+
+
+def test_a_run_cut_off_by_closing_counts_up_to_the_call_that_did_not_end():
+    async def scenario():
+        listener = Waits(3)
+        async with pushing(listener, orderly=True) as scene:
+            begin(scene, *range(10))
+            await until(lambda: listener.offsets == [0, 1, 2, 3])
+            await scene.core.consumption.close(0.01)
+            assert (scene.committed, scene.held.count) == (3, 7)
+
+    run(scenario)
+
+
+def test_coroutine_calls_are_counted_each_with_its_time():
+    async def scenario():
+        async def listen(messages, context):
+            scene.clock.advance(0.001)
+
+        async with pushing(listen, orderly=True) as scene:
+            begin(scene, *range(8))
+            await until(lambda: scene.committed == 8)
+            (counted,) = scene.core.member.rates._slices["T"]
+            assert (counted.succeeded, counted.failed, counted.calls) == (8, 0, 8)
+            assert counted.call_seconds == pytest.approx(0.008, rel=0.05)
 
     run(scenario)

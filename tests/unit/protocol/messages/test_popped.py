@@ -6,6 +6,7 @@ from rmqtools.errors import ProtocolError
 from rmqtools.model.message import MessageExt
 from rmqtools.protocol.headers import PopMessageResponseHeader
 from rmqtools.protocol.messages.popped import broken_extra_infos, with_extra_info
+from rmqtools.protocol.messages.stored import decode_messages, encode_message
 from rmqtools.testing import stored_message
 
 POP_TIME, INVISIBLE_TIME = 1700000000000, 60000
@@ -185,3 +186,19 @@ def test_the_places_of_many_messages_are_found_without_looking_through_them_agai
 
     assert time.process_time() - began < 3
     assert found[-1].properties["POP_CK"].split(" ")[-1] == "19999"
+
+
+def test_what_a_message_has_besides_its_pop_data_stays_and_goes_with_it_to_another_topic():
+    sent = stored_message("%RETRY%g_T", 5, queue_id=3, tags="A", reconsume_times=1, flag=7, sys_flag=2)
+    (decoded,) = decode_messages(encode_message(sent))
+
+    (message,) = popped([decoded], "1 3 4", "1 3 5")
+
+    pop_data = {"POP_CK": f"4 {TAIL} 3 1 broker-a 3 5", "1ST_POP_TIME": str(POP_TIME)}
+    for one in (message, message.with_topic("T")):
+        assert (one.topic, one.broker_name, one.queue_id, one.queue_offset) == ("T", "broker-a", 3, 5)
+        assert (one.flag, one.sys_flag, one.reconsume_times, one.body) == (7, 2, 1, sent.body)
+        assert (one.store_host, one.commit_log_offset) == (sent.store_host, sent.commit_log_offset)
+        assert one.properties == {"TAGS": "A", **pop_data}
+    assert message.with_topic("other").properties == message.properties
+    assert message.with_values(reconsume_times=2).with_topic("other").reconsume_times == 2

@@ -1,0 +1,302 @@
+"""Calls listeners for waiting messages: coroutines in tasks, functions on threads.
+
+Coroutine listeners are called by up to ``consume_threads`` tasks. Blocking ones are called on as many
+threads, which take the waiting messages call by call, without the loop between two calls
+(docs/decisions/0029). Calls that acknowledge everything are settled together; a call that does not is settled
+before its worker begins another one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
+from math import inf
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from rmqtools.clock import Clock
+from rmqtools.engine.connection.background import Background
+from rmqtools.engine.consumer.crossing import Crossing
+from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners, OnThread
+from rmqtools.engine.group.held_queue import HeldQueue
+from rmqtools.model.consume import ACK_ALL, ConsumeConcurrentlyStatus, ConsumeContext
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.reconsume import listener_batches
+
+_SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+_LONGEST_RUN = 0.010  # seconds after which a worker begins no further call and lets waiting work come first
+
+H = TypeVar("H", bound=HeldQueue)
+
+
+@dataclass(slots=True, eq=False)
+class Arrival(Generic[H]):
+    """What messages that arrived together have in common.
+
+    Attributes:
+        held: the queue they are counted in.
+        topic: their topic, by its plain name.
+        queue: what listeners are told.
+        until: the monotonic time from which on others may have them, and no call may begin.
+    """
+
+    held: H
+    topic: str
+    queue: MessageQueue
+    until: float = inf
+
+
+Call = tuple[Arrival[H], Sequence[MessageExt]]
+"""The messages of one listener call. A plain tuple: there is one for each message at the defaults."""
+
+
+class Settler(Protocol[H]):
+    """What becomes of messages after their listener call. All of it runs on the loop."""
+
+    def consumed(self, arrival: Arrival[H], messages: list[MessageExt]) -> None:
+        """Messages of calls that acknowledged all of theirs."""
+
+    async def not_all_consumed(self, call: Call[H], status: ConsumeStatus, context: ConsumeContext) -> None:
+        """A call that did not acknowledge everything."""
+
+    def not_begun(self, call: Call[H]) -> None:
+        """A call that may not begin any more."""
+
+    def again(self, call: Call[H]) -> None:
+        """A call whose worker failed, and not its listener."""
+
+
+class _Failed(NamedTuple, Generic[H]):
+    """A call of a blocking listener that did not acknowledge all its messages."""
+
+    call: Call[H]
+    seconds: float
+    status: ConsumeStatus
+    context: ConsumeContext
+
+
+@dataclass(slots=True, eq=False)
+class _Consumed:
+    """What calls with messages of one arrival came to."""
+
+    messages: list[MessageExt] = field(default_factory=list)
+    count: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class _Worker(Generic[H]):
+    """Calls listeners one after the other.
+
+    Attributes:
+        has_begun: it has taken up its work.
+        began: when the call began, by the monotonic clock; set before ``call``.
+        call: what its listener has now.
+    """
+
+    has_begun: bool = False
+    began: float = 0.0
+    call: Call[H] | None = None
+
+
+class Workers(Generic[H]):
+    """The workers of one consumption, and the calls that wait for them."""
+
+    def __init__(self, clock: Clock, listeners: Listeners, settler: Settler[H], *, most: int) -> None:
+        """``most``: how many listener calls may run at once."""
+        self._clock = clock
+        self._listeners = listeners
+        self._settler = settler
+        self._most = most
+        self._waiting: deque[Call[H]] = deque()
+        self._working: set[_Worker[H]] = set()
+        self._tasks = Background()
+        self._newest: _Worker[H] = _Worker(has_begun=True)
+        self._ended: Crossing[tuple[Call[H], float | None] | None] = Crossing(self._take_ended)
+        self._given_up: dict[int, Call[H]] = {}  # by id: their results do not count
+        self._yielding = 0  # tasks that only let others run, and will take what waits
+        self._closing = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, arrival: Arrival[H], messages: Sequence[MessageExt], *, at_once: int) -> None:
+        """Have the listener called with these messages, up to ``at_once`` a call, when a worker is free."""
+        batches: Iterable[Sequence[MessageExt]] = (
+            zip(messages) if at_once == 1 else listener_batches(messages, at_once)
+        )
+        self._waiting.extend(zip(repeat(arrival), batches))
+        self._employ()
+
+    async def close(self, timeout: float) -> None:
+        """Begin no further call; running ones have ``timeout`` seconds to end."""
+        self._closing = True
+        while self._waiting:
+            self._settler.not_begun(self._waiting.popleft())
+        await self._listeners.end(self._tasks, timeout)
+        self._ended.take()
+
+    def give_up_late(self, before: float) -> list[Call[H]]:
+        """The calls that began before this time, run and are not given up; from now on they are.
+
+        A thread may end one of them meanwhile: then its messages are consumed twice.
+        """
+        late = [
+            call
+            for worker in tuple(self._working)
+            if (call := worker.call) is not None
+            and worker.began < before
+            and not call[0].held.is_dropped
+            and id(call) not in self._given_up
+        ]
+        self._given_up.update((id(call), call) for call in late)
+        return late
+
+    def _employ(self) -> None:
+        """Start a worker if calls wait: one after the other, since a quick listener needs only one.
+
+        Threads: the next when the one before has begun and calls still wait. Tasks: as many as calls wait,
+        when the listener of the one before waits for something.
+        """
+        if self._closing or self._yielding or not self._waiting:
+            return
+        if not self._newest.has_begun or self._free <= 0:
+            return
+        worker = self._newest = _Worker()
+        on_thread = self._listeners.on_thread
+        self._hire(self._work(worker) if on_thread is None else self._work_on(on_thread, worker), worker)
+
+    @property
+    def _free(self) -> int:
+        return self._most - len(self._tasks)
+
+    def _hire(self, work: Coroutine[Any, Any, None], worker: _Worker[H]) -> None:
+        def ended(_: object) -> None:
+            worker.has_begun = True
+            self._working.discard(worker)
+            call = worker.call
+            if call is not None and self._counts(call):  # the worker failed itself
+                self._settler.again(call)
+            self._employ()
+
+        self._working.add(worker)
+        self._tasks.spawn("consume", work).add_done_callback(ended)
+
+    def _hire_more(self, probe: _Worker[H]) -> None:
+        """After the first step of a task: if calls wait now, its listener waits for something."""
+        probe.has_begun = True
+        if self._closing or self._yielding:
+            return
+        for _ in range(min(len(self._waiting), self._free)):
+            worker: _Worker[H] = _Worker(has_begun=True)
+            self._hire(self._work(worker), worker)
+
+    async def _work(self, worker: _Worker[H]) -> None:
+        """Have coroutines consume what waits."""
+        self._ended.open()
+        if not worker.has_begun:
+            asyncio.get_running_loop().call_soon(self._hire_more, worker)
+        waiting, call_listener, monotonic = self._waiting, self._listeners.call, self._clock.monotonic
+        turn = now = monotonic()
+        while waiting and not self._closing:
+            call = waiting.popleft()
+            arrival, messages = call
+            if arrival.held.is_dropped or now >= arrival.until:
+                self._ended.put((call, None))
+                continue
+            context = ConsumeContext(arrival.queue)
+            worker.began = now
+            worker.call = call
+            status = await call_listener(arrival.topic, [*messages], context)
+            before, now = now, monotonic()
+            worker.call = None
+            if status is _SUCCESS and context.ack_index is ACK_ALL:
+                self._ended.put((call, now - before))
+            else:
+                await self._take_failed(_Failed(call, now - before, status, context))
+                now = monotonic()
+            if now - turn >= _LONGEST_RUN:
+                self._yielding += 1
+                await asyncio.sleep(0)
+                self._yielding -= 1
+                turn = now = monotonic()
+
+    async def _work_on(self, on_thread: OnThread, worker: _Worker[H]) -> None:
+        """Have a thread consume what waits; a call that failed is settled before the next begins."""
+        self._ended.open()
+        while self._waiting and not self._closing:
+            failed = await on_thread(partial(self._run, worker))
+            self._ended.take()
+            if failed is not None:
+                await self._take_failed(failed)
+
+    def _run(self, worker: _Worker[H]) -> _Failed[H] | None:
+        """On a thread of the listeners: take waiting calls and make them.
+
+        Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
+        and returns that call. The others go to the loop as they end.
+        """
+        waiting, call_here, monotonic = self._waiting, self._listeners.call_here, self._clock.monotonic
+        put = self._ended.put
+        worker.has_begun = True
+        put(None)  # the loop may start the next worker
+        began = now = monotonic()
+        while now - began < _LONGEST_RUN and not self._closing:
+            try:
+                call = waiting.popleft()
+            except IndexError:  # another thread has taken the last one
+                break
+            arrival, messages = call
+            if arrival.held.is_dropped or now >= arrival.until:
+                put((call, None))
+                continue
+            context = ConsumeContext(arrival.queue)
+            worker.began = now
+            worker.call = call
+            status = call_here(arrival.topic, [*messages], context)
+            before, now = now, monotonic()
+            worker.call = None
+            if status is not _SUCCESS or context.ack_index is not ACK_ALL:
+                return _Failed(call, now - before, status, context)
+            put((call, now - before))
+        return None
+
+    async def _take_failed(self, failed: _Failed[H]) -> None:
+        call, seconds, status, context = failed
+        self._ended.take()
+        self._listeners.count(call[0].topic, status, count=len(call[1]), seconds=seconds)
+        if self._counts(call):
+            await self._settler.not_all_consumed(call, status, context)
+
+    def _take_ended(self, ended: list[tuple[Call[H], float | None] | None]) -> None:
+        """On the loop: settle what was consumed, arrival by arrival."""
+        consumed: dict[Arrival[H], _Consumed] = {}
+        before: Arrival[H] | None = None
+        for one in ended:
+            if one is None:
+                continue
+            call, seconds = one
+            if seconds is None:
+                self._settler.not_begun(call)
+                continue
+            arrival, messages = call
+            if arrival is not before:  # nearly always those of one arrival follow each other
+                before, found = arrival, consumed.setdefault(arrival, _Consumed())
+            found.calls += 1
+            found.seconds += seconds
+            found.count += len(messages)
+            if not self._given_up or self._counts(call):
+                found.messages += messages
+        for arrival, found in consumed.items():
+            count, calls = found.count, found.calls
+            self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=found.seconds, calls=calls)
+            if found.messages:
+                self._settler.consumed(arrival, found.messages)
+        self._employ()
+
+    def _counts(self, call: Call[H]) -> bool:
+        """Whether the result of a call counts that has ended now."""
+        return self._given_up.pop(id(call), None) is None
