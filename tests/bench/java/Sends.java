@@ -22,6 +22,7 @@ class Sends {
             producer = new DefaultMQProducer("bench_java");
             producer.setNamesrvAddr(nameServer);
             producer.setSendMsgTimeout(20000);
+            producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE); // see large.py
             producer.start();
             producer.fetchPublishMessageQueues(work.get("topic"));
         }
