@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rmqtools.sync import Client
 
 ROWS_PER_BATCH: Final = 4096  # from 1000 on a row's cost no longer falls, in decoding and in Spark
-BYTES_PER_BATCH: Final = 3 * 1024 * 1024
+BYTES_PER_BATCH: Final = 4 * 1024 * 1024
 _GROWN_BYTES: Final = 2 * 1024 * 1024  # of all decompressed bodies: they may grow a thousandfold
 _LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # of messages from inner batches
 _RANGES_AT_ONCE: Final = 8  # each holds a batch
@@ -45,7 +45,7 @@ def read_range(
     """Yield the messages of a range, by queue offset, as batches of ``schema``.
 
     A batch has ``rows_per_batch`` rows or a few more, whatever the size of pulls. It has fewer only if the
-    messages are large (about 3 MiB stored, or 2 MiB decompressed), the range ends, or brokers do not
+    messages are large (about 4 MiB stored, or 2 MiB decompressed), the range ends, or brokers do not
     filter out all other tags. Offsets without a message (filtered, compacted, transactions) are skipped.
 
     Args:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.bench.areas import SIZES, Area, Side, all_areas, backlog, sink
 from tests.bench.broker import Broker, running_broker
+from tests.bench.large import fill_large, large_areas
 from tests.bench.program import Program, Round, log_path
 from tests.bench.report import Line, line_of, print_table, write_json
 from tests.bench.scaling import print_scaling
@@ -87,8 +88,8 @@ class Bench:
             if stored < done.count:
                 raise RuntimeError(f"{side}: {done.count} acknowledged, {stored} stored")
             done.more["stored"] = stored
-        elif side.work in _READING and done.count != self._plan.total:
-            raise RuntimeError(f"{side}: {done.count} of {self._plan.total} messages read")
+        elif side.work in _READING and done.count != (total := side.reads or self._plan.total):
+            raise RuntimeError(f"{side}: {done.count} of {total} messages read")
         return done
 
     def _program(self, name: str) -> Program:
@@ -129,12 +130,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warm_up=asked.warm_up,
         quick=asked.quick,
     )
-    areas = [area for area in all_areas(plan.total) if _is_asked(area, asked)]
+    areas = [area for area in (*large_areas(), *all_areas(plan.total)) if _is_asked(area, asked)]
     lines: list[Line] = []
     with running_broker() as broker, ExitStack() as stack:
         for size in SIZES:
             broker.fill(backlog(size), size=size, count=plan.total)
             broker.make_topic(sink(size))
+        if any(area.group == "large" for area in areas):
+            fill_large(broker)
         broker.make_topic("bench-latency")
         bench = Bench(broker, plan, stack)
         try:
@@ -157,7 +160,7 @@ def _is_asked(area: Area, asked: argparse.Namespace) -> bool:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
-        "groups", nargs="*", help="read objects push disk latency send linger batch spark stream"
+        "groups", nargs="*", help="read objects push disk latency send linger batch large spark stream"
     )
     parser.add_argument("--quick", action="store_true", help="the main areas only")
     parser.add_argument("--rounds", type=int, default=5)

@@ -16,6 +16,7 @@ class Side:
     work: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     sends_to: str | None = None  # the topic whose offsets must grow by what was counted
+    reads: int | None = None  # how many messages its topic has; None: as the bench was asked for
 
 
 @dataclass(frozen=True, kw_only=True)

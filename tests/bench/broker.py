@@ -67,10 +67,14 @@ class Broker:
         self.admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues)
         return topic
 
-    def fill(self, topic: str, *, size: int, count: int, queues: int = QUEUES) -> float:
+    def fill(
+        self, topic: str, *, size: int, count: int, queues: int = QUEUES, compression: str = "none"
+    ) -> float:
         """Make a topic with a backlog as the programs send it: a tag, a key, one property; rows a second."""
         self.make_topic(topic, queues=queues)
-        config = ProducerConfig(name_server=self.name_server, group="bench_fill", send_timeout=20.0)
+        config = ProducerConfig(
+            name_server=self.name_server, group="bench_fill", send_timeout=20.0, compression=compression
+        )
         with Producer(config) as producer:
             rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // size))
             batch = record_batch(rows, size)

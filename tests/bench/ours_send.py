@@ -37,7 +37,9 @@ class Sends:
     """The producers of both faces, kept from round to round."""
 
     def __init__(self, name_server: str) -> None:
-        self._config = ProducerConfig(name_server=name_server, group="bench_ours", send_timeout=20.0)
+        self._config = ProducerConfig(
+            name_server=name_server, group="bench_ours", send_timeout=20.0, compression="none"
+        )
         self._producers: dict[int, Producer] = {}  # by the bytes of a request
         self._runner = asyncio.Runner()
         self._aio: dict[float, aio.Producer] = {}  # by linger

@@ -24,6 +24,8 @@ def print_scaling(*, largest_backlog: int) -> None:
             _line(broker, "queues", queues, queues=queues)
         for size in (1, 100, 1024, 16 * 1024, 256 * 1024, 1024 * 1024):
             _line(broker, "body bytes", size, size=size, count=min(_MESSAGES, _BYTES // size))
+        size = 1024 * 1024
+        _line(broker, "zlib bytes", size, size=size, count=_BYTES // size, compression="zlib")
         for processes in (1, 2, 4):
             _line(broker, "readers", processes, processes=processes)
         count = 10_000
@@ -44,9 +46,10 @@ def _line(
     size: int = 100,
     count: int = _MESSAGES,
     processes: int = 1,
+    compression: str = "none",
 ) -> None:
     topic = f"bench-{what.replace(' ', '-')}-{number}"
-    written = broker.fill(topic, size=size, count=count, queues=queues)
+    written = broker.fill(topic, size=size, count=count, queues=queues, compression=compression)
     with _reader(broker) as program:
         best: Round | None = None
         for _ in range(3):

@@ -9,10 +9,10 @@ Source of the rule: mallopt(3), M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, "dynamic"
 
 from functools import cache
 
-_LARGEST_BYTES = 8 * 1024 * 1024  # twice that is kept: more than a read frees at once
+_LARGEST_BYTES = 16 * 1024 * 1024  # twice that is kept: more than a read of bodies of 4 MB frees at once
 
 
 @cache
 def keep_freed_memory() -> None:
-    """Keep up to 16 MiB free at the end of each heap. With a C library other than glibc, do nothing."""
+    """Keep up to 32 MiB free at the end of each heap. With a C library other than glibc, do nothing."""
     bytes(_LARGEST_BYTES)  # mapped and unmapped without touching a page

@@ -17,7 +17,7 @@ from rmqtools.errors import (
 )
 from rmqtools.log import get_logger
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command
-from rmqtools.protocol.wire.framing import FrameDecoder
+from rmqtools.protocol.wire.framing import Frame, FrameDecoder
 from rmqtools.protocol.wire.template import Request
 from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
 
@@ -222,17 +222,16 @@ class Connection(asyncio.BufferedProtocol):
                 self._unfinished = None
             elif frames or self._unfinished is None:
                 self._unfinished = _Unfinished(self._loop.time(), self.bytes_received)
-            for frame in frames:
-                self._take(decode_command(frame))
-            if self._decoder.error is not None:
-                raise self._decoder.error
+            self._take_all(frames)
         except ProtocolError as error:
-            self._failure = ProtocolError(f"{self.addr}: {error}")
-            log.info("connection_dropped", addr=self.addr, reason=str(error))
-            self.abort()
+            self._drop(error)
+            return
+        if self._decoder.is_held:
+            self._loop.call_soon(self._take_held)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.BufferedProtocol`."""
+        self._take_held()
         self._writable.set()  # wakes writers, which then see that the connection is closed
         for awaited in self._pending.values():
             if not awaited.answer.done():
@@ -269,6 +268,26 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and unsent:
             # not writelines: it never pauses in Python 3.12.0-3.12.8 and 3.13.0-3.13.1 (CVE-2024-12254)
             self._transport.write(b"".join(unsent))
+
+    def _take_all(self, frames: list[Frame]) -> None:
+        for frame in frames:
+            self._take(decode_command(frame))
+        if self._decoder.error is not None:
+            raise self._decoder.error
+
+    def _take_held(self) -> None:
+        """Take a large frame whose memory was still in use when it was complete."""
+        if self._failure is not None:
+            return
+        try:
+            self._take_all(self._decoder.collect())
+        except ProtocolError as error:
+            self._drop(error)
+
+    def _drop(self, error: ProtocolError) -> None:
+        self._failure = ProtocolError(f"{self.addr}: {error}")
+        log.info("connection_dropped", addr=self.addr, reason=str(error))
+        self.abort()
 
     def _take(self, command: RemotingCommand) -> None:
         if not command.is_response:

@@ -9,6 +9,7 @@ Source of the rule: RemotingCommand.decode and getHeaderLength, NettyDecoder (Ja
 """
 
 import struct
+from io import BytesIO
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
@@ -46,13 +47,16 @@ def encode_frame(serializer: int, header: bytes, body: bytes | memoryview) -> by
 class FrameDecoder:
     """Cuts a byte stream into frames. One decoder per connection; not thread-safe.
 
-    The socket writes into the decoder's own buffer (:meth:`room`, :meth:`advance`), so a body is copied only
-    once. Holds at most one incomplete frame: ``max_frame_bytes``, length included, plus 256 KiB.
+    The socket writes into the decoder's own memory (:meth:`room`, :meth:`advance`). A body is copied once out
+    of it; that of a frame larger than ``ROOM_BYTES`` has memory of its own and is not copied at all. Holds at
+    most one incomplete frame: ``max_frame_bytes``, length included, plus 256 KiB.
     """
 
     def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._buffer = bytearray()
         self._filled = 0
+        self._large: _LargeFrame | None = None  # then the buffer is empty
+        self._ready: list[Frame] = []
         self._max_frame_bytes = max_frame_bytes
         self._error: ProtocolError | None = None
 
@@ -64,18 +68,40 @@ class FrameDecoder:
     @property
     def is_inside_frame(self) -> bool:
         """Whether a frame has begun and is not complete."""
-        return self._filled > 0
+        return self._filled > 0 or (self._large is not None and not self._large.is_complete)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a complete frame waits until the caller of :meth:`room` has released that memory.
+
+        The next call of :meth:`room`, :meth:`advance` or :meth:`collect` then completes it. Only uvloop
+        holds the memory during ``buffer_updated``.
+        """
+        return self._large is not None and self._large.is_complete
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
         """Take bytes from elsewhere; as :meth:`advance`."""
-        view = memoryview(data).cast("B")
-        self.room(len(view))[: len(view)] = view
-        return self.advance(len(view))
+        view, frames = memoryview(data).cast("B"), self.advance(0)
+        while view and self._error is None:
+            room = self.room()
+            count = min(len(room), len(view))
+            room[:count] = view[:count]
+            try:
+                frames += self.advance(count)
+            except ProtocolError:
+                if not frames:
+                    raise
+            view = view[count:]
+        return frames
 
-    def room(self, at_least: int = _LEAST_ROOM_BYTES) -> memoryview:
-        """Return the memory for the next bytes: ``at_least`` this many, usually more."""
-        if len(self._buffer) - self._filled < at_least:
-            self._replace_buffer(max(self._filled + at_least, self._unfinished_bytes(), ROOM_BYTES))
+    def room(self) -> memoryview:
+        """Return the memory for the next bytes: up to the end of a large frame, else 32 KiB or more."""
+        if self._large is not None:
+            self._complete_large()
+        if self._large is not None:
+            return self._large.room()
+        if len(self._buffer) - self._filled < _LEAST_ROOM_BYTES:
+            self._replace_buffer(max(self._filled + _LEAST_ROOM_BYTES, self._unfinished_bytes(), ROOM_BYTES))
         return memoryview(self._buffer)[self._filled :]
 
     def advance(self, count: int) -> list[Frame]:
@@ -89,12 +115,28 @@ class FrameDecoder:
         """
         if self._error is not None:
             raise self._error
+        if self._large is not None:
+            self._large.advance(count)
+            return self.collect()
         self._filled += count
         frames, rest = self._cut_frames()
         self._keep(rest)
+        if self._ready:
+            frames, self._ready = self._ready + frames, []
         if self._error is not None and not frames:
             raise self._error
         return frames
+
+    def collect(self) -> list[Frame]:
+        """Return the frames that are complete, after :attr:`is_held`."""
+        self._complete_large()
+        frames, self._ready = self._ready, []
+        return frames
+
+    def _complete_large(self) -> None:
+        if self._large is not None and (frame := self._large.take()) is not None:
+            self._large = None
+            self._ready.append(frame)
 
     def _cut_frames(self) -> tuple[list[Frame], int]:
         """Return the complete frames in the buffer, and where the rest begins."""
@@ -110,6 +152,10 @@ class FrameDecoder:
                     self._error = ProtocolError(f"impossible frame: total={total}, mark={mark:#010x}")
                     break
                 if end > size:
+                    if end - start > ROOM_BYTES and body_start <= size:
+                        header, begun = bytes(view[header_start:body_start]), view[body_start:size]
+                        self._large = _LargeFrame(mark >> 24, header, end - body_start, begun)
+                        start = size
                     break
                 frames.append(
                     Frame(mark >> 24, bytes(view[header_start:body_start]), bytes(view[body_start:end]))
@@ -118,7 +164,7 @@ class FrameDecoder:
         return frames, start
 
     def _keep(self, rest: int) -> None:
-        """Move the incomplete frame to the front. A buffer made for a large frame is not kept."""
+        """Move the incomplete frame to the front. A buffer made for a large header is not kept."""
         if self._error is not None:
             self._buffer, self._filled = bytearray(), 0
             return
@@ -141,3 +187,40 @@ class FrameDecoder:
         fresh = bytearray(size)
         fresh[: self._filled] = memoryview(self._buffer)[: self._filled]
         self._buffer = fresh
+
+
+class _LargeFrame:
+    """A frame whose body is received into its own memory.
+
+    ``BytesIO`` gives its content away without a copy if nobody else holds a view of it.
+    """
+
+    def __init__(self, serializer: int, header: bytes, body_bytes: int, begun: memoryview) -> None:
+        self._serializer = serializer
+        self._header = header
+        self._body = BytesIO(bytes(body_bytes))
+        self._view = self._room = self._body.getbuffer()
+        self._view[: len(begun)] = begun
+        self._missing = body_bytes - len(begun)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._missing == 0
+
+    def room(self) -> memoryview:
+        self._room = self._view[len(self._view) - self._missing :]
+        return self._room
+
+    def advance(self, count: int) -> None:
+        self._missing -= count
+
+    def take(self) -> Frame | None:
+        """The frame; None if it is incomplete, or the last room is still in use."""
+        if self._missing:
+            return None
+        try:
+            self._room.release()
+            self._view.release()
+        except BufferError:
+            return None
+        return Frame(self._serializer, self._header, self._body.getvalue())

@@ -43,6 +43,7 @@ class Sends {
         DefaultMQProducer made = new DefaultMQProducer(group);
         made.setNamesrvAddr(nameServer);
         made.setSendMsgTimeout(20000);
+        made.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE); // see large.py
         made.start();
         made.fetchPublishMessageQueues(work.get("topic"));
         return made;
