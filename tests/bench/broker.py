@@ -16,7 +16,7 @@ from rmqtools.cluster.state import load_state
 QUEUES = 8
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 16 * 1024 * 1024
 # A local cluster is made small and quick to start; here it is to be what a server is. These win over its own.
-_SERVER_JVM = (
+SERVER_JVM = (
     "-Xmx1g -XX:MaxDirectMemorySize=1g -XX:TieredStopAtLevel=4 -XX:CICompilerCount=2 "
     "-XX:ReservedCodeCacheSize=240m -XX:-UseSerialGC -XX:+UseG1GC"
 )
@@ -78,12 +78,12 @@ class Broker:
 
 
 @contextmanager
-def running_broker(*, brokers: int = 1) -> Iterator[Broker]:
-    """A cluster for the time of the block."""
+def running_broker(*, brokers: int = 1, timer_wheel: bool = False) -> Iterator[Broker]:
+    """A cluster for the time of the block; only with ``timer_wheel`` can a proxy's clients consume."""
     before = os.environ.get("_JAVA_OPTIONS")
-    os.environ["_JAVA_OPTIONS"] = _SERVER_JVM
+    os.environ["_JAVA_OPTIONS"] = SERVER_JVM
     try:
-        cluster = LocalCluster(brokers=brokers, broker_settings=_SETTINGS).start()
+        cluster = LocalCluster(brokers=brokers, timer_wheel=timer_wheel, broker_settings=_SETTINGS).start()
     finally:
         del os.environ["_JAVA_OPTIONS"]
         if before is not None:
