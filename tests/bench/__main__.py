@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.bench.areas import SIZES, Area, Side, all_areas, backlog, sink
 from tests.bench.broker import Broker, running_broker
-from tests.bench.peers.lines import BACKLOG, SIZE, TOTAL, peer_areas, peer_commands
+from tests.bench.peers import lines as peers
 from tests.bench.program import Program, Round, log_path
 from tests.bench.report import Line, line_of, print_table, write_json
 from tests.bench.scaling import print_scaling
@@ -54,7 +54,7 @@ class Bench:
         self._plan = plan
         self._stack = stack
         self._programs: dict[str, Program] = {}
-        self._commands = {**_commands(broker, stack), **peer_commands(broker, stack)}
+        self._commands = {**_commands(broker, stack), **peers.peer_commands(broker, stack)}
         self._best: dict[str, float] = {}  # rate of a warm side, by what it does
 
     def run(self, area: Area) -> Line:
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warm_up=asked.warm_up,
         quick=asked.quick,
     )
-    areas = [area for area in (*all_areas(plan.total), *peer_areas()) if _is_asked(area, asked)]
+    areas = [area for area in (*all_areas(plan.total), *peers.peer_areas()) if _is_asked(area, asked)]
     lines: list[Line] = []
     has_peers = any(area.group == "peers" for area in areas)
     with running_broker(timer_wheel=has_peers) as broker, ExitStack() as stack:
@@ -150,7 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             broker.make_topic(sink(size))
         broker.make_topic("bench-latency")
         if has_peers:
-            broker.fill(BACKLOG, size=SIZE, count=TOTAL)
+            for peer, count in peers.BACKLOGS.items():
+                broker.fill(peers.backlog(peer), size=peers.SIZE, count=count)
         bench = Bench(broker, plan, stack)
         try:
             for area in areas:

@@ -19,8 +19,7 @@ from tests.bench.broker import Broker
 from tests.support.native_client import NativeClient, install_peer
 from tests.support.proxy import running_server
 
-BACKLOG: Final = "bench-peers"
-TOTAL: Final = 10_000  # messages of the backlog: some of them read 500 a second
+BACKLOGS: Final = {"native": 50_000, "grpc": 10_000}  # messages; what is read in seconds
 SIZE: Final = 1024
 
 
@@ -29,7 +28,7 @@ def peer_areas() -> list[Area]:
     areas = []
     for peer, bars in (("native", (1.3, 3.0, 3.0)), ("grpc", (None, None, None))):
         flight = 16 if peer == "native" else 256  # it has no asynchronous send, so threads
-        push = (_consume("ours-push", "push"), _consume(f"{peer}-push", "push"))
+        push = (_consume("ours-push", "push", peer), _consume(f"{peer}-push", "push", peer))
         single = (_send("ours-send", "sync", 1), _send(f"{peer}-send", "sync", 1))
         many = (_send("ours", "aio-async", 256), _send(f"{peer}-send", "async", flight))
         way = "16 threads" if peer == "native" else "256"
@@ -40,7 +39,7 @@ def peer_areas() -> list[Area]:
             _area(f"push with its start, over {peer}", push, bar=bars[2]),
             _area(f"MB after push, over {peer}", push, value="resident_mb"),
         ]
-    simple = (_consume("ours-push", "push"), _consume("grpc-simple", "simple"))
+    simple = (_consume("ours-push", "push", "grpc"), _consume("grpc-simple", "simple", "grpc"))
     return [*areas, _area("push, over receive + ack of grpc", simple)]
 
 
@@ -54,9 +53,14 @@ def _send(program: str, mode: str, flight: int) -> Side:
     return Side(program=program, work="send", settings=settings, sends_to=sink(SIZE))
 
 
-def _consume(program: str, work: str) -> Side:
-    settings = {"topic": BACKLOG, "total": TOTAL, "threads": 20, "batch": 1, "group": f"peer-{program}-@"}
-    return Side(program=program, work=work, settings={**settings, "whole": 1})
+def backlog(peer: str) -> str:
+    """The topic with the messages that a peer and we consume."""
+    return f"bench-peers-{peer}"
+
+
+def _consume(program: str, work: str, peer: str) -> Side:
+    settings = {"topic": backlog(peer), "total": BACKLOGS[peer], "group": f"peer-{program}-@"}
+    return Side(program=program, work=work, settings={**settings, "threads": 20, "batch": 1, "whole": 1})
 
 
 def peer_commands(broker: Broker, stack: ExitStack) -> Mapping[str, Callable[[], list[str]]]:
