@@ -35,7 +35,7 @@ test-long: $(STAMP) jdk ## the tests that take minutes
 unit: $(STAMP) ## tests without a broker, in seconds
 	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" -n 3 $(SHARED) tests/unit tests/behaviour
 
-bench: $(STAMP) jdk ## speed against the official Java client, and how it scales: up to an hour, on a quiet machine
+bench: $(STAMP) jdk ## speed against the official Java client and other Python clients, and how it scales: up to an hour, on a quiet machine
 	@$(BIN)/python -m tests.bench --scaling
 
 bench-quick: $(STAMP) jdk ## the main lines of the bench, in three minutes

@@ -19,7 +19,16 @@ import pyarrow.compute as pc
 from rmqtools.arrow.properties import Properties, PropertyText, cut_properties
 from rmqtools.arrow.rows_to_batch import body_or_none, rows_to_batch, timestamp_column, topic_in
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
-from rmqtools.arrow.spans import Bytes, Mask, Positions, cut_fixed, cut_spans, is_repeated, repeat_text
+from rmqtools.arrow.spans import (
+    Bytes,
+    Mask,
+    Positions,
+    cut_fixed,
+    cut_spans,
+    is_repeated,
+    number_array,
+    repeat_text,
+)
 from rmqtools.arrow.stored import COMPRESSED, PlainMessages, find_plain
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
 from rmqtools.config.text import check_choice
@@ -164,11 +173,11 @@ def _plain_batch(
 ) -> pa.RecordBatch:
     head, count, data, queue = plain.head, len(plain), joined.data, joined.queue
     topic = data[plain.topic.begin[0] : plain.topic.end[0]].tobytes().decode() if count else ""
-    columns: Mapping[str, Callable[[], Any]] = {
+    columns: Mapping[str, Callable[[], pa.Array]] = {
         "topic": lambda: repeat_text(topic_in(queue, topic), count),
         "brokerName": lambda: repeat_text(queue.broker_name, count),
-        "queueId": lambda: head["queue_id"].astype(np.int32),
-        "queueOffset": lambda: head["queue_offset"].astype(np.int64),
+        "queueId": lambda: number_array(head["queue_id"].astype(np.int32)),
+        "queueOffset": lambda: number_array(head["queue_offset"].astype(np.int64)),
         "body": lambda: cut_spans(data, plain.body, pa.binary()),
         "tags": lambda: properties.value_column(PROPERTY_TAGS),
         "keys": lambda: properties.value_column(PROPERTY_KEYS),
@@ -177,9 +186,9 @@ def _plain_batch(
         "bornTimestamp": lambda: timestamp_column(head["born_timestamp"].astype(np.int64)),
         "storeTimestamp": lambda: timestamp_column(head["store_timestamp"].astype(np.int64)),
         "bornHost": lambda: host_column(head),
-        "reconsumeTimes": lambda: head["reconsume_times"].astype(np.int32),
-        "sysFlag": lambda: _sys_flags(head),
-        "flag": lambda: head["flag"].astype(np.int32),
+        "reconsumeTimes": lambda: number_array(head["reconsume_times"].astype(np.int32)),
+        "sysFlag": lambda: number_array(_sys_flags(head)),
+        "flag": lambda: number_array(head["flag"].astype(np.int32)),
         "offsetMsgId": lambda: offset_id_column(head),
     }
     return pa.record_batch([columns[field.name]() for field in schema], schema=schema)
@@ -232,6 +241,6 @@ def _merge(
 ) -> pa.RecordBatch:
     """Join both kinds of messages in the blocks' order."""
     rows = np.concatenate([plain_rows, np.array(other_rows, np.int64)])
-    order = pa.array(np.argsort(rows, kind="stable"))
+    order = number_array(np.argsort(rows, kind="stable"))
     table = pa.Table.from_batches([plain, others]).take(order).combine_chunks()
     return table.to_batches()[0] if len(table) else plain

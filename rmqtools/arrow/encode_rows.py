@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtools.arrow.rows import Rows
-from rmqtools.arrow.spans import Positions
+from rmqtools.arrow.spans import Positions, bytes_scalar
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
     PROPERTY_SHARDING_KEY,
@@ -33,9 +33,9 @@ from rmqtools.protocol.messages.properties import NAME_VALUE_SEPARATOR, PROPERTY
 _HEAD: Final = np.dtype(
     [("size", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body_length", ">i4")]
 )
-_NOTHING: Final = pa.scalar(b"", pa.binary())
-_NAME_END: Final = pa.scalar(NAME_VALUE_SEPARATOR.encode(), pa.binary())
-_VALUE_END: Final = pa.scalar(PROPERTY_SEPARATOR.encode(), pa.binary())
+_NOTHING: Final = bytes_scalar(b"")
+_NAME_END: Final = bytes_scalar(NAME_VALUE_SEPARATOR.encode())
+_VALUE_END: Final = bytes_scalar(PROPERTY_SEPARATOR.encode())
 _HEX_DIGITS: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _COUNTER_DIGITS: Final = 4
 _COLUMNS: Final = {"keys": PROPERTY_KEYS, "tags": PROPERTY_TAGS, "shardingKey": PROPERTY_SHARDING_KEY}
@@ -102,7 +102,7 @@ def join_bytes(*parts: pa.Array | pa.Scalar) -> pa.Array:
 
 def _pair_parts(name: str, values: pa.Array) -> list[pa.Array | pa.Scalar]:
     """Return the parts ``name 0x01 value 0x02`` of every row; none for null."""
-    start = pa.scalar(f"{name}{NAME_VALUE_SEPARATOR}".encode(), pa.binary())
+    start = bytes_scalar(f"{name}{NAME_VALUE_SEPARATOR}".encode())
     written = values.cast(pa.binary())  # a dictionary's nulls are only then counted
     parts = [start, written, _VALUE_END]
     return [pc.binary_join_element_wise(*parts, _NOTHING)] if written.null_count else parts
@@ -152,7 +152,7 @@ def fixed_bytes(rows: npt.NDArray[Any]) -> pa.Array:
 
 
 def _constant(value: bytes, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, pa.binary()), count)
+    return pa.repeat(bytes_scalar(value), count)
 
 
 def _binary(offsets: npt.NDArray[np.int32], data: pa.Buffer | None) -> pa.Array:

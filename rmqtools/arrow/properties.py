@@ -16,7 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rmqtools.arrow.schema import PROPERTIES
-from rmqtools.arrow.spans import Bytes, Mask, Offsets, Positions, Spans, content_of, cut_spans, is_repeated
+from rmqtools.arrow.spans import (
+    Bytes,
+    Mask,
+    Offsets,
+    Positions,
+    Spans,
+    content_of,
+    cut_spans,
+    index_numbers,
+    is_repeated,
+    number_array,
+)
 from rmqtools.arrow.texts import is_utf8
 
 _NAME_END: Final = 1
@@ -111,12 +122,12 @@ class Properties:
 
     def map_column(self) -> pa.Array:
         """Return all properties as the column ``properties``."""
-        return pa.MapArray.from_arrays(pa.array(self.offsets), self.names, self.values, PROPERTIES)
+        return pa.MapArray.from_arrays(number_array(self.offsets), self.names, self.values, PROPERTIES)
 
     def value_column(self, name: str) -> pa.Array:
         """Return the value of one property in every message; null if a message lacks it."""
         places = self.kinds.places(name, self.offsets)
-        return self.values.take(pa.array(places, mask=places < 0))
+        return self.values.take(number_array(places, places < 0))
 
 
 def cut_properties(text: PropertyText) -> Properties | Mask:
@@ -205,7 +216,7 @@ def _name_kinds(names: pa.Array, offsets: Offsets) -> _Names:
     if _is_same_in_all(names, offsets):
         return _SameNames(names[: int(offsets[1])].to_pylist())
     encoded = names.dictionary_encode()
-    return _MixedNames(encoded.indices.to_numpy(), encoded.dictionary.to_pylist())
+    return _MixedNames(index_numbers(encoded.indices), encoded.dictionary.to_pylist())
 
 
 def _is_same_in_all(names: pa.Array, offsets: Offsets) -> bool:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from rmqtools.arrow.decode import JoinedBlocks, decode_parts
 from rmqtools.arrow.in_turn import in_turn
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, select_columns
+from rmqtools.arrow.spans import text_array
 from rmqtools.config.text import check_choice
 from rmqtools.errors import ProtocolError
 from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
@@ -119,7 +120,7 @@ def read_ranges(
     weighed = [(range_, len(range_), blocks_of(range_)) for range_ in ranges]
     found = in_turn(weighed, max_weight=rows_per_batch, at_once=_RANGES_AT_ONCE)
     portions = _portions(found, rows_per_batch)
-    wanted = pa.array(sorted(tags), pa.string())
+    wanted = text_array(sorted(tags))
     return client.iterate(_batches(portions, schema, wanted, corrupt_body))
 
 

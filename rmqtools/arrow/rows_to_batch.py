@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, TIMESTAMP
+from rmqtools.arrow.spans import number_array
 from rmqtools.errors import BodyTooLargeError
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import without_namespace
@@ -90,4 +91,4 @@ def timestamp_column(milliseconds: npt.NDArray[np.int64]) -> pa.Array:
     """Return times in microseconds; null for those that do not fit into 64 bits (producers set any value)."""
     too_far = (milliseconds > _LAST_MS) | (milliseconds < -_LAST_MS)
     microseconds = np.where(too_far, 0, milliseconds) * 1000
-    return pa.array(microseconds, mask=too_far).view(TIMESTAMP)
+    return number_array(microseconds, too_far).view(TIMESTAMP)

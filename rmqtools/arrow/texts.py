@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rmqtools.arrow.spans import Bytes, Mask
+from rmqtools.arrow.spans import Bytes, Mask, number_array, text_array
 
 _HEX_DIGITS: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _OFFSET_ID_FIELDS: Final = ("store_host", "commit_log_offset")
@@ -35,8 +35,8 @@ def invalid_texts(column: pa.Array) -> Mask:
 
 def host_column(head: npt.NDArray[Any]) -> pa.Array:
     """Return ``a.b.c.d:port`` of every born host; each distinct host is formatted once."""
-    hosts = pa.array(head["born_host"].astype(np.uint64)).dictionary_encode()
-    texts = pa.array([_host_text(host) for host in hosts.dictionary.to_pylist()], pa.string())
+    hosts = number_array(head["born_host"].astype(np.uint64)).dictionary_encode()
+    texts = text_array([_host_text(host) for host in hosts.dictionary.to_pylist()])
     return texts.take(hosts.indices)
 
 

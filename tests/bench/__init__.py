@@ -1,1 +1,1 @@
-"""Speed against the official Java client, on one machine and one broker: ``make bench``."""
+"""Speed against the official Java client, and beside other Python clients, on one broker: ``make bench``."""

@@ -1,4 +1,4 @@
-"""``python -m tests.bench``: our side and the Java client in turn, one table; see docs/performance.md."""
+"""``python -m tests.bench``: our side and other clients in turn, one table; see docs/performance.md."""
 
 import argparse
 import itertools
@@ -15,14 +15,24 @@ from pathlib import Path
 from tests.bench.areas import SIZES, Area, Side, all_areas, backlog, sink
 from tests.bench.broker import Broker, running_broker
 from tests.bench.large import fill_large, large_areas
+from tests.bench.peers import lines as peers
 from tests.bench.program import Program, Round, log_path
 from tests.bench.report import Line, line_of, print_table, write_json
 from tests.bench.scaling import print_scaling
 from tests.support.java_peer import JavaPeer
 
+_COMPILED = ("java", "spark")  # programs that get faster
 _JVM_OPTIONS = ("-Xms512m", "-Xmx1g", "-XX:+UseG1GC", "-Drocketmq.client.logLevel=WARN")
 _RISING = 1.05  # a rate that is higher than all before by this factor has not stopped rising
-_READING = ("pull", "arrow", "objects", "count", "push", "poll")  # works that read the whole backlog
+_READING = (
+    "pull",
+    "arrow",
+    "objects",
+    "count",
+    "push",
+    "poll",
+    "simple",
+)  # works that read the whole backlog
 _serials = itertools.count(1)
 
 
@@ -45,6 +55,7 @@ class Bench:
         self._plan = plan
         self._stack = stack
         self._programs: dict[str, Program] = {}
+        self._commands = {**_commands(broker, stack), **peers.peer_commands(broker, stack)}
         self._best: dict[str, float] = {}  # rate of a warm side, by what it does
 
     def run(self, area: Area) -> Line:
@@ -63,12 +74,12 @@ class Bench:
         return line_of(area, rounds)
 
     def _warm(self, side: Side) -> None:
-        """Until the rate rises no more; our own, which nothing compiles, once."""
+        """Until the rate rises no more; where nothing is compiled, once."""
         key = f"{side.program} {side.work} {side.settings}"
         if key in self._best:
             return
         rates = [self._round(side).rate]
-        while side.program != "ours" and len(rates) < self._plan.warm_up:
+        while side.program in _COMPILED and len(rates) < self._plan.warm_up:
             rates.append(self._round(side).rate)
             if len(rates) >= 3 and max(rates[-2:]) < max(rates[:-2]) * _RISING:
                 break
@@ -82,20 +93,23 @@ class Bench:
         if settings.get("kind") == "pop":
             self._broker.let_pop(str(settings["topic"]), str(settings["group"]))
         before = self._broker.stored(side.sends_to) if side.sends_to else 0
-        done = self._program(side.program).ask(side.work, **settings)
+        program = self._program(side.program)
+        done = program.ask(side.work, **settings)
+        done.more.setdefault("resident_mb", program.resident_bytes() / 2**20)
         if side.sends_to:
             stored = self._broker.await_stored(side.sends_to, before + done.count) - before
             if stored < done.count:
                 raise RuntimeError(f"{side}: {done.count} acknowledged, {stored} stored")
             done.more["stored"] = stored
-        elif side.work in _READING and done.count != (total := side.reads or self._plan.total):
-            raise RuntimeError(f"{side}: {done.count} of {total} messages read")
+        elif side.work in _READING:
+            total = side.reads or int(side.settings.get("total", self._plan.total))
+            if done.count != total:
+                raise RuntimeError(f"{side}: {done.count} of {total} messages read")
         return done
 
     def _program(self, name: str) -> Program:
         if name not in self._programs:
-            command = _COMMANDS[name](self._broker.name_server, self._stack)
-            program = Program(command, broker_pid=self._broker.pid, log=log_path(name))
+            program = Program(self._commands[name](), broker_pid=self._broker.pid, log=log_path(name))
             self._stack.callback(log_path(name).unlink, missing_ok=True)
             self._programs[name] = self._stack.enter_context(program)
         return self._programs[name]
@@ -106,17 +120,19 @@ def _fresh(value: object) -> object:
     return value.replace("@", f"{time.time_ns()}-{next(_serials)}") if isinstance(value, str) else value
 
 
-def _java(name_server: str, stack: ExitStack) -> list[str]:
-    peer = JavaPeer.compiled(Path(__file__).with_name("java"), jvm_options=_JVM_OPTIONS)
-    home = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-    return peer.command(home, "Bench", name_server)
+def _commands(broker: Broker, stack: ExitStack) -> Mapping[str, Callable[[], list[str]]]:
+    """The commands of our own programs and of the Java client's."""
 
+    def java() -> list[str]:
+        peer = JavaPeer.compiled(Path(__file__).with_name("java"), jvm_options=_JVM_OPTIONS)
+        home = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        return peer.command(home, "Bench", broker.name_server)
 
-_COMMANDS: Mapping[str, Callable[[str, ExitStack], list[str]]] = {
-    "ours": lambda name_server, _: [sys.executable, "-m", "tests.bench.ours", name_server],
-    "spark": lambda name_server, _: [sys.executable, "-m", "tests.bench.ours_spark", name_server],
-    "java": _java,
-}
+    return {
+        "ours": lambda: [sys.executable, "-m", "tests.bench.ours", broker.name_server],
+        "spark": lambda: [sys.executable, "-m", "tests.bench.ours_spark", broker.name_server],
+        "java": java,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,7 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warm_up=asked.warm_up,
         quick=asked.quick,
     )
-    areas = [area for area in (*large_areas(), *all_areas(plan.total)) if _is_asked(area, asked)]
+    every = (*large_areas(), *all_areas(plan.total), *peers.peer_areas())
+    areas = [area for area in every if _is_asked(area, asked)]
     lines: list[Line] = []
     with running_broker() as broker, ExitStack() as stack:
         for size in SIZES:
@@ -139,6 +156,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if any(area.group == "large" for area in areas):
             fill_large(broker)
         broker.make_topic("bench-latency")
+        if any(area.group == "peers" for area in areas):
+            for peer, count in peers.BACKLOGS.items():
+                broker.fill(peers.backlog(peer), size=peers.SIZE, count=count)
         bench = Bench(broker, plan, stack)
         try:
             for area in areas:
@@ -160,7 +180,7 @@ def _is_asked(area: Area, asked: argparse.Namespace) -> bool:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
-        "groups", nargs="*", help="read objects push disk latency send linger batch large spark stream"
+        "groups", nargs="*", help="read objects push disk latency send linger batch large spark stream peers"
     )
     parser.add_argument("--quick", action="store_true", help="the main areas only")
     parser.add_argument("--rounds", type=int, default=5)

@@ -17,7 +17,7 @@ from rmqtools.group import MessageRequestMode
 QUEUES = 8
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 16 * 1024 * 1024
 # A local cluster is made small and quick to start; here it is to be what a server is. These win over its own.
-_SERVER_JVM = (
+SERVER_JVM = (
     "-Xmx1g -XX:MaxDirectMemorySize=1g -XX:TieredStopAtLevel=4 -XX:CICompilerCount=2 "
     "-XX:ReservedCodeCacheSize=240m -XX:-UseSerialGC -XX:+UseG1GC"
 )
@@ -89,14 +89,11 @@ class Broker:
 
 @contextmanager
 def running_broker(*, brokers: int = 1) -> Iterator[Broker]:
-    """A cluster for the time of the block."""
+    """A cluster for the time of the block; without the timer wheel nobody could pop."""
     before = os.environ.get("_JAVA_OPTIONS")
-    os.environ["_JAVA_OPTIONS"] = _SERVER_JVM
+    os.environ["_JAVA_OPTIONS"] = SERVER_JVM
     try:
-        cluster = LocalCluster(
-            brokers=brokers, broker_settings=_SETTINGS, timer_wheel=True
-        )  # as popping needs
-        cluster.start()
+        cluster = LocalCluster(brokers=brokers, timer_wheel=True, broker_settings=_SETTINGS).start()
     finally:
         del os.environ["_JAVA_OPTIONS"]
         if before is not None:

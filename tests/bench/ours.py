@@ -1,17 +1,13 @@
 """Our side of the bench: ``python -m tests.bench.ours NAME_SERVER``; works come as in program.py."""
 
-import json
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from tests.bench.ours_pull import poll
 from tests.bench.ours_push import latency, push, push_aio
 from tests.bench.ours_read import Readers
 from tests.bench.ours_send import Sends
-
-Work = dict[str, str]
-Result = dict[str, Any]
+from tests.bench.program import Result, Work, serve
 
 
 def main(name_server: str) -> None:
@@ -31,14 +27,6 @@ def main(name_server: str) -> None:
     finally:
         sends.close()
         readers.close()
-
-
-def serve(works: dict[str, Callable[[Work], Result]]) -> None:
-    """Answer each line of the input."""
-    for line in sys.stdin:
-        name, *settings = line.split()
-        result = works[name](dict(setting.split("=", 1) for setting in settings))
-        print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

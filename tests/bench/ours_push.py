@@ -25,12 +25,13 @@ _WARM = 200  # messages before those that count
 
 
 class Arrivals:
-    """Counts messages, and when the first and the last of ``total`` came."""
+    """Counts messages, and when the first of ``total`` came (``whole``: when this was made) and the last."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, *, whole: bool = False) -> None:
         self._total = total
         self._count = 0
-        self._first = self._last = 0.0
+        self._first = time.perf_counter() if whole else 0.0
+        self._last = 0.0
 
     def note(self, messages: Sequence[MessageExt]) -> bool:
         """Whether all are there. Not safe on several threads at once."""
@@ -47,8 +48,12 @@ class Arrivals:
 
 
 def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
-    """From the first message that a listener gets to the last; a group of its own each time."""
-    arrivals, done, lock = Arrivals(int(work["total"])), threading.Event(), threading.Lock()
+    """From the first message that a listener gets to the last; a group of its own each time.
+
+    With ``whole`` the start of the consumer counts, too.
+    """
+    arrivals = Arrivals(int(work["total"]), whole="whole" in work)
+    done, lock = threading.Event(), threading.Lock()
 
     def listen(messages: Sequence[MessageExt], _: object) -> None:
         with lock:

@@ -5,33 +5,34 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.bench.ours import serve
+from tests.bench.program import Result, Work, serve
 
-Work = dict[str, str]
-Result = dict[str, Any]
+
+def session(**settings: str) -> SparkSession:
+    """A local session of two threads; Spark's Python is this one."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    own = {
+        "spark.ui.enabled": "false",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("bench").config(map={**own, **settings})
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 class SparkSide:
     """One local session of two threads for the whole bench."""
 
     def __init__(self, name_server: str) -> None:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
         self._name_server = name_server
-        self._spark = (
-            SparkSession.builder.master("local[2]")
-            .appName("bench")
-            .config("spark.ui.enabled", "false")
-            .config("spark.python.unix.domain.socket.enabled", "true")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .getOrCreate()
-        )
-        self._spark.sparkContext.setLogLevel("ERROR")
+        self._spark = session()
 
     def read(self, work: Work) -> Result:
         """A topic to the sink noop."""

@@ -4,15 +4,18 @@ import json
 import os
 import select
 import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeAlias
 
 from tests.bench.machine import machine_seconds, resident_bytes, tree_seconds
 
 _PATIENCE = 180.0  # seconds for one round
+Work: TypeAlias = dict[str, str]
+Result: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +116,14 @@ class Program:
                 return answer
         said = self._log.read_text(errors="replace")[-2000:]
         raise RuntimeError(f"{self._command[:3]} gave no answer to {line!r}: {said}")
+
+
+def serve(works: Mapping[str, Callable[[Work], Result]]) -> None:
+    """In the program: answer each line of the input."""
+    for line in sys.stdin:
+        name, *settings = line.split()
+        result = works[name](dict(setting.split("=", 1) for setting in settings))
+        print(json.dumps(result), flush=True)
 
 
 def _line_of(stdout: IO[str]) -> str:

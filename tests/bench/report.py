@@ -15,7 +15,7 @@ from tests.bench.areas import Area
 from tests.bench.program import Round
 
 BUSY = 0.6  # processors that others take: from there on the client's CPU per message is what counts
-_HEAD = ("area", "ours", "Java", "ratio", "CPU us", "Java", "ratio", "broker us", "others", "bar", "met")
+_HEAD = ("area", "ours", "theirs", "ratio", "CPU us", "theirs", "ratio", "broker us", "others", "bar", "met")
 _FORM = "{:<50} {:>10} {:>10} {:>6} {:>7} {:>7} {:>6} {:>9} {:>6} {:>6} {:>4}"
 
 
@@ -107,7 +107,7 @@ def write_json(directory: Path, plan: Any, lines: Sequence[Line]) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"bench-{time.strftime('%Y%m%d-%H%M%S')}.json"
     document = {
-        "machine": _machine(),
+        "machine": machine(),
         "plan": asdict(plan),
         "lines": [_line_document(line) for line in lines],
     }
@@ -133,7 +133,8 @@ def _line_document(line: Line) -> dict[str, Any]:
     }
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
+    """Processors, system and versions."""
     model = next(
         (line.partition(":")[2].strip() for line in _cpu_info() if line.startswith("model name")), "unknown"
     )

@@ -38,10 +38,10 @@ class NativeClient:
     @classmethod
     def installed(cls, name: str) -> Self:
         """Install ``rocketmq-client-python`` or ``rocketmq`` below the checkout's build folder, once."""
-        packages = _install(name)
+        packages = install_peer(name)
         if name != "rocketmq-client-python":
             return cls(name, packages)
-        return cls(name, packages, str(_install("rocketmq-python-cvs") / "rocketmq" / "librocketmq.so"))
+        return cls(name, packages, str(install_peer("rocketmq-python-cvs") / "rocketmq" / "librocketmq.so"))
 
     def command(self, what: str, *arguments: str) -> list[str]:
         """The command line of native_program.py."""
@@ -136,14 +136,15 @@ def _versions() -> dict[str, str]:
     return dict(one.split("==") for one in groups["interop"])
 
 
-def _install(name: str) -> Path:
-    """Install a package without dependencies; an existing installation is reused."""
+def install_peer(name: str, *, with_dependencies: bool = False) -> Path:
+    """Install a package into a folder of its own; an existing installation is reused."""
     version = _versions()[name]
     target = CHECKOUT / ".build" / "native" / f"{name}-{version}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as made:
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile"]
+            command += [] if with_dependencies else ["--no-deps"]
             done = subprocess.run(
                 [*command, "--target", made, f"{name}=={version}"],
                 capture_output=True,

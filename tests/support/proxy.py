@@ -13,7 +13,7 @@ from rmqtools.cluster.java import find_java
 from rmqtools.cluster.lock import locked_jars
 from rmqtools.cluster.ports import PortPicker
 from rmqtools.cluster.readiness import ReadinessProbe
-from rmqtools.cluster.server import proxy
+from rmqtools.cluster.server import Server, proxy
 
 _AUTH, _PROXY_AUTH = "org.apache.rocketmq.auth", "org.apache.rocketmq.proxy.auth"
 _CHECKS = {
@@ -30,7 +30,16 @@ _CHECKS = {
 def running_proxy(
     cluster: LocalCluster, directory: Path, *, signs: bool = False, checks: bool = False
 ) -> Iterator[str]:
-    """Start a proxy of ``cluster`` in a directory of its own; give its address, and stop it at the end.
+    """Start a proxy as :func:`running_server` does; give its address for remoting clients."""
+    with running_server(cluster, directory, signs=signs, checks=checks) as server:
+        yield server.address
+
+
+@contextlib.contextmanager
+def running_server(
+    cluster: LocalCluster, directory: Path, *, signs: bool = False, checks: bool = False
+) -> Iterator[Server]:
+    """Start a proxy of ``cluster`` in a directory of its own, and stop it at the end.
 
     It accepts TLS as the cluster does.
 
@@ -54,7 +63,7 @@ def running_proxy(
         logs = f"{directory}/*/server.log"
         with ReadinessProbe(config, timeout=120.0, check=children.refuse_dead, logs=logs) as probe:
             probe.await_proxy(server)
-        yield server.address
+        yield server
     finally:
         children.stop(grace=0)
 

@@ -16,8 +16,8 @@ _SECONDS: Final = 900.0  # one package has 400 MB
 
 
 def python_with(series: str) -> str:
-    """The path of a Python with PySpark of a series such as ``4.0``."""
-    version = VERSIONS[series]
+    """The path of a Python with PySpark of a series such as ``4.0``, or of exactly ``4.2.0``."""
+    version = VERSIONS.get(series, series)
     folder = ROOT / ".build" / "pyspark" / f"{version}-{sys.version_info.major}.{sys.version_info.minor}"
     python, done = folder / "bin" / "python", folder / "done"
     if not done.exists():

@@ -1,6 +1,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 
 import pytest
 import structlog
@@ -31,6 +33,27 @@ def test_nothing_is_printed_where_logging_is_not_configured(capsys):
     get_logger("rmqtools.x").info("broker_isolated", broker="broker-a")
 
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.process
+def test_structlog_is_imported_by_the_first_event_that_somebody_wants():
+    program = (
+        "import sys; from rmqtools.log import get_logger; log = get_logger('rmqtools.x');"
+        "log.info('not_wanted'); before = 'structlog' in sys.modules;"
+        "log.warning('wanted'); print(before, 'structlog' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["False", "True"], done.stderr
+
+
+def test_an_exception_comes_with_its_traceback(caplog):
+    try:
+        _ = 1 / 0
+    except ZeroDivisionError:
+        get_logger("rmqtools.x").exception("broker_isolated", broker="broker-a")
+
+    assert caplog.records[0].levelname == "ERROR"
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_names_that_stdlib_reserves_are_refused():
