@@ -4,8 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The groups and their order: tests/support/workers.py.
-SHARED := --dist loadscope --no-loadscope-reorder
-PARALLEL := -n 2 $(SHARED)
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
 .PHONY: help demo test unit test-long bench bench-quick lint docs release faults faults-quick fuzz sim soak cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
@@ -33,7 +32,7 @@ test-long: $(STAMP) jdk ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PARALLEL)
 
 unit: $(STAMP) ## tests without a broker, in seconds
-	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" -n 3 $(SHARED) tests/unit tests/behaviour
+	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
 
 bench: $(STAMP) jdk ## speed against the official Java client and other Python clients, and how it scales: up to an hour, on a quiet machine
 	@$(BIN)/python -m tests.bench --scaling

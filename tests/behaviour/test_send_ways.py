@@ -1,7 +1,4 @@
-"""The contract of a send, for both its ways: on the loop thread, and on the thread that waits for it.
-
-``Producer.send_async`` goes the first, ``Producer.send`` the second. Faults need the fake cluster.
-"""
+"""The contract of a send on the loop thread (``send_async``) and on its caller's thread (``send``)."""
 
 import os
 import threading
@@ -159,6 +156,7 @@ def test_an_attempt_without_success_has_its_outcome(cluster, send, answer, error
     assert len(cluster.messages("T")) == 8
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("answer", "stored"), [(Reaction.SILENCE, 0), (Reaction.SWALLOW, 1)])
 def test_without_an_answer_in_time_the_outcome_is_unknown(cluster, send, answer, stored):
     with producing(cluster) as producer:

@@ -192,6 +192,7 @@ def test_a_poll_is_a_span_with_links(recorded, observed, topic, fake_rocketmq):
     assert [link.context.span_id for link in received.links] == [sent.context.span_id]
 
 
+@pytest.mark.process  # gauges are looked at once a second
 def test_gauges_show_what_a_consumer_holds_until_it_is_closed(recorded, observed, consume, topic):
     for _ in range(8):
         observed.send(Message(topic, b"12345"))
@@ -208,6 +209,7 @@ def test_gauges_show_what_a_consumer_holds_until_it_is_closed(recorded, observed
     assert recorded.points(f"{gauges}queues") == []
 
 
+@pytest.mark.process  # gauges are looked at once a second
 def test_lag_and_cached_bytes_grow_while_a_listener_waits(recorded, observed, consume, topic):
     go = threading.Event()
     for _ in range(8):

@@ -92,6 +92,7 @@ def test_silence_is_raised_by_the_future(producer, cluster):
         producer.send_async(MESSAGE, timeout=0.05).result(10)
 
 
+@pytest.mark.process  # closing waits for the silent request
 def test_cancelling_a_future_ends_its_send(producer, cluster):
     silent(cluster)
     futures = [producer.send_async(MESSAGE, timeout=60) for _ in range(2)]

@@ -58,6 +58,7 @@ def test_a_start_that_is_interrupted_leaves_the_group_before_it_raises(brokers):
     consumer.close()
 
 
+@pytest.mark.process  # waits for a silent broker
 def test_a_close_that_is_interrupted_is_finished_by_the_next(brokers):
     consumer = consumer_of(brokers)
     consumer.start()
