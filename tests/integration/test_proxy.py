@@ -76,6 +76,18 @@ def test_every_way_of_sending_passes_and_ranges_are_read(sender, reader, proxied
     assert sorted(int(message.body) for message in messages) == list(range(40))
 
 
+def test_thousands_of_sends_at_once_share_requests_and_are_stored_once(proxy, reader, proxied, make_topic):
+    topic = make_topic(queues=2)
+    config = ProducerConfig(name_server=proxy, group="through-proxy", linger=0.01)
+    with Producer(config) as producer:
+        futures = [producer.send_async(Message(topic, body), timeout=30) for body in numbers(3000)]
+        results = [future.result(60) for future in futures]
+
+    await_readable(proxied, results)
+    assert sorted(int(message.body) for message in read_all(reader, proxied, topic)) == list(range(3000))
+    assert not any(result.may_be_duplicated for result in results)
+
+
 def test_offsets_are_found_by_time(sender, proxied, make_topic):
     topic = make_topic(queues=1, broker_names=["broker-a"])
     results = [sender.send(Message(topic, body)) for body in numbers(2)]

@@ -67,7 +67,8 @@ class Connection(asyncio.BufferedProtocol):
         self._opaques = itertools.count(first_opaque)
         self._pending: dict[int, _Awaited] = {}
         self._unsent: list[bytes] = []
-        self._alarm: asyncio.TimerHandle | None = None  # one timer for all requests: one each would be slow
+        self._alarm: asyncio.Handle | None = None  # one timer for all requests: one each would be slow
+        self._alarm_at = 0.0  # not asked of the timer: on uvloop one that is due at once is none
         self._requests = PeerRequests(
             addr, handle=on_request, write=self._write, takes_bytes=self._takes_bytes
         )
@@ -303,10 +304,10 @@ class Connection(asyncio.BufferedProtocol):
     def _set_alarm(self, deadline: float) -> None:
         """Check the requests when the earliest deadline is reached."""
         if self._alarm is not None:
-            if self._alarm.when() <= deadline:
+            if self._alarm_at <= deadline:
                 return
             self._alarm.cancel()
-        self._alarm = self._loop.call_at(deadline, self._expire)
+        self._alarm, self._alarm_at = self._loop.call_at(deadline, self._expire), deadline
 
     def _expire(self) -> None:
         """Fail requests after their deadline; remove those whose callers were cancelled."""

@@ -24,7 +24,7 @@ class Rounds:
         self._config = config
         self._wanted = asyncio.Event()
         self._first = asyncio.Event()
-        self._timers: list[asyncio.TimerHandle] = []
+        self._timers: set[asyncio.Handle] = set()
         self.count = 0  # rounds made
 
     def request(self) -> None:
@@ -33,9 +33,13 @@ class Rounds:
 
     def request_later(self, delay: float) -> None:
         """Make a round in ``delay`` seconds."""
-        loop = asyncio.get_running_loop()
-        self._timers = [timer for timer in self._timers if timer.when() > loop.time()]
-        self._timers.append(loop.call_later(delay, self.request))
+
+        def request() -> None:
+            self._timers.discard(timer)
+            self.request()
+
+        timer = asyncio.get_running_loop().call_later(delay, request)
+        self._timers.add(timer)
 
     async def first(self) -> None:
         """Wait until one round has been made."""

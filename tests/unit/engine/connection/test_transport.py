@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from rmqtools.engine.connection.transport import Connection
-from rmqtools.errors import RemotingTimeoutError
+from rmqtools.errors import ConnectionLostError, RemotingTimeoutError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command
 from rmqtools.protocol.wire.framing import FrameDecoder
+from tests.support.event_loops import on_both_loops
 from tests.support.scripted_peer import run
 
 ASK = RemotingCommand(28)
@@ -76,3 +77,21 @@ def test_each_request_ends_at_its_own_time():
         assert long.exception() is not None
 
     run(scenario)
+
+
+@on_both_loops
+def test_a_request_whose_time_is_nearly_over_keeps_no_other_from_being_sent(new_loop):
+    async def scenario() -> None:
+        connection, wire = connected()
+        late = connection.start(ASK, 0.0001)  # on uvloop its timer is none: it is due at once
+        other = connection.start(ASK, 60.0)
+        with pytest.raises(RemotingTimeoutError):
+            await late
+        assert not other.done()
+        assert sum(len(some) for some in wire.opaques()) == 2
+        connection.connection_lost(None)
+        with pytest.raises(ConnectionLostError):
+            await other
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())

@@ -1,22 +1,15 @@
 """Answers larger than a connection's buffer, on both event loops."""
 
 import asyncio
-import importlib.util
 from pickle import PickleBuffer
 from unittest.mock import Mock
 
-import pytest
-
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
+from tests.support.event_loops import on_both_loops
 from tests.support.scripted_peer import ScriptedPeer
 
 MIB = 1024 * 1024
-HAS_UVLOOP = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
-
-
-def loop_of(name):
-    return asyncio.new_event_loop if name == "asyncio" else importlib.import_module("uvloop").new_event_loop
 
 
 def connection_to(addr):
@@ -37,9 +30,9 @@ async def sizes_of_answers(count):
     return sizes
 
 
-@pytest.mark.parametrize("loop", ["asyncio", pytest.param("uvloop", marks=HAS_UVLOOP)])
-def test_large_answers_arrive_although_nothing_comes_after_them(loop):
-    with asyncio.Runner(loop_factory=loop_of(loop)) as runner:
+@on_both_loops
+def test_large_answers_arrive_although_nothing_comes_after_them(new_loop):
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         assert runner.run(sizes_of_answers(3)) == [MIB] * 3
 
 

@@ -1,0 +1,24 @@
+"""Tests on both event loops that clients run on: asyncio's, and uvloop where it is installed."""
+
+import asyncio
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+
+
+def _uvloop() -> asyncio.AbstractEventLoop:
+    return import_module("uvloop").new_event_loop()
+
+
+on_both_loops = pytest.mark.parametrize(
+    "new_loop",
+    [
+        pytest.param(asyncio.new_event_loop, id="asyncio"),
+        pytest.param(
+            _uvloop,
+            id="uvloop",
+            marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed"),
+        ),
+    ],
+)
