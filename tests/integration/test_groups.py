@@ -166,13 +166,15 @@ class OrderWatch:
     """Sees what the members of a group consume, and notes what is out of order.
 
     Keys are numbered from 0 upwards each. While one member holds a queue, it must see a key's numbers one
-    after the other; in the whole group no number may be seen before the one in front of it.
+    after the other; in the whole group no number may be seen before the one in front of it. A member holds a
+    queue anew after another member has seen the key, or when its queue listener says so, which may be after
+    the first messages.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._highest: dict[str, int] = defaultdict(lambda: -1)
-        self._last: dict[tuple[int, str], int] = {}
+        self._last: dict[str, tuple[str, int, int]] = {}  # by key: the member, its span, the number
         self._spans: dict[tuple[str, MessageQueue], int] = {}
         self._numbers = itertools.count()
         self.wrong: list[str] = []
@@ -207,12 +209,12 @@ class OrderWatch:
         self.seen += 1
         key, _, text = message.body.decode().partition(":")
         number, span = int(text), self._spans.get((member, queue), -1)
-        last = self._last.get((span, key))
-        if last is not None and number != last + 1:
+        *holding, last = self._last.get(key, ("", -1, -1))
+        if holding == [member, span] and number != last + 1:
             self.wrong.append(f"{member} saw {key}:{number} after {last} of {queue}")
         if number > self._highest[key] + 1:
             self.wrong.append(f"{member} saw {key}:{number}, the group had only {self._highest[key]}")
-        self._last[span, key] = number
+        self._last[key] = member, span, number
         self._highest[key] = max(self._highest[key], number)
 
 
