@@ -30,6 +30,7 @@ _BATCH = "streaming.sql.batchId"  # local property of Spark's jobs
 _HELD_ROWS, _PAUSE = 20, 0.02  # rows at a time, and seconds between them
 _DEADLINE = 600.0  # seconds for the kill
 
+_TRIES = 20
 _WORKER_TOO_LATE = "failed to connect back"  # Spark waits 10 s for its own Python worker, and no longer
 
 Job = Mapping[str, Any]
@@ -146,11 +147,11 @@ def _session(folder: Path) -> SparkSession:
 
 def error_of(job: Callable[[], None]) -> str | None:
     """Run a job, again only where Spark had no patience with its own worker on a busy machine."""
-    for is_last in (False, False, True):
+    for left in reversed(range(_TRIES)):
         try:
             job()
         except Exception as error:  # noqa: BLE001  # any error is the outcome
-            if is_last or _WORKER_TOO_LATE not in str(error):
+            if not left or _WORKER_TOO_LATE not in str(error):
                 return str(error)
         else:
             return None
