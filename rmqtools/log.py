@@ -19,6 +19,7 @@ process that Spark starts.
 import logging
 import sys
 from collections.abc import MutableMapping
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -99,8 +100,14 @@ def event_values(logger: Any, method: str, event: MutableMapping[str, Any]) -> M
     if record is None or record.name.partition(".")[0] not in _PACKAGES:
         return event
     event["event"] = str(record.msg).partition(" ")[0]
-    shaped: MutableMapping[str, Any] = import_module("structlog").stdlib.ExtraAdder()(logger, method, event)
+    shaped: MutableMapping[str, Any] = _extra_adder()(logger, method, event)
     return shaped
+
+
+@cache
+def _extra_adder() -> "structlog.stdlib.ExtraAdder":
+    adder: structlog.stdlib.ExtraAdder = import_module("structlog").stdlib.ExtraAdder()
+    return adder
 
 
 def configure(level: str | int = "INFO", *, json: bool = False, stream: TextIO | None = None) -> None:

@@ -22,6 +22,7 @@ from rmqtools import Admin, ClientConfig, Producer, ProducerConfig, arrow
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster import LocalCluster
 from spark_connector import LagHistory
+from tests.bench.machine import tree
 
 _QUEUES = 8
 _TOPIC = "long"
@@ -62,7 +63,7 @@ def held(root: int, ports: set[int]) -> list[Held]:
     """Count the processes below ``root``, and itself, by role."""
     inodes = _connected(ports)
     counts: dict[str, list[float]] = {}
-    for pid in _tree(root):
+    for pid in tree(root):
         try:
             if (role := "Python driver" if pid == root else _role(pid)) is None:
                 continue
@@ -99,21 +100,6 @@ def _sockets(pid: int) -> Iterator[str]:
 def _proportional_kilobytes(pid: int) -> int:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-
-
-def _tree(root: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = path.read_text(errors="replace")
-        except OSError:
-            continue
-        children.setdefault(int(text[text.rindex(")") + 2 :].split()[1]), []).append(int(path.parent.name))
-    found, todo = [], [root]
-    while todo:
-        found.append(todo.pop())
-        todo += children.get(found[-1], [])
-    return found
 
 
 def _role(pid: int) -> str | None:

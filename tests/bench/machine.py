@@ -19,12 +19,20 @@ def machine_seconds() -> float:
 def tree_seconds(pid: int) -> float:
     """What a process and all below it have worked, ended children included."""
     own, children = _processes()
-    total, todo = 0.0, [pid]
+    return sum(own.get(one, 0.0) for one in _below(pid, children))
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all below it."""
+    return _below(pid, _processes()[1])
+
+
+def _below(pid: int, children: dict[int, list[int]]) -> list[int]:
+    found, todo = list[int](), [pid]
     while todo:
-        one = todo.pop()
-        total += own.get(one, 0.0)
-        todo += children[one]
-    return total
+        found.append(todo.pop())
+        todo += children[found[-1]]
+    return found
 
 
 def _processes() -> tuple[dict[int, float], dict[int, list[int]]]:

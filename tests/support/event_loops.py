@@ -6,6 +6,8 @@ from importlib.util import find_spec
 
 import pytest
 
+needs_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
+
 
 def _uvloop() -> asyncio.AbstractEventLoop:
     return import_module("uvloop").new_event_loop()
@@ -15,10 +17,6 @@ on_both_loops = pytest.mark.parametrize(
     "new_loop",
     [
         pytest.param(asyncio.new_event_loop, id="asyncio"),
-        pytest.param(
-            _uvloop,
-            id="uvloop",
-            marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed"),
-        ),
+        pytest.param(_uvloop, id="uvloop", marks=needs_uvloop),
     ],
 )

@@ -285,3 +285,9 @@ def _signer(config: ClientConfig) -> AclSigner | None:
     if config.access_key is None or config.secret_key is None:
         return None
     return AclSigner(config.access_key, config.secret_key, config.security_token)
+
+
+def forget_answer(answer: "asyncio.Future[RemotingCommand]") -> None:
+    """Stop waiting for the answer to a request that was begun, and mark its error, if any, as retrieved."""
+    if not answer.cancel() and not answer.cancelled():
+        answer.exception()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.message import MessageExt
@@ -70,7 +71,7 @@ class Acknowledger:
         finally:
             for one in asked:
                 if one is not None:
-                    one.forget()
+                    forget_answer(one.answer)
 
     async def acknowledge(self, message: MessageExt) -> bool:
         """Acknowledge a consumed message; result as :meth:`hide`. On failure it is delivered again."""
@@ -190,8 +191,3 @@ class _Asked(NamedTuple):
     code: int
     addr: str
     answer: asyncio.Future[RemotingCommand]
-
-    def forget(self) -> None:
-        """Stop waiting for the answer, and mark its error, if any, as retrieved."""
-        if not self.answer.cancel() and not self.answer.cancelled():
-            self.answer.exception()

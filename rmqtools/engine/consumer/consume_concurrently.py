@@ -21,9 +21,8 @@ from rmqtools.policy.reconsume import failed_messages, tried_again
 
 log = get_logger(__name__)
 
-_TRY_AGAIN_HERE = (
-    5.0  # seconds until messages that could not be sent back are retried; upstream submitConsumeRequestLater
-)
+# seconds until messages that could not be sent back are retried; upstream submitConsumeRequestLater
+_TRY_AGAIN_HERE = 5.0
 _TIMEOUT_DELAY_LEVEL = 3  # of messages whose listener took too long; upstream ProcessQueue.cleanExpiredMsg
 _LONGEST_LOOK = 15.0  # seconds, at most, between checks for such messages
 

@@ -112,9 +112,8 @@ class Listeners:
         try:
             if self._observer is not None:
                 return await self._observed(self._observer, messages, context)
-            if (
-                listener := self._by_topic.get(topic)
-            ) is None:  # as ask() does, which would be one more coroutine
+            listener = self._by_topic.get(topic)  # as ask() does, which would be one more coroutine
+            if listener is None:
                 raise _no_listener(topic)
             answer = await listener(messages, context)
             return self._success if answer is None else self._checked(answer)

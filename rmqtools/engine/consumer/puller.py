@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import FETCH
+from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_policy import FetchPolicy
 from rmqtools.engine.group.member import Member
@@ -53,11 +54,6 @@ class _Asked(NamedTuple):
     broker_addr: str
     began: float
     answer: asyncio.Future[RemotingCommand]
-
-    def forget(self) -> None:
-        """Stop waiting for the answer, and mark its error, if any, as retrieved."""
-        if not self.answer.cancel() and not self.answer.cancelled():
-            self.answer.exception()
 
 
 class _Form(NamedTuple):
@@ -223,7 +219,7 @@ class Puller:
                 goes_well = True
         finally:
             if following is not None:
-                following.forget()
+                forget_answer(following.answer)
 
     def _rest(self, held: ProcessQueue) -> float:
         """Seconds after which a queue is looked at again; 0: it is pulled now."""

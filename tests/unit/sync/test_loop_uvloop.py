@@ -1,13 +1,13 @@
 """The loop thread with and without uvloop."""
 
 import asyncio
-import importlib.util
 import subprocess
 import sys
 
 import pytest
 
 from rmqtools.sync.loop import LoopThread, new_loop
+from tests.support.event_loops import needs_uvloop
 
 PROGRAM = """
 import sys
@@ -33,7 +33,6 @@ with FakeCluster() as cluster:
     cluster.hang_up("broker-a")
 print(type(LoopThread.of_this_process().loop).__module__.partition(".")[0], sorted(bodies))
 """
-HAS_UVLOOP = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
 
 
 def ended(loop: asyncio.AbstractEventLoop) -> str:
@@ -48,7 +47,7 @@ def test_without_uvloop_the_loop_is_asyncios(monkeypatch):
     assert ended(new_loop()) == "asyncio"
 
 
-@HAS_UVLOOP
+@needs_uvloop
 def test_the_loop_is_uvloops_where_that_is_installed():
     assert ended(new_loop()) == "uvloop"
     assert type(LoopThread.of_this_process().loop).__module__.startswith("uvloop")
@@ -57,7 +56,7 @@ def test_the_loop_is_uvloops_where_that_is_installed():
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("without", "package"),
-    [pytest.param(True, "asyncio"), pytest.param(False, "uvloop", marks=HAS_UVLOOP)],
+    [pytest.param(True, "asyncio"), pytest.param(False, "uvloop", marks=needs_uvloop)],
 )
 def test_blocking_classes_work_on_either_and_the_process_ends_without_a_word(without, package):
     done = subprocess.run(

@@ -6,57 +6,22 @@ from collections import Counter
 import pytest
 
 from rmqtools import Message, SendStatus
-from rmqtools.aio import Producer
-from rmqtools.config import ProducerConfig
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome
 from rmqtools.select import SelectMessageQueueByHash
-from rmqtools.testing import FakeCluster, Reaction
-from tests.support.scripted_peer import run
-
-SINGLE, BATCH = RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE
-QUEUE = MessageQueue("T", "a", 1)
-
-
-def lingering(use, *, brokers=("a",), queues: int = 4, **settings) -> None:
-    """Run ``use(producer, cluster)``; ``linger`` is so long that only other reasons end it."""
-
-    async def scenario() -> None:
-        async with FakeCluster(brokers=brokers) as cluster:
-            cluster.create_topic("T", queues=queues)
-            config = ProducerConfig(
-                **{"name_server": cluster.name_server, "group": "g", "linger": 2.0} | settings
-            )
-            async with Producer(config) as producer:
-                await producer.fetch_publish_queues("T")
-                await use(producer, cluster)
-
-    run(scenario)
-
-
-def plain(count: int, size: int = 4) -> list[Message]:
-    return [Message("T", b"%0*d" % (size, number), properties={"n": str(number)}) for number in range(count)]
-
-
-def send_all(producer, messages, **options) -> list[asyncio.Task]:
-    """Calls that are all begun, in this order, before any of them continues."""
-    return [asyncio.create_task(producer.send(message, **options)) for message in messages]
-
-
-def codes(cluster) -> list[int]:
-    return [request.code for request in cluster.requests() if request.code in (SINGLE, BATCH)]
-
-
-def slow(cluster, seconds: float, times: int | None = 1, **where):
-    """The broker stores at once and answers late."""
-    return cluster.fault(delay=seconds, times=times, answer=Reaction.PASS, **where)
-
-
-async def on_wire(cluster, count: int) -> None:
-    async with asyncio.timeout(10):
-        while len(codes(cluster)) < count:  # noqa: ASYNC110 - the broker tells nobody
-            await asyncio.sleep(0.001)
+from tests.unit.engine.producer.accumulator_scene import (
+    BATCH,
+    QUEUE,
+    SINGLE,
+    codes,
+    held_up,
+    lingering,
+    on_wire,
+    plain,
+    send_all,
+    slow,
+)
 
 
 def test_messages_of_one_loop_iteration_share_a_request_and_each_gets_its_own_place():
@@ -100,9 +65,7 @@ def test_a_message_without_company_leaves_at_once_as_without_linger():
 
 def test_messages_that_wait_leave_when_the_request_before_them_has_returned():
     async def use(producer, cluster):
-        slow(cluster, 0.5, code=SINGLE)
-        first = send_all(producer, plain(1))
-        await on_wire(cluster, 1)
+        first = await held_up(producer, cluster)
         others = send_all(producer, plain(10))
         (result,) = await asyncio.gather(*first)
         assert codes(cluster) == [SINGLE]
@@ -115,9 +78,7 @@ def test_messages_that_wait_leave_when_the_request_before_them_has_returned():
 
 def test_messages_that_wait_leave_when_they_have_lingered():
     async def use(producer, cluster):
-        slow(cluster, 1.0, code=SINGLE)
-        first = send_all(producer, plain(1))
-        await on_wire(cluster, 1)
+        first = await held_up(producer, cluster, 1.0)
         await asyncio.gather(*send_all(producer, plain(10)))
         assert codes(cluster) == [SINGLE, BATCH]
         assert not first[0].done()

@@ -10,25 +10,22 @@ from rmqtools.errors import ClientStateError, SendError, UnknownOutcomeError
 from rmqtools.observer import observe
 from rmqtools.testing import Reaction
 from tests.support.trace_records import parse_pubs
-from tests.unit.engine.producer.test_accumulator import (
+from tests.unit.engine.producer.accumulator_scene import (
     BATCH,
     QUEUE,
-    SINGLE,
     codes,
+    held_up,
     lingering,
     on_wire,
     plain,
     send_all,
-    slow,
 )
 from tests.unit.engine.producer.test_trace import TOPIC, traceable, traces_of
 
 
 def test_closing_sends_what_was_accepted_and_refuses_what_comes_later():
     async def use(producer, cluster):
-        slow(cluster, 0.5, code=SINGLE)
-        sends = send_all(producer, plain(1))
-        await on_wire(cluster, 1)
+        sends = await held_up(producer, cluster)
         sends += send_all(producer, plain(20))
         sends += send_all(producer, plain(20), queue=QUEUE)
         await asyncio.sleep(0)

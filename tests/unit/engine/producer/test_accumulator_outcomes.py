@@ -9,11 +9,12 @@ from rmqtools.errors import MessageRejectedError, PermissionDeniedError, SendErr
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.result import Outcome
 from rmqtools.testing import Reaction
-from tests.unit.engine.producer.test_accumulator import (
+from tests.unit.engine.producer.accumulator_scene import (
     BATCH,
     QUEUE,
     SINGLE,
     codes,
+    held_up,
     lingering,
     on_wire,
     plain,
@@ -139,9 +140,7 @@ def test_a_caller_whose_time_is_over_during_a_request_is_told_the_attempts_that_
 
 def test_a_caller_that_gives_up_takes_its_waiting_message_along_and_no_other():
     async def use(producer, cluster):
-        slow(cluster, 0.5, code=SINGLE)
-        first = send_all(producer, plain(1))
-        await on_wire(cluster, 1)
+        first = await held_up(producer, cluster)
         others = send_all(producer, plain(6))
         await asyncio.sleep(0)
         others[0].cancel()
