@@ -31,10 +31,11 @@ _ESTABLISHED = "01"
 _NOT_SPARK = ("org.apache.rocketmq", "rmqtools/cluster", "multiprocessing")  # the servers, the load
 _ROLES = (  # what a process is, by a word of its command line
     ("java", "Spark (JVM)"),
-    ("pyspark.daemon", "Python daemon of tasks"),
-    ("pyspark/daemon", "Python daemon of tasks"),
-    ("worker", "Python worker"),
-    ("runner", "Python source on the driver"),
+    ("streaming_source_runner", "offsets and plans of the stream"),
+    ("lookup_data_sources", "asked once for names of sources"),
+    ("create_data_source", "asked once for this source"),
+    ("plan_data_source_read", "asked once for the reader"),
+    ("pyspark.worker", "tasks and their parent process"),
 )
 
 
