@@ -3,31 +3,46 @@
 An executor makes and locks a future for every call and wakes the loop for each result. Here the threads take
 calls from one queue, and a result wakes the loop only if no earlier result has just done so. The threads are
 daemons: a listener that never returns does not stop the process from ending.
+
+Listeners that return at once are called by one thread: more would only wait for each other's interpreter lock
+(docs/decisions/0033).
 """
 
 import asyncio
-import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, Final
 
 from rmqtools.engine.consumer.crossing import Crossing
+from rmqtools.engine.consumer.listeners import Pace
+
+_LOOK_INTERVAL: Final = 0.010  # seconds; who asks for the interpreter may wait for half of it
 
 _Job = tuple[Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]", "asyncio.Task[Any] | None"]
 _Result = tuple["asyncio.Future[Any]", Any, Exception | None]
 
 
 class ListenerThreads:
-    """At most ``count`` threads, started when needed. Used from one event loop."""
+    """At most ``count`` threads, started when needed. Used from one event loop.
 
-    def __init__(self, count: int, name: str = "rmqtools-listener") -> None:
+    With a ``pace``, jobs of listeners that return at once share one thread, until no call ends for a while.
+    """
+
+    def __init__(self, count: int, name: str = "rmqtools-listener", *, pace: Pace | None = None) -> None:
         self._count = count
         self._name = name
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._pace = pace
         self._ended: Crossing[_Result] = Crossing(self._take_results)
-        self._busy = 0  # calls whose results have not been taken
         self._threads = 0
+        self._wakes: SimpleQueue[bool] = SimpleQueue()  # idle threads take one each; False: end
+        self._lock = threading.Lock()  # of the following three
+        self._jobs: deque[_Job] = deque()
+        self._active = 0  # threads that are not idle
+        self._width = count  # how many may be active
+        self._look: asyncio.TimerHandle | None = None
+        self._was_still = False  # no call had ended at the last look
         self._waiting: dict[int, asyncio.Task[Any] | None] = {}  # by thread: the task that awaits its call
 
     def call(self, function: Callable[..., Any], *arguments: object) -> "asyncio.Future[Any]":
@@ -38,10 +53,12 @@ class ListenerThreads:
         self._ended.open()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._busy += 1
-        if self._threads < min(self._busy, self._count):
-            self._start_thread()
-        self._jobs.put((function, arguments, future, asyncio.current_task(loop)))
+        with self._lock:
+            self._jobs.append((function, arguments, future, asyncio.current_task(loop)))
+            has_company = self._active > 0
+        self._wake_threads()
+        if has_company and self._pace is not None and self._look is None:
+            self._look = loop.call_later(_LOOK_INTERVAL, self._look_at_pace, self._pace)
         return future
 
     def waiting_task(self) -> "asyncio.Task[Any] | None":
@@ -50,31 +67,68 @@ class ListenerThreads:
 
     def close(self) -> None:
         """Let the threads end after their current call; calls that have not begun are dropped."""
-        with contextlib.suppress(Empty):
-            while True:
-                self._jobs.get_nowait()
+        if self._look is not None:
+            self._look.cancel()
+        with self._lock:
+            self._jobs.clear()
         for _ in range(self._threads):
-            self._jobs.put(None)
+            self._wakes.put(False)
+
+    def _wake_threads(self) -> None:
+        """Let as many threads take jobs as there are jobs and may be active."""
+        with self._lock:
+            more = max(0, min(len(self._jobs), self._width - self._active))
+            self._active += more
+            new = max(0, self._active - self._threads)
+        for _ in range(more - new):
+            self._wakes.put(True)
+        for _ in range(new):
+            self._start_thread()
 
     def _start_thread(self) -> None:
         self._threads += 1
         name = f"{self._name}-{self._threads}"
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
+    def _look_at_pace(self, pace: Pace) -> None:
+        """Let one thread be active if calls are short, all if they are not or none ends."""
+        self._look = None
+        are_short = pace.look()
+        is_still, self._was_still = self._was_still and are_short is None, are_short is None
+        with self._lock:
+            if are_short is not None or is_still:
+                self._width = 1 if are_short else self._count
+            waits = bool(self._jobs)
+        if waits:
+            self._wake_threads()
+            self._look = asyncio.get_running_loop().call_later(_LOOK_INTERVAL, self._look_at_pace, pace)
+
     def _run(self) -> None:
         ident, waiting = threading.get_ident(), self._waiting
-        while (job := self._jobs.get()) is not None:
-            function, arguments, future, waiting[ident] = job
-            result, error = None, None
-            try:
-                result = function(*arguments)
-            except BaseException as raised:  # noqa: BLE001 - a user's callback; its awaiter gets the error
-                error = _as_error(raised)
-            self._ended.put((future, result, error))
+        is_awake = True
+        while is_awake:
+            job = self._next()
+            while job is not None:
+                function, arguments, future, waiting[ident] = job
+                result, error = None, None
+                try:
+                    result = function(*arguments)
+                except BaseException as raised:  # noqa: BLE001 - a user's callback; its awaiter gets the error
+                    error = _as_error(raised)
+                job = self._next()  # before the loop hears of the result: it may have another job at once
+                self._ended.put((future, result, error))
+            is_awake = self._wakes.get()
+
+    def _next(self) -> _Job | None:
+        """The next job; None: the thread is idle now."""
+        with self._lock:
+            if self._jobs and self._active <= self._width:
+                return self._jobs.popleft()
+            self._active -= 1
+            return None
 
     def _take_results(self, results: list[_Result]) -> None:
         for future, result, error in results:
-            self._busy -= 1
             if future.done():  # it was cancelled
                 continue
             if error is None:

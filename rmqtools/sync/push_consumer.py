@@ -39,7 +39,6 @@ class PushConsumer(Blocking):
 
         ``message_queue_listener`` and ``error_listener`` run on a thread and may block.
         """
-        self._listening = ListenerThreads(config.consume_threads)
         self._noticing = ThreadPoolExecutor(1, "rmqtools-queue-listener")
         self._consumer = aio.PushConsumer(
             config,
@@ -47,7 +46,10 @@ class PushConsumer(Blocking):
             message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
             error_listener=errors_off_the_loop(error_listener, self._noticing),
         )
-        self._consumer.core.listeners.block_on(self._listening.call)
+        listeners = self._consumer.core.listeners
+        pace = None if config.orderly else listeners.pace
+        self._listening = ListenerThreads(config.consume_threads, pace=pace)
+        listeners.block_on(self._listening.call)
         super().__init__(self._consumer)
 
     @property

@@ -19,6 +19,8 @@ from rmqtools.policy.consume_rates import ConsumeRates
 
 log = get_logger(__name__)
 
+LONG_CALL = 50e-6  # seconds; below that, waking another thread costs as much as the call
+_FEW = 0.05  # the share of long calls that may only have waited for the interpreter
 _WANTED = "want a function listener(messages, context); tags= and sql= are given by name"
 
 ConsumeStatus = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
@@ -28,8 +30,30 @@ OnThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 MessageQueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
 
 
+class Pace:
+    """Whether the calls of listeners are short: nearly all of those that ended since the last look."""
+
+    def __init__(self) -> None:
+        self._calls = self._long = 0
+
+    def note(self, calls: int, long: int) -> None:
+        """Note calls that have ended; ``long`` of them took more than ``LONG_CALL``."""
+        self._calls += calls
+        self._long += long
+
+    def look(self) -> bool | None:
+        """Look at the calls noted since the last look. None: there are none."""
+        calls, long = self._calls, self._long
+        self._calls = self._long = 0
+        return long <= calls * _FEW if calls else None
+
+
 class Listeners:
-    """The listeners of one consumer, by plain topic."""
+    """The listeners of one consumer, by plain topic.
+
+    Attributes:
+        pace: of the calls that acknowledged everything (in order: not noted).
+    """
 
     def __init__(
         self,
@@ -50,6 +74,7 @@ class Listeners:
         self._blocking: dict[str, BlockingListener] = {}
         self._on_thread: OnThread | None = None
         self._success, self._failure = _STATUSES[orderly]
+        self.pace = Pace()
         self._closers: set[asyncio.Task[Any] | None] = set()
         self._closer_came = asyncio.Event()
 

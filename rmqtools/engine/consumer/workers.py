@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.crossing import Crossing
-from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners, OnThread
+from rmqtools.engine.consumer.listeners import LONG_CALL, ConsumeStatus, Listeners, OnThread
 from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.model.consume import ACK_ALL, ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.message import MessageExt
@@ -84,6 +84,7 @@ class _Consumed:
     messages: list[MessageExt] = field(default_factory=list)
     count: int = 0
     calls: int = 0
+    long_calls: int = 0
     seconds: float = 0.0
 
 
@@ -286,6 +287,7 @@ class Workers(Generic[H]):
             if arrival is not before:  # nearly always those of one arrival follow each other
                 before, found = arrival, consumed.setdefault(arrival, _Consumed())
             found.calls += 1
+            found.long_calls += seconds > LONG_CALL
             found.seconds += seconds
             found.count += len(messages)
             if not self._given_up or self._counts(call):
@@ -293,6 +295,7 @@ class Workers(Generic[H]):
         for arrival, found in consumed.items():
             count, calls = found.count, found.calls
             self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=found.seconds, calls=calls)
+            self._listeners.pace.note(calls, found.long_calls)
             if found.messages:
                 self._settler.consumed(arrival, found.messages)
         self._employ()

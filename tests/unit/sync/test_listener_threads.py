@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from rmqtools.engine.consumer.listeners import Pace
 from rmqtools.sync.listener_threads import ListenerThreads
 from tests.support.scripted_peer import run
 
@@ -39,6 +40,57 @@ def test_no_more_threads_are_started_than_calls_need_or_may_run_at_once():
         threads.close()
 
     run(scenario)
+
+
+async def _paced(threads: ListenerThreads, pace: Pace, *, long: int, width: int) -> None:
+    """Run jobs of 100 calls each, of which some are long, until so many threads may be active."""
+    while threads._width != width:
+        await asyncio.gather(*(threads.call(pace.note, 100, long) for _ in range(8)))
+
+
+def _meeting_in(threads: ListenerThreads):
+    """Four jobs, each of which waits until all have begun."""
+    together = threading.Barrier(4)
+    return asyncio.gather(*(threads.call(together.wait, 10) for _ in range(4)))
+
+
+async def _threads_of(threads: ListenerThreads, jobs: int) -> set[str]:
+    """The threads that run so many jobs, all of which wait before the first has ended."""
+    go_on = threading.Event()
+    names = [threads.call(lambda: go_on.wait(10) and threading.current_thread().name) for _ in range(jobs)]
+    go_on.set()
+    return {*await asyncio.gather(*names)}
+
+
+def test_jobs_share_one_thread_while_calls_are_short():
+    async def scenario():
+        threads = ListenerThreads(4, pace=(pace := Pace()))
+        await _meeting_in(threads)  # nothing is known yet
+        await _paced(threads, pace, long=0, width=1)
+        while len(await _threads_of(threads, 20)) > 1:  # an overloaded machine stopped a thread for a while
+            await _paced(threads, pace, long=0, width=1)
+        await _paced(threads, pace, long=50, width=4)
+        await _meeting_in(threads)
+        threads.close()
+
+    run(scenario)
+
+
+def test_a_job_in_which_no_call_ends_does_not_hold_up_the_others():
+    async def scenario():
+        threads = ListenerThreads(4, pace=(pace := Pace()))
+        await _paced(threads, pace, long=0, width=1)
+        await _meeting_in(threads)
+        threads.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("calls", "long", "are_short"), [(0, 0, None), (100, 5, True), (100, 6, False)])
+def test_calls_are_short_if_nearly_all_are(calls, long, are_short):
+    pace = Pace()
+    pace.note(calls, long)
+    assert (pace.look(), pace.look()) == (are_short, None)
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), StopIteration(), SystemExit(3), asyncio.CancelledError()])

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from rmqtools.engine.consumer.listeners import Pace
 from rmqtools.sync.listener_threads import ListenerThreads
 from tests.unit.engine.consumer.push_scene import Scene, pushing
 
@@ -27,9 +28,10 @@ class Crossings(ListenerThreads):
 @asynccontextmanager
 async def blocking(listener, threads: int = 1, **settings: object) -> AsyncIterator[tuple[Scene, Crossings]]:
     """A consumer whose listener is a function, and its threads."""
-    pool = Crossings(threads, _NAME)
+    pool = Crossings(threads, _NAME, pace=(pace := Pace()))
     try:
         async with pushing(consume_threads=threads, **settings) as scene:
+            scene.core.listeners.pace = pace
             scene.core.listeners.block_on(pool.call)
             scene.core.listeners.register_blocking("T", listener)
             yield scene, pool

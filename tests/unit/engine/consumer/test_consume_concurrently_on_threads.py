@@ -62,6 +62,30 @@ def test_messages_behind_a_slow_one_are_taken_by_another_thread():
     run(scenario)
 
 
+def test_a_listener_that_was_quick_and_becomes_slow_gets_its_threads_back():
+    together = threading.Barrier(8)
+
+    def listen(messages, context):
+        if messages[0].queue_offset >= first_slow:
+            together.wait(PATIENCE)
+
+    async def scenario():
+        nonlocal first_slow
+        async with blocking(listen, threads=8) as (scene, pool):
+            while pool._width > 1:
+                sent = range(first_slow, first_slow + 500)
+                first_slow += 500
+                for begin in sent[::100]:
+                    scene.arrive(*map(stored, range(begin, begin + 100)))
+                await until(lambda: scene.held.count == 0)
+            scene.arrive(*map(stored, range(first_slow, first_slow + 8)))
+            await until(lambda: scene.held.count == 0)
+            assert (sent_back(scene), scene.committed) == ([], first_slow + 8)
+
+    first_slow = 0
+    run(scenario)
+
+
 def fails(messages, context):
     raise OSError("disk full")
 
