@@ -67,8 +67,6 @@ class ListenerThreads:
 
     def close(self) -> None:
         """Let the threads end after their current call; calls that have not begun are dropped."""
-        if self._look is not None:
-            self._look.cancel()
         with self._lock:
             self._jobs.clear()
         for _ in range(self._threads):
