@@ -118,7 +118,7 @@ def _reads(total: int) -> list[Area]:
             group="objects",
             quick=kind == "lazy" and size == 1024,
         )
-        for kind, bar in (("lazy", 1.0), ("properties", 0.6), ("all", None))
+        for kind, bar in (("lazy", 1.0), ("properties", 0.8), ("all", None))
         for face in _FACES
         for size in SIZES
     ]
@@ -154,6 +154,16 @@ def _consumers(total: int) -> list[Area]:
     ]
     areas += [
         Area(
+            name=f"push, no-op listener, aio on uvloop, {size} B",
+            ours=_on_uvloop(_push("ours", size, total, face="aio")),
+            theirs=(_push("java", size, total),),
+            bar=None,
+            group="push",
+        )
+        for size in SIZES
+    ]
+    areas += [
+        Area(
             name=f"{name}, blocking, {size} B",
             ours=_poll("ours", size, total, by=by),
             theirs=(_poll("java", size, total, by=by),),
@@ -174,7 +184,7 @@ _PUSHES = {
     "pop": "popping push, no-op listener",
 }
 _PUSH_LINES: tuple[tuple[str, dict[str, Any], dict[str, float | None]], ...] = (
-    ("32", {"batch": 32}, {"aio": 0.8, "sync": None}),
+    ("32", {"batch": 32}, {"aio": 0.8, "sync": 0.8}),
     ("1", {}, {"aio": 0.8, "sync": 0.6}),
     ("one thread", {"threads": 1}, {"sync": None}),
     ("orderly", {"kind": "orderly"}, {"sync": 0.5}),
@@ -239,6 +249,10 @@ def _send(program: str, mode: str, size: int, flight: int) -> Side:
     return Side(program=program, work="send", settings=settings, sends_to=sink(size))
 
 
+def _on_uvloop(side: Side) -> Side:
+    return replace(side, settings={**side.settings, "loop": "uvloop"})
+
+
 _LINGER: Final = {"linger": 0.01, "batch_bytes": 32 * 1024}  # Java's defaults where autoBatch is on
 
 
@@ -266,15 +280,11 @@ def _lingering(size: int) -> list[Area]:
 
 
 def _sends() -> list[Area]:
-    sync = (_send("java", "sync", 100, 1),)
+    sync, aio = (_send("java", "sync", 100, 1),), _send("ours", "aio-sync", 100, 1)
     areas = [
+        Area(name="sync send, aio, 100 B", ours=aio, theirs=sync, bar=None, group="send", quick=True),
         Area(
-            name="sync send, aio, 100 B",
-            ours=_send("ours", "aio-sync", 100, 1),
-            theirs=sync,
-            bar=1.2,
-            group="send",
-            quick=True,
+            name="sync send, aio on uvloop, 100 B", ours=_on_uvloop(aio), theirs=sync, bar=1.1, group="send"
         ),
         Area(
             name="sync send, blocking face, 100 B",

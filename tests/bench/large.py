@@ -10,7 +10,7 @@ from tests.bench.areas import Area, Side, backlog, sink
 from tests.bench.broker import Broker
 
 SIZES: Final = {64 * 1024: "64 KB", 1024 * 1024: "1 MB"}
-_BACKLOG_BYTES: Final = 128 * 1024 * 1024
+_BACKLOG_BYTES: Final = 512 * 1024 * 1024
 _READ_BAR, _SEND_BAR = 1.0, 0.9
 
 

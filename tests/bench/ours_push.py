@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import uvloop
+
 from rmqtools import (
     ConsumeFromWhere,
     Message,
@@ -22,6 +24,11 @@ from rmqtools import (
 _PATIENCE = 60.0
 _SENT_AT = struct.Struct(">q")
 _WARM = 200  # messages before those that count
+
+
+def runner_on(work: dict[str, str]) -> asyncio.Runner:
+    """Runs coroutines on asyncio's loop, or on uvloop's where the work asks for it."""
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop if work.get("loop") == "uvloop" else None)
 
 
 class Arrivals:
@@ -69,7 +76,8 @@ def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
 
 def push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
     """The same on an event loop, with a coroutine for a listener."""
-    return asyncio.run(_push_aio(name_server, work))
+    with runner_on(work) as runner:
+        return runner.run(_push_aio(name_server, work))
 
 
 async def _push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:

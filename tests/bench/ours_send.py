@@ -18,6 +18,7 @@ from rmqtools.arrow.queue_choice import RowQueues
 from rmqtools.arrow.rows import rows_of
 from rmqtools.errors import RocketMQError, SendManyError
 from tests.bench.broker import record_batch
+from tests.bench.ours_push import runner_on
 
 Send: TypeAlias = Callable[[], tuple[int, int]]
 """Sends some; how many are stored, and how many not."""
@@ -41,8 +42,8 @@ class Sends:
             name_server=name_server, group="bench_ours", send_timeout=20.0, compression="none"
         )
         self._producers: dict[int, Producer] = {}  # by the bytes of a request
-        self._runner = asyncio.Runner()
-        self._aio: dict[float, aio.Producer] = {}  # by linger
+        self._runners: dict[str, asyncio.Runner] = {}  # by the loop
+        self._aio: dict[tuple[str, float], aio.Producer] = {}  # by the loop and linger
 
     def run(self, work: dict[str, str]) -> dict[str, Any]:
         """One round: mode, topic, size, flight, seconds, and perhaps linger and batch_bytes.
@@ -57,7 +58,9 @@ class Sends:
                 linger=float(work.get("linger", 0.0)),
                 batch_bytes=int(work.get("batch_bytes", self._config.batch_bytes)),
             )
-            return self._runner.run(self._run_aio(mode, work["topic"], body, flight, seconds, config))
+            loop = work.get("loop", "")
+            runner = self._runners.setdefault(loop, runner_on(work))
+            return runner.run(self._run_aio(loop, mode, work["topic"], body, flight, seconds, config))
         send = self._blocking(mode, work["topic"], body, flight)
         began = time.perf_counter()
         end = began + seconds
@@ -70,9 +73,10 @@ class Sends:
         """Close the producers."""
         for blocking in self._producers.values():
             blocking.close()
-        for producer in self._aio.values():
-            self._runner.run(producer.close())
-        self._runner.close()
+        for (loop, _), producer in self._aio.items():
+            self._runners[loop].run(producer.close())
+        for runner in self._runners.values():
+            runner.close()
 
     def _blocking(self, mode: str, topic: str, body: bytes, flight: int) -> Send:
         producer = self._producer(self._config)
@@ -92,11 +96,18 @@ class Sends:
         return producer
 
     async def _run_aio(
-        self, mode: str, topic: str, body: bytes, flight: int, seconds: float, config: ProducerConfig
+        self,
+        loop: str,
+        mode: str,
+        topic: str,
+        body: bytes,
+        flight: int,
+        seconds: float,
+        config: ProducerConfig,
     ) -> dict[str, Any]:
-        producer = self._aio.get(config.linger)
+        producer = self._aio.get((loop, config.linger))
         if producer is None:
-            producer = self._aio[config.linger] = aio.Producer(config)
+            producer = self._aio[loop, config.linger] = aio.Producer(config)
             await producer.start()
         count, lines = (flight, 1) if mode == "aio-batch" else (1, flight)
         send = _one_aio(producer, topic, body, count)

@@ -13,6 +13,7 @@ from rmqtools.engine.connection.transport import Connection
 
 MAX_CONNECTIONS: Final = 64  # of one client; further threads share the loop's connections
 IDLE_SECONDS: Final = 60.0  # brokers close idle connections after 120 s
+FRESH_SECONDS: Final = 0.01  # after an answer; a look gives the interpreter's lock away
 _OPEN_SECONDS = 0.5  # at most; longer, and the loop's connection is used
 _PAUSE_SECONDS = 1.0  # without another try, after a connection could not be opened
 _HAS_POLL = hasattr(select, "poll")  # Windows has none
@@ -49,7 +50,7 @@ class ConnectionPool:
         """
         idle = self._idle.get(beside.addr)
         while idle and (connection := _popped(idle)) is not None:
-            if connection.beside is beside and connection.is_quiet():
+            if connection.beside is beside and (self._is_fresh(connection) or connection.is_quiet()):
                 return connection
             self._discard(connection)
         return self._make(beside, timeout)
@@ -63,6 +64,10 @@ class ConnectionPool:
         self._idle[connection.addr].append(connection)
         if self._is_cut:
             self._discard_idle()
+
+    def _is_fresh(self, connection: BlockingConnection) -> bool:
+        """Whether an answer came a moment ago; a broker that ends has ended the loop's connection as well."""
+        return self._clock.monotonic() - connection.used_at < FRESH_SECONDS
 
     def let_go_idle(self) -> None:
         """Close connections that nobody has used for a minute. Called on the loop, as :meth:`cut`."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from itertools import repeat
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -37,8 +38,6 @@ class Crossing(Generic[T]):
     def take(self) -> None:
         """On the loop: handle everything that has come."""
         self._is_loop_told = False
-        results: list[T] = []
-        while self._came:
-            results.append(self._came.popleft())
+        results = [*map(deque.popleft, repeat(self._came, len(self._came)))]
         if results:
             self._handle(results)

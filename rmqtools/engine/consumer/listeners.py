@@ -2,8 +2,9 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from rmqtools.clock import Clock
@@ -53,6 +54,7 @@ class Listeners:
 
     Attributes:
         pace: of the calls that acknowledged everything (in order: not noted).
+        success: the status of a call that acknowledged everything.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Listeners:
         self._by_topic: dict[str, Listener] = {}
         self._blocking: dict[str, BlockingListener] = {}
         self._on_thread: OnThread | None = None
-        self._success, self._failure = _STATUSES[orderly]
+        self.success, self._failure = _STATUSES[orderly]
         self.pace = Pace()
         self._closers: set[asyncio.Task[Any] | None] = set()
         self._closer_came = asyncio.Event()
@@ -92,28 +94,16 @@ class Listeners:
         self._on_thread = on_thread
 
     def register_blocking(self, topic: str, listener: BlockingListener) -> None:
-        """Register the function behind a topic's listener, for :meth:`call_here`."""
+        """Register the function behind a topic's listener, for :meth:`blocking_of`."""
         self._blocking[topic] = listener
 
     @property
     def on_thread(self) -> OnThread | None:
-        """Runs a function that uses :meth:`call_here`; None: listeners are coroutines or are observed.
+        """Runs a function that uses :meth:`blocking_of`; None: listeners are coroutines or are observed.
 
         An observer is called on the event loop, so each call that is observed begins and ends there.
         """
         return None if self.is_observed else self._on_thread
-
-    def call_here(self, topic: str, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
-        """On a thread of the listeners: like :meth:`call`."""
-        first, count = messages[0], len(messages)  # the listener may change the list
-        try:
-            if (listener := self._blocking.get(topic)) is None:
-                raise _no_listener(topic)
-            answer = listener(messages, context)
-            return self._success if answer is None else self._checked(answer)
-        except BaseException as error:  # noqa: BLE001 - a user's callback: the messages are retried
-            _log_failure(first, count, error)
-            return self._failure
 
     def count(self, topic: str, status: ConsumeStatus, *, count: int, seconds: float, calls: int = 1) -> None:
         """Count calls with equal results: all their messages and seconds."""
@@ -127,31 +117,34 @@ class Listeners:
             calls=calls,
         )
 
-    async def call(self, topic: str, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
-        """Call the listener of the messages' topic; an exception is logged and counts as failure.
+    def of(self, topic: str) -> Listener:
+        """What to await with messages of a topic.
 
-        The caller must have the call counted (:meth:`count`). None is success: a Python function that returns
-        without an error has done its work. (Java treats null as failure.)
+        Its answer is for :meth:`checked`, its error for :meth:`failed`, the call for :meth:`count`. Callers
+        do that themselves: one more coroutine would take a tenth of a message's time.
         """
-        first, count = messages[0], len(messages)  # the listener may change the list
-        try:
-            if self._observer is not None:
-                return await self._observed(self._observer, messages, context)
-            listener = self._by_topic.get(topic)  # as ask() does, which would be one more coroutine
-            if listener is None:
-                raise _no_listener(topic)
-            answer = await listener(messages, context)
-            return self._success if answer is None else self._checked(answer)
-        except (Exception, asyncio.CancelledError) as error:  # a user's callback: the messages are retried
-            if _is_being_cancelled():
-                raise
-            _log_failure(first, count, error)
-            return self._failure
+        return self._observed if self._observer is not None else self._by_topic.get(topic, self.ask)
 
-    async def _observed(
-        self, observer: Observer, messages: list[MessageExt], context: ConsumeContext
-    ) -> ConsumeStatus:
-        with observer.processing(list(messages), self._identity) as processing:
+    def blocking_of(self, topic: str) -> BlockingListener:
+        """On a thread of the listeners: what to call with messages of a topic; as :meth:`of`."""
+        return self._blocking.get(topic) or partial(_refuse, topic)
+
+    def failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
+        """The status of a call that raised: its messages are retried. Logs the error."""
+        first = messages[0]
+        log.error(
+            "listener_failed",
+            topic=first.topic,
+            first_msg_id=first.msg_id,
+            count=len(messages),
+            reason=repr(error),
+            exc_info=error,
+        )
+        return self._failure
+
+    async def _observed(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+        assert self._observer is not None
+        with self._observer.processing(list(messages), self._identity) as processing:
             status = await self.ask(messages, context)
             if status is self._failure:
                 processing.failed(status.value)
@@ -176,7 +169,7 @@ class Listeners:
         topic = messages[0].topic
         if (listener := self._by_topic.get(topic)) is None:
             raise _no_listener(topic)
-        return self._checked(await listener(messages, context))
+        return self.checked(await listener(messages, context))
 
     def closes(self, task: asyncio.Task[Any] | None) -> None:
         """Note that ``task`` closes the consumer. If a listener runs in it, closing does not wait for it."""
@@ -198,13 +191,19 @@ class Listeners:
         if waited:
             log.warning("listeners_still_running", group=self._group, count=len(waited))
 
-    def _checked(self, answer: object) -> ConsumeStatus:
+    def checked(self, answer: object) -> ConsumeStatus:
+        """The status that a listener's answer means.
+
+        None is success: a Python function that returns without an error has done its work. (Java treats null
+        as failure.)
+
+        Raises:
+            TypeError: the answer is neither None nor a status of this kind of consumer.
+        """
         if answer is None:
-            return self._success
-        if not isinstance(answer, type(self._success)):
-            raise TypeError(
-                f"the listener returned {answer!r}: want None or a {type(self._success).__name__}"
-            )
+            return self.success
+        if not isinstance(answer, type(self.success)):
+            raise TypeError(f"the listener returned {answer!r}: want None or a {type(self.success).__name__}")
         return answer
 
 
@@ -269,18 +268,11 @@ def _no_listener(topic: str) -> LookupError:
     )
 
 
-def _log_failure(first: MessageExt, count: int, error: BaseException) -> None:
-    log.error(
-        "listener_failed",
-        topic=first.topic,
-        first_msg_id=first.msg_id,
-        count=count,
-        reason=repr(error),
-        exc_info=error,
-    )
+def _refuse(topic: str, *_: object) -> None:
+    raise _no_listener(topic)
 
 
-def _is_being_cancelled() -> bool:
+def is_being_cancelled() -> bool:
     """Whether this task is being cancelled; if not, the listener raised the CancelledError itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -11,14 +11,21 @@ from collections import deque
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import chain, groupby, repeat
 from math import inf
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.crossing import Crossing
-from rmqtools.engine.consumer.listeners import LONG_CALL, ConsumeStatus, Listeners, OnThread
+from rmqtools.engine.consumer.listeners import (
+    LONG_CALL,
+    ConsumeStatus,
+    Listeners,
+    OnThread,
+    is_being_cancelled,
+)
 from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.model.consume import ACK_ALL, ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.message import MessageExt
@@ -50,6 +57,10 @@ class Arrival(Generic[H]):
 
 Call = tuple[Arrival[H], Sequence[MessageExt]]
 """The messages of one listener call. A plain tuple: there is one for each message at the defaults."""
+_Ended = tuple[Arrival[H] | None, Call[H] | None, float]
+"""A call that acknowledged everything: its arrival, itself, its seconds. Without an arrival: a call that may
+not begin, or none, only to wake the loop."""
+_arrival_of, _messages_of = itemgetter(0), itemgetter(1)
 
 
 class Settler(Protocol[H]):
@@ -116,7 +127,7 @@ class Workers(Generic[H]):
         self._working: set[_Worker[H]] = set()
         self._tasks = Background()
         self._newest: _Worker[H] = _Worker(has_begun=True)
-        self._ended: Crossing[tuple[Call[H], float | None] | None] = Crossing(self._take_ended)
+        self._ended: Crossing[_Ended[H]] = Crossing(self._take_ended)
         self._given_up: dict[int, Call[H]] = {}  # by id: their results do not count
         self._yielding = 0  # tasks that only let others run, and will take what waits
         self._closing = False
@@ -200,22 +211,31 @@ class Workers(Generic[H]):
         self._ended.open()
         if not worker.has_begun:
             asyncio.get_running_loop().call_soon(self._hire_more, worker)
-        waiting, call_listener, monotonic = self._waiting, self._listeners.call, self._clock.monotonic
+        waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
+        put, of_before = self._ended.put, None
         turn = now = monotonic()
         while waiting and not self._closing:
             call = waiting.popleft()
             arrival, messages = call
             if arrival.held.is_dropped or now >= arrival.until:
-                self._ended.put((call, None))
+                put((None, call, 0.0))
                 continue
-            context = ConsumeContext(arrival.queue)
             worker.began = now
             worker.call = call
-            status = await call_listener(arrival.topic, [*messages], context)
+            if arrival is not of_before:
+                of_before, listener = arrival, listeners.of(arrival.topic)
+            context = ConsumeContext(arrival.queue)
+            try:
+                answer = await listener([*messages], context)
+                status = _SUCCESS if answer is None else listeners.checked(answer)
+            except (Exception, asyncio.CancelledError) as error:  # a user's callback
+                if is_being_cancelled():
+                    raise
+                status = listeners.failed(messages, error)
             before, now = now, monotonic()
             worker.call = None
             if status is _SUCCESS and context.ack_index is ACK_ALL:
-                self._ended.put((call, now - before))
+                put((arrival, call, now - before))
             else:
                 await self._take_failed(_Failed(call, now - before, status, context))
                 now = monotonic()
@@ -240,10 +260,10 @@ class Workers(Generic[H]):
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
         and returns that call. The others go to the loop as they end.
         """
-        waiting, call_here, monotonic = self._waiting, self._listeners.call_here, self._clock.monotonic
-        put = self._ended.put
+        waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
+        put, of_before = self._ended.put, None
         worker.has_begun = True
-        put(None)  # the loop may start the next worker
+        put((None, None, 0.0))  # the loop may start the next worker
         began = now = monotonic()
         while now - began < _LONGEST_RUN and not self._closing:
             try:
@@ -252,17 +272,23 @@ class Workers(Generic[H]):
                 break
             arrival, messages = call
             if arrival.held.is_dropped or now >= arrival.until:
-                put((call, None))
+                put((None, call, 0.0))
                 continue
-            context = ConsumeContext(arrival.queue)
             worker.began = now
             worker.call = call
-            status = call_here(arrival.topic, [*messages], context)
+            if arrival is not of_before:
+                of_before, listener = arrival, listeners.blocking_of(arrival.topic)
+            context = ConsumeContext(arrival.queue)
+            try:
+                answer = listener([*messages], context)
+                status = _SUCCESS if answer is None else listeners.checked(answer)
+            except BaseException as error:  # noqa: BLE001 - a user's callback
+                status = listeners.failed(messages, error)
             before, now = now, monotonic()
             worker.call = None
             if status is not _SUCCESS or context.ack_index is not ACK_ALL:
                 return _Failed(call, now - before, status, context)
-            put((call, now - before))
+            put((arrival, call, now - before))
         return None
 
     async def _take_failed(self, failed: _Failed[H]) -> None:
@@ -272,26 +298,22 @@ class Workers(Generic[H]):
         if self._counts(call):
             await self._settler.not_all_consumed(call, status, context)
 
-    def _take_ended(self, ended: list[tuple[Call[H], float | None] | None]) -> None:
+    def _take_ended(self, ended: list[_Ended[H]]) -> None:
         """On the loop: settle what was consumed, arrival by arrival."""
         consumed: dict[Arrival[H], _Consumed] = {}
-        before: Arrival[H] | None = None
-        for one in ended:
-            if one is None:
+        for arrival, same in groupby(ended, _arrival_of):  # nearly always its calls follow each other
+            _, these, seconds = zip(*same, strict=True)
+            if arrival is None:
+                for call in filter(None, these):
+                    self._settler.not_begun(call)
                 continue
-            call, seconds = one
-            if seconds is None:
-                self._settler.not_begun(call)
-                continue
-            arrival, messages = call
-            if arrival is not before:  # nearly always those of one arrival follow each other
-                before, found = arrival, consumed.setdefault(arrival, _Consumed())
-            found.calls += 1
-            found.long_calls += seconds > LONG_CALL
-            found.seconds += seconds
-            found.count += len(messages)
-            if not self._given_up or self._counts(call):
-                found.messages += messages
+            found = consumed.setdefault(arrival, _Consumed())
+            found.calls += len(these)
+            found.long_calls += sum(map(LONG_CALL.__lt__, seconds))
+            found.seconds += sum(seconds)
+            found.count += sum(map(len, map(_messages_of, these)))
+            counted = filter(self._counts, these) if self._given_up else these
+            found.messages.extend(chain.from_iterable(map(_messages_of, counted)))
         for arrival, found in consumed.items():
             count, calls = found.count, found.calls
             self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=found.seconds, calls=calls)

@@ -9,7 +9,12 @@ import pytest
 from rmqtools.clock import SystemClock
 from rmqtools.config import ClientConfig
 from rmqtools.engine.connection.blocking_connection import BlockingConnection
-from rmqtools.engine.connection.connection_pool import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionPool
+from rmqtools.engine.connection.connection_pool import (
+    FRESH_SECONDS,
+    IDLE_SECONDS,
+    MAX_CONNECTIONS,
+    ConnectionPool,
+)
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.testing.fake.server import Peer
 from tests.support.scripted_peer import ScriptedPeer
@@ -124,9 +129,27 @@ def test_one_whose_peer_has_said_something_or_has_closed_is_not_lent(trouble):
         await until(lambda: scene.peer.accepted == 2)
         trouble(scene.peer.peers[-1])
         await until(lambda: not connection.is_quiet())
+        scene.clock.passed += FRESH_SECONDS
         fresh = take(pool, beside)
         assert fresh is not connection
         pool.give_back(fresh)
+
+    with_pool(use)
+
+
+def test_one_that_was_used_a_moment_ago_is_not_looked_at(monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(BlockingConnection, "is_quiet", lambda one: not looked_at.append(one))
+
+    async def use(pool, scene):
+        beside = await scene.beside()
+        connection = take(pool, beside)
+        for passed, looks in ((FRESH_SECONDS / 2, 0), (2 * FRESH_SECONDS, 1)):
+            pool.give_back(connection)
+            scene.clock.passed += passed
+            assert take(pool, beside) is connection
+            assert len(looked_at) == looks
+        pool.give_back(connection)
 
     with_pool(use)
 
