@@ -26,9 +26,9 @@ _SENT_AT = struct.Struct(">q")
 _WARM = 200  # messages before those that count
 
 
-def runner_on(work: dict[str, str]) -> asyncio.Runner:
-    """Runs coroutines on asyncio's loop, or on uvloop's where the work asks for it."""
-    return asyncio.Runner(loop_factory=uvloop.new_event_loop if work.get("loop") == "uvloop" else None)
+def runner_on(loop: str) -> asyncio.Runner:
+    """Runs coroutines on asyncio's loop, or on that of ``uvloop``."""
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop if loop == "uvloop" else None)
 
 
 class Arrivals:
@@ -76,7 +76,7 @@ def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
 
 def push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
     """The same on an event loop, with a coroutine for a listener."""
-    with runner_on(work) as runner:
+    with runner_on(work.get("loop", "")) as runner:
         return runner.run(_push_aio(name_server, work))
 
 

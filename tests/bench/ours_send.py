@@ -59,8 +59,11 @@ class Sends:
                 batch_bytes=int(work.get("batch_bytes", self._config.batch_bytes)),
             )
             loop = work.get("loop", "")
-            runner = self._runners.setdefault(loop, runner_on(work))
-            return runner.run(self._run_aio(loop, mode, work["topic"], body, flight, seconds, config))
+            if loop not in self._runners:
+                self._runners[loop] = runner_on(loop)
+            return self._runners[loop].run(
+                self._run_aio(loop, mode, work["topic"], body, flight, seconds, config)
+            )
         send = self._blocking(mode, work["topic"], body, flight)
         began = time.perf_counter()
         end = began + seconds

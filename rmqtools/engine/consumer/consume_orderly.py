@@ -17,7 +17,7 @@ from typing import NamedTuple
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.crossing import Crossing
-from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners, is_being_cancelled
+from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
@@ -175,32 +175,22 @@ class OrderlyConsumption:
 
     async def _on_loop(self, run: _Run) -> _Ended | None:
         """Call a coroutine listener for the run's messages, in order; then let others run."""
-        calls, listeners = self._calls(run), self._listeners
+        calls = self._calls(run)
         try:
-            topic, messages, context = next(calls)
+            asked = next(calls)
             while True:
-                try:
-                    status = listeners.checked(await listeners.of(topic)([*messages], context))
-                except (Exception, asyncio.CancelledError) as error:  # a user's callback
-                    if is_being_cancelled():
-                        raise
-                    status = listeners.failed(messages, error)
-                topic, messages, context = calls.send(status)
+                asked = calls.send(await self._listeners.call(*asked))
         except StopIteration as end:
             await asyncio.sleep(0)
             return end.value  # type: ignore[no-any-return]
 
     def _on_thread(self, run: _Run) -> _Ended | None:
         """On a thread of the listeners: call the listener for the run's messages, in order."""
-        calls, listeners = self._calls(run), self._listeners
+        calls = self._calls(run)
         try:
-            topic, messages, context = next(calls)
+            asked = next(calls)
             while True:
-                try:
-                    status = listeners.checked(listeners.blocking_of(topic)([*messages], context))
-                except BaseException as error:  # noqa: BLE001 - a user's callback
-                    status = listeners.failed(messages, error)
-                topic, messages, context = calls.send(status)
+                asked = calls.send(self._listeners.call_here(*asked))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 

@@ -4,7 +4,6 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from rmqtools.clock import Clock
@@ -54,7 +53,6 @@ class Listeners:
 
     Attributes:
         pace: of the calls that acknowledged everything (in order: not noted).
-        success: the status of a call that acknowledged everything.
     """
 
     def __init__(
@@ -75,7 +73,7 @@ class Listeners:
         self._by_topic: dict[str, Listener] = {}
         self._blocking: dict[str, BlockingListener] = {}
         self._on_thread: OnThread | None = None
-        self.success, self._failure = _STATUSES[orderly]
+        self._success, self._failure = _STATUSES[orderly]
         self.pace = Pace()
         self._closers: set[asyncio.Task[Any] | None] = set()
         self._closer_came = asyncio.Event()
@@ -94,12 +92,12 @@ class Listeners:
         self._on_thread = on_thread
 
     def register_blocking(self, topic: str, listener: BlockingListener) -> None:
-        """Register the function behind a topic's listener, for :meth:`blocking_of`."""
+        """Register the function behind a topic's listener, for :meth:`call_here`."""
         self._blocking[topic] = listener
 
     @property
     def on_thread(self) -> OnThread | None:
-        """Runs a function that uses :meth:`blocking_of`; None: listeners are coroutines or are observed.
+        """Runs a function that uses :meth:`call_here`; None: listeners are coroutines or are observed.
 
         An observer is called on the event loop, so each call that is observed begins and ends there.
         """
@@ -118,16 +116,36 @@ class Listeners:
         )
 
     def of(self, topic: str) -> Listener:
-        """What to await with messages of a topic.
+        """What to await with messages of a topic, where :meth:`call` would be one coroutine too many.
 
-        Its answer is for :meth:`checked`, its error for :meth:`failed`, the call for :meth:`count`. Callers
-        do that themselves: one more coroutine would take a tenth of a message's time.
+        Its answer is for :meth:`checked`, its error for :meth:`failed`.
         """
         return self._observed if self._observer is not None else self._by_topic.get(topic, self.ask)
 
-    def blocking_of(self, topic: str) -> BlockingListener:
-        """On a thread of the listeners: what to call with messages of a topic; as :meth:`of`."""
-        return self._blocking.get(topic) or partial(_refuse, topic)
+    async def call(
+        self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext
+    ) -> ConsumeStatus:
+        """Call the listener of a topic with these messages; an exception is logged and counts as failure.
+
+        The caller must have the call counted (:meth:`count`).
+        """
+        try:
+            answer = await self.of(topic)([*messages], context)
+            return self._success if answer is None else self.checked(answer)
+        except (Exception, asyncio.CancelledError) as error:  # a user's callback
+            if is_being_cancelled():
+                raise
+            return self.failed(messages, error)
+
+    def call_here(self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+        """On a thread of the listeners: like :meth:`call`."""
+        try:
+            if (listener := self._blocking.get(topic)) is None:
+                raise _no_listener(topic)
+            answer = listener([*messages], context)
+            return self._success if answer is None else self.checked(answer)
+        except BaseException as error:  # noqa: BLE001 - a user's callback
+            return self.failed(messages, error)
 
     def failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
         """The status of a call that raised: its messages are retried. Logs the error."""
@@ -201,9 +219,11 @@ class Listeners:
             TypeError: the answer is neither None nor a status of this kind of consumer.
         """
         if answer is None:
-            return self.success
-        if not isinstance(answer, type(self.success)):
-            raise TypeError(f"the listener returned {answer!r}: want None or a {type(self.success).__name__}")
+            return self._success
+        if not isinstance(answer, type(self._success)):
+            raise TypeError(
+                f"the listener returned {answer!r}: want None or a {type(self._success).__name__}"
+            )
         return answer
 
 
@@ -266,10 +286,6 @@ def _no_listener(topic: str) -> LookupError:
         f"no listener for topic {topic!r}: its message failed at another member of the "
         "group; all members must subscribe to the same topics"
     )
-
-
-def _refuse(topic: str, *_: object) -> None:
-    raise _no_listener(topic)
 
 
 def is_being_cancelled() -> bool:

@@ -225,7 +225,7 @@ class Workers(Generic[H]):
             if arrival is not of_before:
                 of_before, listener = arrival, listeners.of(arrival.topic)
             context = ConsumeContext(arrival.queue)
-            try:
+            try:  # as Listeners.call, which would be one more coroutine
                 answer = await listener([*messages], context)
                 status = _SUCCESS if answer is None else listeners.checked(answer)
             except (Exception, asyncio.CancelledError) as error:  # a user's callback
@@ -260,8 +260,8 @@ class Workers(Generic[H]):
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
         and returns that call. The others go to the loop as they end.
         """
-        waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
-        put, of_before = self._ended.put, None
+        waiting, call_here, monotonic = self._waiting, self._listeners.call_here, self._clock.monotonic
+        put = self._ended.put
         worker.has_begun = True
         put((None, None, 0.0))  # the loop may start the next worker
         began = now = monotonic()
@@ -276,14 +276,8 @@ class Workers(Generic[H]):
                 continue
             worker.began = now
             worker.call = call
-            if arrival is not of_before:
-                of_before, listener = arrival, listeners.blocking_of(arrival.topic)
             context = ConsumeContext(arrival.queue)
-            try:
-                answer = listener([*messages], context)
-                status = _SUCCESS if answer is None else listeners.checked(answer)
-            except BaseException as error:  # noqa: BLE001 - a user's callback
-                status = listeners.failed(messages, error)
+            status = call_here(arrival.topic, messages, context)
             before, now = now, monotonic()
             worker.call = None
             if status is not _SUCCESS or context.ack_index is not ACK_ALL:
