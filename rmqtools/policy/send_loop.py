@@ -27,8 +27,10 @@ class SendLoop:
 
     def stored(self, queue: MessageQueue, status: SendStatus) -> None:
         """Note that a broker has stored the message."""
-        again = status is not SendStatus.SEND_OK and self.retry_another_broker_when_not_store_ok
-        self._after(queue, goes_on=again)
+        if status is SendStatus.SEND_OK or not self.retry_another_broker_when_not_store_ok:
+            self.attempts_left = 0
+        else:
+            self._after(queue, goes_on=True)
 
     def failed(self, queue: MessageQueue, error: RocketMQError) -> None:
         """Note that an attempt failed."""

@@ -52,8 +52,10 @@ def check_message(message: Message, max_message_bytes: int) -> None:
     """
     if not isinstance(message, Message):
         raise MessageRejectedError(f"{message!r} is {type(message).__name__}: want a Message")
+    body = message.body
     _check_topic(message.topic)
-    _check_body(message.body, max_message_bytes)
+    if type(body) is not bytes or not 0 < len(body) <= max_message_bytes:
+        _check_body(body, max_message_bytes)
     _check_texts(message)
     if not -(2**31) <= message.flag < 2**31:
         raise MessageRejectedError(f"flag={message.flag}: want a signed 32-bit number")

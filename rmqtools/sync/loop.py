@@ -140,8 +140,9 @@ class Bridge:
         Raises:
             ClientStateError: as of :meth:`run`.
         """
-        thread = _threads.get(os.getpid())
-        if thread is None or thread.is_current() or not self.is_of_this_process() or sys.is_finalizing():
+        pid = os.getpid()
+        thread = _threads.get(pid)
+        if thread is None or pid != self._pid or thread.is_current() or sys.is_finalizing():
             self._thread()
 
     def call(self, function: Callable[[], T]) -> T:

@@ -19,6 +19,7 @@ from rmqtools.protocol.wire.template import Request
 from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
 
 _SLICE_SECONDS: Final = 0.1  # that one call of the socket may wait
+_ANSWER_BYTES: Final = 4096  # of one call of the socket; answers to sends have some 300
 _SLICE: Final = struct.pack("ll", 0, round(_SLICE_SECONDS * 1e6))  # struct timeval
 
 
@@ -102,7 +103,7 @@ class BlockingConnection:
         while sent < len(data):  # a large body, or a peer that takes its bytes slowly
             writable = select.poll()
             writable.register(self._sock, select.POLLOUT)
-            if not writable.poll(self._milliseconds_left(deadline)):
+            if not writable.poll(max(0.0, (deadline - self._clock.monotonic()) * 1000)):
                 raise TimeoutError
             sent += self._send(memoryview(data)[sent:])
 
@@ -115,29 +116,26 @@ class BlockingConnection:
     def _read(self, opaque: int, deadline: float) -> RemotingCommand:
         """The answer with this opaque. Anything else is ignored: this connection serves no requests."""
         while True:
-            room = self._decoder.room()
-            if (count := self._receive(room, deadline)) == 0:
+            data = self._receive(deadline)
+            if not data:
                 raise ConnectionResetError("closed by the peer")
             if not self._has_received:
                 self._has_received = True
-                refuse_foreign_protocol(bytes(room[:count]))
-            for frame in self._decoder.advance(count):
+                refuse_foreign_protocol(data)
+            for frame in self._decoder.feed(data):
                 command = decode_command(frame)
                 if command.is_response and command.opaque == opaque:
                     return command
             if self._decoder.error is not None:
                 raise self._decoder.error
 
-    def _receive(self, room: memoryview, deadline: float) -> int:
+    def _receive(self, deadline: float) -> bytes:
         """Wait in the call that receives, which is woken once; only the last slice needs a poll before it."""
         while True:
-            left = self._milliseconds_left(deadline)
-            if left < _SLICE_SECONDS * 1000 and not self._readable.poll(left):
+            left = deadline - self._clock.monotonic()
+            if left < _SLICE_SECONDS and not self._readable.poll(max(0.0, left * 1000)):
                 raise TimeoutError
             try:
-                return self._sock.recv_into(room)
+                return self._sock.recv(_ANSWER_BYTES)
             except BlockingIOError:
                 continue  # a slice has passed
-
-    def _milliseconds_left(self, deadline: float) -> float:
-        return max(0.0, (deadline - self._clock.monotonic()) * 1000)

@@ -50,7 +50,9 @@ class ConnectionPool:
         """
         idle = self._idle.get(beside.addr)
         while idle and (connection := _popped(idle)) is not None:
-            if connection.beside is beside and (self._is_fresh(connection) or connection.is_quiet()):
+            # a broker that ends has ended the loop's connection as well
+            is_fresh = self._clock.monotonic() - connection.used_at < FRESH_SECONDS
+            if connection.beside is beside and (is_fresh or connection.is_quiet()):
                 return connection
             self._discard(connection)
         return self._make(beside, timeout)
@@ -64,10 +66,6 @@ class ConnectionPool:
         self._idle[connection.addr].append(connection)
         if self._is_cut:
             self._discard_idle()
-
-    def _is_fresh(self, connection: BlockingConnection) -> bool:
-        """Whether an answer came a moment ago; a broker that ends has ended the loop's connection as well."""
-        return self._clock.monotonic() - connection.used_at < FRESH_SECONDS
 
     def let_go_idle(self) -> None:
         """Close connections that nobody has used for a minute. Called on the loop, as :meth:`cut`."""

@@ -93,6 +93,8 @@ class Encoder:
         self, config: ProducerConfig, next_id: Callable[[int], str], now_ms: Callable[[], int]
     ) -> None:
         self._config = config
+        self._namespace = config.namespace
+        self._compress_over_bytes = config.compress_over_bytes
         self._group = with_namespace(config.group, config.namespace)
         self._next_id = next_id
         self._now_ms = now_ms
@@ -110,23 +112,30 @@ class Encoder:
         ``system_properties`` are reserved properties (of transactions, requests). A reply has its own
         properties and code.
         """
-        now = self._now_ms()
-        if isinstance(message, ReplyMessage):
-            system_properties, code = message.system_properties, RequestCode.SEND_REPLY_MESSAGE_V2
-        msg_id, properties_text = self._properties(message, now, system_properties)
-        body, compressed = self._compressed(bytes(message.body))
+        now, topic, body, needs = self._now_ms(), message.topic, bytes(message.body), None
+        msg_id, text = self._next_id(now), property_text(message)
+        if type(message) is not Message or message.is_alone:
+            needs = _needs(message)
+            text += _properties_of_its_kind(message)
+            if isinstance(message, ReplyMessage):
+                system_properties, code = message.system_properties, RequestCode.SEND_REPLY_MESSAGE_V2
+        if system_properties:
+            text += format_properties(system_properties)
+        if len(body) >= self._compress_over_bytes:
+            body, compressed = self._compressed(body)
+            sys_flag |= compressed
         return Outgoing(
-            topic=message.topic,
-            wire_topic=with_namespace(message.topic, self._config.namespace),
+            topic=topic,
+            wire_topic=with_namespace(topic, self._namespace),
             group=self._group,
             msg_ids=(msg_id,),
             body=body,
-            properties_text=properties_text,
+            properties_text=f"{text}{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}",
             born_timestamp_ms=now,
-            sys_flag=sys_flag | compressed,
+            sys_flag=sys_flag,
             flag=message.flag,
             code=code,
-            needs=_needs(message),
+            needs=needs,
         )
 
     def encode_batch(self, messages: Sequence[Message], texts: Sequence[str] | None = None) -> Outgoing:
@@ -153,7 +162,7 @@ class Encoder:
     def _batch(self, topic: str, msg_ids: Sequence[str], body: bytes | memoryview, now_ms: int) -> Outgoing:
         return Outgoing(
             topic=topic,
-            wire_topic=with_namespace(topic, self._config.namespace),
+            wire_topic=with_namespace(topic, self._namespace),
             group=self._group,
             msg_ids=msg_ids,
             body=body,
@@ -162,22 +171,19 @@ class Encoder:
             code=RequestCode.SEND_BATCH_MESSAGE,
         )
 
-    def _properties(self, message: Message, now_ms: int, more: Mapping[str, str]) -> tuple[str, str]:
-        """The message's new id and its properties. Names are unique, since reserved ones were refused."""
-        msg_id, text = self._next_id(now_ms), property_text(message)
-        if message.is_delayed:
-            text += format_properties(_delay_properties(message))
-        if message.priority is not None:
-            text += format_properties({PROPERTY_PRIORITY: str(message.priority)})
-        if more:
-            text += format_properties(more)
-        return msg_id, f"{text}{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}"
-
     def _compressed(self, body: bytes) -> tuple[bytes, int]:
-        if self._config.compression == "none" or len(body) < self._config.compress_over_bytes:
+        if self._config.compression == "none":
             return body, 0
         kind = CompressionType[self._config.compression.upper()]
         return compress(kind, body), MessageSysFlag.COMPRESSED_FLAG | kind.sys_flag
+
+
+def _properties_of_its_kind(message: Message) -> str:
+    """What a producer adds for a delay or a priority. Names are unique, since reserved ones were refused."""
+    text = format_properties(_delay_properties(message)) if message.is_delayed else ""
+    if message.priority is not None:
+        text += format_properties({PROPERTY_PRIORITY: str(message.priority)})
+    return text
 
 
 def property_text(message: Message) -> str:

@@ -108,7 +108,8 @@ class ProducerCore:
         placed, attempts = await self.sender.place_whole(
             outgoing, choice=choice, message=message, timeout=timeout, way=way
         )
-        return self._traced([message], placed.results(attempts))[0]
+        results = placed.results(attempts)
+        return results[0] if self._tracer is None else self._traced([message], results)[0]
 
     def join(
         self, message: Message, choice: QueueChoice, timeout: float | None
@@ -246,7 +247,10 @@ class ProducerCore:
             MessageRejectedError: a single message cannot be sent, or traces are wanted; nothing was sent.
             TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
         """
-        self._check(*(parcel.message for parcel in parcels if parcel.message is not None))
+        self.client.check_started()
+        for parcel in parcels:
+            if parcel.message is not None:
+                check_message(parcel.message, self.config.max_message_bytes)
         if self._tracer is not None:
             raise MessageRejectedError("parcels cannot be traced: set enable_trace=False, or use send_many")
         return await self._many.send_parcels(parcels, line, timeout)
@@ -319,10 +323,9 @@ class ProducerCore:
             self._tracer.stored(messages, results)
         return results
 
-    def _check(self, *messages: Message) -> None:
+    def _check(self, message: Message) -> None:
         self.client.check_started()
-        for message in messages:
-            check_message(message, self.config.max_message_bytes)
+        check_message(message, self.config.max_message_bytes)
 
 
 def _refuse_replies(messages: Sequence[Message]) -> None:

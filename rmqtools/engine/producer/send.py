@@ -8,7 +8,7 @@ refuses the connection, and an attempt without an answer is never called failed.
 import asyncio
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rmqtools.config import ProducerConfig
@@ -30,7 +30,7 @@ from rmqtools.model.result import Outcome, SendAttempt, SendResult
 from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
 from rmqtools.policy.publish import TopicPublishInfo
 from rmqtools.policy.retry import attempt_timeout, outcome_of
-from rmqtools.policy.select import QueueIndex
+from rmqtools.policy.select import QueueIndex, select_avoiding
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.policy.send_loop import SendLoop
 
@@ -44,15 +44,12 @@ class QueueChoice:
     queue: MessageQueue | None = None
     selector: MessageQueueSelector | None = None
     arg: Any = None
+    is_free: bool = field(init=False)  # whether any queue is allowed
 
     def __post_init__(self) -> None:
         if self.queue is not None and self.selector is not None:
             raise MessageRejectedError("queue and selector exclude one another: give one")
-
-    @property
-    def is_free(self) -> bool:
-        """Whether any queue is allowed."""
-        return self.queue is None and self.selector is None
+        object.__setattr__(self, "is_free", self.queue is None and self.selector is None)
 
     def of(self, queues: Sequence[MessageQueue], message: Message | None) -> MessageQueue:
         """The caller's queue, if it accepts messages."""
@@ -167,8 +164,8 @@ class Sender:
                 if info is None:
                     break
                 target = self._select(topic, info, choice, message, loop.last_broker_name)
-            share = attempt_timeout(deadline - now(), loop.attempts_left)
             broker_name, addr, began = routes.broker_name(target), "?", now()
+            share = attempt_timeout(deadline - began, loop.attempts_left)
             try:
                 addr = routes.master_addr(broker_name)
                 if outgoing.needs is not None:
@@ -186,8 +183,9 @@ class Sender:
                 if isinstance(error, RemotingConnectError):
                     await way.on_loop(self._refresh_route(outgoing.topic, deadline))
                 continue
-            attempts.append(_send_attempt(target, addr, now() - began, Outcome.STORED, None))
-            self._mark(broker_name, now() - began, None)
+            seconds = now() - began
+            attempts.append(_send_attempt(target, addr, seconds, Outcome.STORED, None))
+            self._mark(broker_name, seconds, None)
             loop.stored(target, (kept := read_answer(outgoing, target, answer)).status)
         if kept is not None:
             return kept, attempts
@@ -236,7 +234,9 @@ class Sender:
         index = self._index_by_topic.get(topic)
         if index is None:
             index = self._index_by_topic.setdefault(topic, QueueIndex(random.getrandbits(31)))
-        now_ms = round(self._client.clock.monotonic() * 1000) if self.tolerance.enabled else 0
+        if not self.tolerance.enabled:
+            return select_avoiding(info.queues, index, last_broker_name)
+        now_ms = round(self._client.clock.monotonic() * 1000)
         return select_tolerant(info.queues, index, last_broker_name, self.tolerance, now_ms)
 
     async def _find(

@@ -119,7 +119,7 @@ def decode_header(header_class: type[H], ext_fields: Mapping[str, str | None]) -
         text = ext_fields.get(wire)
         if text is not None:
             try:
-                put(header, parse(text))
+                put(header, text if parse is str else parse(text))
             except ValueError as error:
                 raise ProtocolError(f"{header_class.__name__}.{name} ({wire}): {error}") from None
         elif default is not MISSING:

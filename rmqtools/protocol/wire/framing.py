@@ -81,6 +81,8 @@ class FrameDecoder:
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
         """Take bytes from elsewhere; as :meth:`advance`."""
+        if type(data) is bytes and (whole := self._whole(data)) is not None:
+            return [whole]
         view, frames = memoryview(data).cast("B"), self.advance(0)
         while view and self._error is None:
             room = self.room()
@@ -132,6 +134,16 @@ class FrameDecoder:
         self._complete_large()
         frames, self._ready = self._ready, []
         return frames
+
+    def _whole(self, data: bytes) -> Frame | None:
+        """The one frame that ``data`` is, if nothing came before it: nearly every answer to a send."""
+        if self._filled or self._large is not None or self._error is not None or len(data) < _PREFIX.size:
+            return None
+        total, mark = _PREFIX.unpack_from(data)
+        body_start = _PREFIX.size + (mark & _HEADER_MASK)
+        if total + _LENGTH_BYTES != len(data) or not body_start <= len(data) <= self._max_frame_bytes:
+            return None
+        return Frame(mark >> 24, data[_PREFIX.size : body_start], data[body_start:])
 
     def _complete_large(self) -> None:
         if self._large is not None and (frame := self._large.take()) is not None:

@@ -91,6 +91,15 @@ def test_the_limit_counts_the_length_field_too():
         FrameDecoder(max_frame_bytes=99).feed(stream)
 
 
+@pytest.mark.parametrize("padding", [pytest.param(0, id="small"), pytest.param(300_000, id="large")])
+def test_the_rest_of_a_frame_is_not_taken_for_a_frame_of_its_own(padding):
+    rest = encode_frame(1, b"inner", b"body")
+    outer, decoder = encode_frame(0, b"{}", bytes(padding) + rest), FrameDecoder()
+
+    assert decoder.feed(outer[: -len(rest)]) == []
+    assert decoder.feed(rest) == [Frame(0, b"{}", bytes(padding) + rest)]
+
+
 def test_memory_stays_within_one_frame_however_much_is_fed():
     decoder, frame = FrameDecoder(max_frame_bytes=1 << 20), encode_frame(0, b"{}", bytes(1 << 19))
     stream = frame[:-1]
