@@ -5,8 +5,8 @@ often into a dead letter; Java sends it to the dead-letter topic itself, through
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Generator, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -42,7 +42,7 @@ log = get_logger(__name__)
 
 _LOOK_AGAIN = 1.0  # seconds after which an idle queue is checked in any case
 _LONGEST_RUN = 0.010  # seconds after which a run begins no further call, so that other queues get the thread
-_RUN_MESSAGES = 256  # at most, that a run takes at once
+_RUN_MESSAGES = 256  # at most, that a run begins with
 
 
 @dataclass(slots=True, eq=False)
@@ -52,14 +52,16 @@ class _Run:
     Attributes:
         topic: the plain topic of all messages; None: each message must be asked, and has a plain one.
         taken: the messages of the first call, as long as it has not ended; they were taken from the queue.
-        calls: the messages of each call.
+        calls: the messages of each call that has not begun.
+        last: the offset of the last message in ``calls``, if the queue holds none behind it; None: it does.
     """
 
     held: ProcessQueue
     queue: MessageQueue
     topic: str | None
     taken: Sequence[MessageExt]
-    calls: list[list[MessageExt]]
+    calls: deque[list[MessageExt]]
+    last: int | None
 
 
 class _Ended(NamedTuple):
@@ -75,13 +77,14 @@ class _Ended(NamedTuple):
 _Calls = Generator[tuple[str, list[MessageExt], ConsumeContext], ConsumeStatus, _Ended | None]
 _Committed = tuple[_Run, str, int, float]
 """A call that committed: its run, topic, count of messages and seconds."""
+_run_of = itemgetter(0)
 
 
 class OrderlyConsumption:
     """Hands fetched messages to listeners, queue by queue.
 
     A task, or a thread of blocking listeners, takes several messages of a queue and calls the listener for
-    each, until a call does not commit (docs/decisions/0029).
+    each, and for those that come meanwhile, until a call does not commit (docs/decisions/0029).
     """
 
     def __init__(
@@ -97,11 +100,20 @@ class OrderlyConsumption:
         self._send_back = send_back
         self._free = asyncio.Semaphore(config.consume_threads)
         self._tasks = Background()
+        self._runs: dict[ProcessQueue, _Run] = {}  # that listeners have now
         self._committed: Crossing[_Committed] = Crossing(self._take_committed)
         self._closing = asyncio.Event()
 
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
-        """Do nothing: the queue's own task takes its messages."""
+        """Let the run that a listener has now go on with them; else the queue's own task takes them."""
+        run = self._runs.get(held)
+        if run is None or run.last is None:
+            return
+        if messages[0].queue_offset <= run.last:  # some were held before
+            run.last = None
+            return
+        run.last = messages[-1].queue_offset
+        run.calls.extend(self._batches(held, messages))
 
     def work_on(self, held: ProcessQueue) -> None:
         """Consume a queue until it is dropped."""
@@ -153,10 +165,14 @@ class OrderlyConsumption:
 
         Returns the call that did not simply succeed, its messages taken; None: all that began did.
         """
-        run = self._run_of(held, taken)
-        self._committed.open()
+        run = self._runs[held] = self._begin(held, taken)
         on_thread = self._listeners.on_thread
-        ended = await (self._on_loop(run) if on_thread is None else on_thread(partial(self._on_thread, run)))
+        self._committed.open(from_threads=on_thread is not None)
+        try:
+            calling = self._on_loop(run) if on_thread is None else on_thread(partial(self._on_thread, run))
+            ended = await calling
+        finally:
+            del self._runs[held]
         self._committed.take()
         if ended is None:
             held.put_back(run.taken)  # no call has begun
@@ -165,13 +181,21 @@ class OrderlyConsumption:
         self._take_called(run, len(ended.messages))
         return ended
 
-    def _run_of(self, held: ProcessQueue, taken: list[MessageExt]) -> _Run:
-        following, size = held.first(max(_RUN_MESSAGES - len(taken), 0)), self._largest_batch(held)
-        calls = [[one] for one in following] if size == 1 else map(list, listener_batches(following, size))
+    def _begin(self, held: ProcessQueue, taken: list[MessageExt]) -> _Run:
+        following = held.first(max(_RUN_MESSAGES - len(taken), 0))
+        last = [*taken, *following][-1].queue_offset
         topic = self._names.plain_topic(held.queue.topic)
         is_plain = topic == held.queue.topic and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         queue = self._names.plain_queue(held.queue)
-        return _Run(held, queue, topic if is_plain else None, taken, [taken, *calls])
+        calls = deque([taken, *self._batches(held, following)])
+        return _Run(
+            held, queue, topic if is_plain else None, taken, calls, last if last == held.max_offset else None
+        )
+
+    def _batches(self, held: ProcessQueue, messages: list[MessageExt]) -> Iterable[list[MessageExt]]:
+        """The messages of each listener call."""
+        size = self._largest_batch(held)
+        return [[one] for one in messages] if size == 1 else map(list, listener_batches(messages, size))
 
     async def _on_loop(self, run: _Run) -> _Ended | None:
         """Call a coroutine listener for the run's messages, in order; then let others run."""
@@ -199,10 +223,12 @@ class OrderlyConsumption:
 
         Ends before the first call that may not begin, and returns the first that did not simply succeed.
         """
-        held, put, monotonic = run.held, self._committed.put, self._clock.monotonic
+        held, calls, monotonic = run.held, run.calls, self._clock.monotonic
+        committed, came = self._committed, self._committed.came
         began = now = monotonic()
         until = inf if self._is_broadcasting else held.lock_ends
-        for called in run.calls:
+        while calls:  # only this takes from it
+            called = calls.popleft()
             if held.is_dropped or self._closing.is_set() or now - began >= _LONGEST_RUN:
                 return None
             if now > until or not (held.is_locked or self._is_broadcasting):
@@ -214,25 +240,28 @@ class OrderlyConsumption:
             before, now = now, monotonic()
             if status is not ConsumeOrderlyStatus.SUCCESS or context.auto_commit is not True:
                 return _Ended(called, topic, status, context, now - before)
-            put((run, topic, len(called), now - before))
+            came.append((run, topic, len(called), now - before))
+            if not committed.is_told:
+                committed.tell()
         return None
 
     def _take_committed(self, calls: list[_Committed]) -> None:
         """On the loop: commit what listeners have consumed, run by run."""
         taken: Counter[_Run] = Counter()
-        for (run, topic), same in groupby(calls, key=itemgetter(0, 1)):
-            counts, seconds = zip(*(one[2:] for one in same), strict=True)
-            self._listeners.count(
-                topic,
-                ConsumeOrderlyStatus.SUCCESS,
-                count=sum(counts),
-                seconds=sum(seconds),
-                calls=len(counts),
-            )
+        for run, same in groupby(calls, _run_of):
+            _, topics, counts, seconds = zip(*same, strict=True)
             taken[run] += sum(counts)
+            if run.topic is not None:
+                self._count(run.topic, sum(counts), sum(seconds), len(counts))
+                continue
+            for topic, count, of_call in zip(topics, counts, seconds, strict=True):
+                self._count(topic, count, of_call, 1)
         for run, count in taken.items():
             self._take_called(run, count)
             self._commit(run.held)
+
+    def _count(self, topic: str, count: int, seconds: float, calls: int) -> None:
+        self._listeners.count(topic, ConsumeOrderlyStatus.SUCCESS, count=count, seconds=seconds, calls=calls)
 
     def _take_called(self, run: _Run, count: int) -> None:
         """Take the messages of calls from their queue; those of a run's first call are taken already."""

@@ -14,30 +14,43 @@ class Crossing(Generic[T]):
 
     Waking the loop costs more than a short listener call. So a result wakes it only if no earlier result has
     just done so, and the loop takes all that have come until then.
+
+    Attributes:
+        came: what the loop has not taken yet. For loops over many results that do without :meth:`put`: append
+            one there, and then call :meth:`tell` unless the loop ``is_told``.
+        is_told: the loop knows that something has come.
     """
 
     def __init__(self, handle: Callable[[list[T]], None]) -> None:
         """``handle`` is called on the loop with one result or more."""
         self._handle = handle
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._came: deque[T] = deque()
-        self._is_loop_told = False
+        self._wake: Callable[[Callable[[], None]], object] | None = None
+        self.came: deque[T] = deque()
+        self.is_told = False
 
-    def open(self) -> None:
-        """On the loop: let results come to this loop. To be called before the first :meth:`put`."""
-        self._loop = asyncio.get_running_loop()
+    def open(self, *, from_threads: bool = True) -> None:
+        """On the loop: let results come to this loop. To be called before the first :meth:`put`.
+
+        ``from_threads``: False: only the loop's own tasks put results; then no system call wakes it.
+        """
+        loop = asyncio.get_running_loop()
+        self._wake = loop.call_soon_threadsafe if from_threads else loop.call_soon
 
     def put(self, result: T) -> None:
         """Add a result. Safe on any thread."""
-        self._came.append(result)
-        if not self._is_loop_told:  # after the append: the loop clears it before it looks
-            self._is_loop_told = True
-            assert self._loop is not None
-            self._loop.call_soon_threadsafe(self.take)
+        self.came.append(result)
+        if not self.is_told:  # after the append: the loop clears it before it looks
+            self.tell()
+
+    def tell(self) -> None:
+        """Have the loop take what has come. Safe on any thread."""
+        self.is_told = True
+        assert self._wake is not None
+        self._wake(self.take)
 
     def take(self) -> None:
         """On the loop: handle everything that has come."""
-        self._is_loop_told = False
-        results = [*map(deque.popleft, repeat(self._came, len(self._came)))]
+        self.is_told = False
+        results = [*map(deque.popleft, repeat(self.came, len(self.came)))]
         if results:
             self._handle(results)

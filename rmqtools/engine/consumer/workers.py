@@ -208,17 +208,17 @@ class Workers(Generic[H]):
 
     async def _work(self, worker: _Worker[H]) -> None:
         """Have coroutines consume what waits."""
-        self._ended.open()
+        self._ended.open(from_threads=False)
         if not worker.has_begun:
             asyncio.get_running_loop().call_soon(self._hire_more, worker)
         waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
-        put, of_before = self._ended.put, None
+        ended, came, of_before = self._ended, self._ended.came, None
         turn = now = monotonic()
         while waiting and not self._closing:
             call = waiting.popleft()
             arrival, messages = call
             if arrival.held.is_dropped or now >= arrival.until:
-                put((None, call, 0.0))
+                ended.put((None, call, 0.0))
                 continue
             worker.began = now
             worker.call = call
@@ -235,7 +235,9 @@ class Workers(Generic[H]):
             before, now = now, monotonic()
             worker.call = None
             if status is _SUCCESS and context.ack_index is ACK_ALL:
-                put((arrival, call, now - before))
+                came.append((arrival, call, now - before))
+                if not ended.is_told:
+                    ended.tell()
             else:
                 await self._take_failed(_Failed(call, now - before, status, context))
                 now = monotonic()
@@ -261,9 +263,9 @@ class Workers(Generic[H]):
         and returns that call. The others go to the loop as they end.
         """
         waiting, call_here, monotonic = self._waiting, self._listeners.call_here, self._clock.monotonic
-        put = self._ended.put
+        ended, came = self._ended, self._ended.came
         worker.has_begun = True
-        put((None, None, 0.0))  # the loop may start the next worker
+        ended.put((None, None, 0.0))  # the loop may start the next worker
         began = now = monotonic()
         while now - began < _LONGEST_RUN and not self._closing:
             try:
@@ -272,7 +274,7 @@ class Workers(Generic[H]):
                 break
             arrival, messages = call
             if arrival.held.is_dropped or now >= arrival.until:
-                put((None, call, 0.0))
+                ended.put((None, call, 0.0))
                 continue
             worker.began = now
             worker.call = call
@@ -282,7 +284,9 @@ class Workers(Generic[H]):
             worker.call = None
             if status is not _SUCCESS or context.ack_index is not ACK_ALL:
                 return _Failed(call, now - before, status, context)
-            put((arrival, call, now - before))
+            came.append((arrival, call, now - before))
+            if not ended.is_told:
+                ended.tell()
         return None
 
     async def _take_failed(self, failed: _Failed[H]) -> None:
