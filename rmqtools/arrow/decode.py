@@ -26,15 +26,16 @@ from rmqtools.arrow.spans import (
     cut_fixed,
     cut_spans,
     is_repeated,
+    join_pieces,
     number_array,
     repeat_text,
 )
-from rmqtools.arrow.stored import COMPRESSED, PlainMessages, find_plain
+from rmqtools.arrow.stored import COMPRESSED, PlainMessages, cut_bodies, find_plain
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
 from rmqtools.config.text import check_choice
 from rmqtools.errors import ProtocolError
 from rmqtools.log import get_logger
-from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
+from rmqtools.model.block import CORRUPT_BODY_CHOICES, LARGE_MESSAGE_BYTES, CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
@@ -77,19 +78,35 @@ def decode_block(
 
 
 class JoinedBlocks:
-    """Several blocks of one topic on one broker, used like one block."""
+    """Several blocks of one topic on one broker, used like one block.
 
-    def __init__(self, blocks: Sequence[MessageBlock]) -> None:
+    Attributes:
+        queue: of the first block.
+        data: the messages of all blocks. Large ones that are decoded ``with_bodies`` lack these there.
+        starts: where they begin in ``data``.
+        bodies: those that ``data`` lacks; None: it lacks none.
+    """
+
+    def __init__(self, blocks: Sequence[MessageBlock], *, with_bodies: bool = False) -> None:
         self._blocks = blocks
         self.queue = blocks[0].queue
+        self.bodies: Sequence[memoryview] | None = None
+        self._ends = list(accumulate(map(len, blocks)))  # by block, the number of rows up to its end
+        are_large = sum(len(block.buffer) for block in blocks) >= self._ends[-1] * LARGE_MESSAGE_BYTES
+        if with_bodies and are_large and len(blocks) > 1:
+            bodiless = cut_bodies((block.buffer, block.starts) for block in blocks)
+            if bodiless is not None:
+                self.data: Bytes = np.frombuffer(bodiless.data, np.uint8)
+                self.starts: Positions = bodiless.starts
+                self.bodies = bodiless.bodies
+                return
         whole = blocks[0].buffer if len(blocks) == 1 else b"".join(block.buffer for block in blocks)
-        self.data: Bytes = np.frombuffer(whole, np.uint8)
+        self.data = np.frombuffer(whole, np.uint8)
         begins = accumulate((len(block.buffer) for block in blocks), initial=0)
         parts = [
             np.asarray(block.starts, np.int64) + begin for block, begin in zip(blocks, begins, strict=False)
         ]
-        self.starts: Positions = np.concatenate(parts)
-        self._ends = list(accumulate(map(len, blocks)))  # by block, the number of rows up to its end
+        self.starts = np.concatenate(parts)
 
     def hold_inner_batch(self) -> bool:
         """Whether a message contains others. Blocks cut by ``message_starts`` have a flag at every start."""
@@ -178,7 +195,7 @@ def _plain_batch(
         "brokerName": lambda: repeat_text(queue.broker_name, count),
         "queueId": lambda: number_array(head["queue_id"].astype(np.int32)),
         "queueOffset": lambda: number_array(head["queue_offset"].astype(np.int64)),
-        "body": lambda: cut_spans(data, plain.body, pa.binary()),
+        "body": lambda: _body_column(joined, plain),
         "tags": lambda: properties.value_column(PROPERTY_TAGS),
         "keys": lambda: properties.value_column(PROPERTY_KEYS),
         "properties": lambda: properties.map_column(),
@@ -192,6 +209,12 @@ def _plain_batch(
         "offsetMsgId": lambda: offset_id_column(head),
     }
     return pa.record_batch([columns[field.name]() for field in schema], schema=schema)
+
+
+def _body_column(joined: JoinedBlocks, plain: PlainMessages) -> pa.Array:
+    if joined.bodies is None:
+        return cut_spans(joined.data, plain.body, pa.binary())
+    return join_pieces([joined.bodies[row] for row in plain.rows.tolist()])
 
 
 def _sys_flags(head: npt.NDArray[Any]) -> npt.NDArray[np.int32]:

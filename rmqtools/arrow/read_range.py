@@ -233,7 +233,7 @@ def _with_columns(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 def _decode(
     portion: Sequence[_Read], schema: pa.Schema, corrupt_body: CorruptBody
 ) -> Iterator[pa.RecordBatch]:
-    joined = JoinedBlocks([block for _, block in portion])
+    joined = JoinedBlocks([block for _, block in portion], with_bodies="body" in schema.names)
     if not joined.hold_inner_batch():
         yield from decode_parts(joined, schema, grown_bytes=_GROWN_BYTES, corrupt_body=corrupt_body)
         return

@@ -19,7 +19,8 @@ is logged; with ``fail`` it raises :class:`rmqtools.errors.ProtocolError`.
 """
 
 CORRUPT_BODY_CHOICES: Final = get_args(CorruptBody)
-MAX_DECOMPRESSED_BYTES: Final = 16 * 1024 * 1024  # of one body; upstream has no limit
+LARGE_MESSAGE_BYTES: Final = 32 * 1024  # from here on, copying a message costs more than a block of its own
+MAX_DECOMPRESSED_BYTES = 16 * 1024 * 1024  # of one body; upstream has no limit
 
 
 @dataclass(frozen=True, slots=True)

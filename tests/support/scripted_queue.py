@@ -19,8 +19,8 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 Answer = RemotingCommand | Reaction | None
 
 
-def stored(offset: int) -> bytes:
-    return encode_stored([stored_message("T", offset)])
+def stored(offset: int, body: bytes | None = None) -> bytes:
+    return encode_stored([stored_message("T", offset, body=body)])
 
 
 class Broker:
@@ -28,8 +28,8 @@ class Broker:
 
     is_slave = False  # whether its master is down
 
-    def __init__(self, low: int, high: int, count=lambda offset: 32, holes=frozenset()):
-        self.low, self.high, self.count, self.holes = low, high, count, holes
+    def __init__(self, low: int, high: int, count=lambda offset: 32, holes=frozenset(), body=None):
+        self.low, self.high, self.count, self.holes, self.body = low, high, count, holes, body
         self.pulls: list[int] = []
 
     def __call__(self, request: RemotingCommand) -> Answer:
@@ -42,7 +42,7 @@ class Broker:
             return response(code, 0, ext_fields=self._fields(min(max(offset, self.low), self.high)))
         count = min(self.count(offset), int(request.ext_fields["maxMsgNums"] or 0))
         after = min(offset + count, self.high)
-        found = [stored(o) for o in range(offset, after) if o not in self.holes]
+        found = [stored(o, self.body) for o in range(offset, after) if o not in self.holes]
         code = ResponseCode.SUCCESS if found else ResponseCode.PULL_RETRY_IMMEDIATELY
         return response(code, 0, ext_fields=self._fields(after), body=b"".join(found))
 

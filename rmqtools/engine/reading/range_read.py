@@ -25,7 +25,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.log import get_logger
-from rmqtools.model.block import MessageBlock
+from rmqtools.model.block import LARGE_MESSAGE_BYTES, MessageBlock
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SUB_ALL, SubscriptionData
 from rmqtools.model.queue import QueueRange
@@ -102,6 +102,9 @@ class RangeReader:
     async def blocks(self, *, max_messages: int, max_bytes: int) -> AsyncGenerator[MessageBlock, None]:
         """Yield the range as blocks of at least ``max_messages`` or ``max_bytes``; the last may be smaller.
 
+        An answer whose messages have ``LARGE_MESSAGE_BYTES`` or more on average ends a block, so that large
+        messages are not copied.
+
         Raises:
             BrokerError, ConfigError, UnsupportedError: see :func:`filter_at_broker`.
             DataLossError: a part of the range is not stored, or no longer.
@@ -129,7 +132,8 @@ class RangeReader:
                     break
                 self._advance(result)
                 del result  # else it would be kept while the next answer is awaited
-                if starts and (len(starts) >= max_messages or size >= max_bytes):
+                is_large = size >= len(starts) * LARGE_MESSAGE_BYTES
+                if starts and (len(starts) >= max_messages or size >= max_bytes or is_large):
                     yield self._block(bodies, starts)
                     bodies, starts, size = [], [], 0
             if starts:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingTimeoutError
+from rmqtools.model.block import LARGE_MESSAGE_BYTES
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.messages.stored import decode_message, encode_message
@@ -35,6 +36,14 @@ def test_blocks_hold_at_least_the_messages_asked_for_whatever_the_pull_size():
     blocks = read(Broker(0, 1000, lambda offset: 8), 0, 1000, max_messages=300)
 
     assert [len(block) for block in blocks] == [304, 304, 304, 88]
+
+
+def test_an_answer_of_large_messages_is_a_block_that_nobody_copies():
+    small, body = Broker(0, 100, lambda offset: 10), b"x" * LARGE_MESSAGE_BYTES
+    large = Broker(0, 100, lambda offset: 10, body=body)
+
+    assert [len(block) for block in read(small, 0, 100)] == [100]
+    assert [len(block) for block in read(large, 0, 100)] == [10] * 10
 
 
 def test_nothing_outside_the_range_is_handed_out():
