@@ -52,7 +52,8 @@ class Client(Asynchronous):
         Args:
             range_: which offsets of which queue. Offsets without a message are skipped.
             max_messages: a block ends when it holds this many messages
-            max_bytes: or this many bytes; the last block may be smaller.
+            max_bytes: or this many bytes; the last block may be smaller, and so may blocks of messages that
+                have 32 KiB or more on average: an answer of those is not copied to be joined with others.
             tags: brokers send only messages with one of these tags; empty: all. Brokers compare hash codes,
                 so compare the tags again, as :func:`rmqtools.arrow.read_range` does. Of a topic with the
                 queue type BatchCQ, which stores batches as one message, they send all messages.

@@ -152,8 +152,7 @@ class Sender:
         """As :meth:`place`, with one result for all messages, and the attempts, in ``attempts`` if given."""
         way, now, routes = way or self._way, self._client.clock.monotonic, self._client.routes
         deadline = now() + (self._config.send_timeout if timeout is None else timeout)
-        loop = self._loop_for(choice)
-        attempts = [] if attempts is None else attempts
+        loop, attempts = self._loop_for(choice), [] if attempts is None else attempts
         kept: Placed | None = None
         failure: RocketMQError | None = None
         while loop.attempts_left and (not attempts or now() < deadline):

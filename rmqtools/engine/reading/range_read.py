@@ -102,8 +102,7 @@ class RangeReader:
     async def blocks(self, *, max_messages: int, max_bytes: int) -> AsyncGenerator[MessageBlock, None]:
         """Yield the range as blocks of at least ``max_messages`` or ``max_bytes``; the last may be smaller.
 
-        An answer whose messages have ``LARGE_MESSAGE_BYTES`` or more on average ends a block, so that large
-        messages are not copied.
+        An answer whose messages have ``LARGE_MESSAGE_BYTES`` on average ends a block: it is not copied.
 
         Raises:
             BrokerError, ConfigError, UnsupportedError: see :func:`filter_at_broker`.
