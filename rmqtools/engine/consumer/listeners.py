@@ -140,12 +140,17 @@ class Listeners:
     def call_here(self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeStatus:
         """On a thread of the listeners: like :meth:`call`."""
         try:
-            if (listener := self._blocking.get(topic)) is None:
-                raise _no_listener(topic)
-            answer = listener([*messages], context)
+            answer = self.here(topic)([*messages], context)
             return self._success if answer is None else self.checked(answer)
         except BaseException as error:  # noqa: BLE001 - a user's callback
             return self.failed(messages, error)
+
+    def here(self, topic: str) -> BlockingListener:
+        """What to call with messages of a topic on a thread of the listeners, as :meth:`of`."""
+        return self._blocking.get(topic, self._refuse_here)
+
+    def _refuse_here(self, messages: list[MessageExt], _: ConsumeContext) -> object:
+        raise _no_listener(messages[0].topic)
 
     def failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
         """The status of a call that raised: its messages are retried. Logs the error."""

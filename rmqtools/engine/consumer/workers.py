@@ -262,8 +262,8 @@ class Workers(Generic[H]):
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
         and returns that call. The others go to the loop as they end.
         """
-        waiting, call_here, monotonic = self._waiting, self._listeners.call_here, self._clock.monotonic
-        ended, came = self._ended, self._ended.came
+        waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
+        ended, came, of_before = self._ended, self._ended.came, None
         worker.has_begun = True
         ended.put((None, None, 0.0))  # the loop may start the next worker
         began = now = monotonic()
@@ -278,8 +278,14 @@ class Workers(Generic[H]):
                 continue
             worker.began = now
             worker.call = call
+            if arrival is not of_before:
+                of_before, listener = arrival, listeners.here(arrival.topic)
             context = ConsumeContext(arrival.queue)
-            status = call_here(arrival.topic, messages, context)
+            try:  # as Listeners.call_here, which would be one more call for each message
+                answer = listener([*messages], context)
+                status = _SUCCESS if answer is None else listeners.checked(answer)
+            except BaseException as error:  # noqa: BLE001 - a user's callback
+                status = listeners.failed(messages, error)
             before, now = now, monotonic()
             worker.call = None
             if status is not _SUCCESS or context.ack_index is not ACK_ALL:
@@ -307,11 +313,14 @@ class Workers(Generic[H]):
                 continue
             found = consumed.setdefault(arrival, _Consumed())
             found.calls += len(these)
-            found.long_calls += sum(map(LONG_CALL.__lt__, seconds))
+            if max(seconds) > LONG_CALL:
+                found.long_calls += sum(map(LONG_CALL.__lt__, seconds))
             found.seconds += sum(seconds)
-            found.count += sum(map(len, map(_messages_of, these)))
-            counted = filter(self._counts, these) if self._given_up else these
-            found.messages.extend(chain.from_iterable(map(_messages_of, counted)))
+            messages = [*chain.from_iterable(map(_messages_of, these))]
+            found.count += len(messages)
+            if self._given_up:
+                messages = [*chain.from_iterable(map(_messages_of, filter(self._counts, these)))]
+            found.messages.extend(messages)
         for arrival, found in consumed.items():
             count, calls = found.count, found.calls
             self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=found.seconds, calls=calls)

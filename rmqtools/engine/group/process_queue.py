@@ -6,7 +6,6 @@ offset to fetch. Source of the rule: ProcessQueue (Java client).
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, repeat
 from operator import attrgetter
@@ -48,8 +47,9 @@ class ProcessQueue(HeldQueue):
         self.last_pull_ms = clock.now_ms()
         self.last_lock_ms = 0
         self._clock = clock
-        self._messages: OrderedDict[int, MessageExt] = OrderedDict()
-        self._taken: OrderedDict[int, MessageExt] = OrderedDict()
+        self._messages: dict[int, MessageExt] = {}  # by offset, ascending
+        self._gone = 0  # messages removed since that dictionary was made: looking for its first passes them
+        self._taken: dict[int, MessageExt] = {}
         self._cached_bytes = 0
         self._end = -1  # highest offset ever held, plus one
         self._last_pull = self._last_lock = clock.monotonic()
@@ -174,8 +174,10 @@ class ProcessQueue(HeldQueue):
 
     def remove(self, messages: Iterable[MessageExt]) -> int:
         """Remove consumed messages; return the committable offset, -1 if no message was ever held."""
-        removed = map(self._messages.pop, map(_offset_of, messages), repeat(None))
-        self._cached_bytes -= _bytes_of([message for message in removed if message is not None])
+        popped = map(self._messages.pop, map(_offset_of, messages), repeat(None))
+        removed = [message for message in popped if message is not None]
+        self._cached_bytes -= _bytes_of(removed)
+        self._note_gone(len(removed))
         self.last_consume_ms = self._clock.now_ms()
         self.wake()
         return self.committable
@@ -199,10 +201,13 @@ class ProcessQueue(HeldQueue):
 
         Messages taken before and not ended yet are left out.
         """
-        fresh = [self._messages.popitem(last=False) for _ in range(min(count, len(self._messages)))]
+        fresh = dict(islice(self._messages.items(), count))
+        for offset in fresh:
+            del self._messages[offset]
+        self._note_gone(len(fresh))
         self._taken.update(fresh)
         self.last_consume_ms = self._clock.now_ms()
-        return [message for _, message in fresh]
+        return [*fresh.values()]
 
     def commit(self) -> int:
         """The taken messages are consumed; return the committable offset."""
@@ -220,12 +225,19 @@ class ProcessQueue(HeldQueue):
 
         A message is identified by its offset, since its count of tries may have changed.
         """
-        for message in reversed(messages):
-            offset = message.queue_offset
-            if self._taken.pop(offset, None) is not None:
-                self._messages[offset] = message
-                self._messages.move_to_end(offset, last=False)
+        again = {
+            message.queue_offset: message
+            for message in messages
+            if self._taken.pop(message.queue_offset, None) is not None
+        }
+        self._messages = {**again, **self._messages}
         self.wake()
+
+    def _note_gone(self, count: int) -> None:
+        """Note that messages have left the table, and make it anew before they are most of it."""
+        self._gone += count
+        if self._gone > len(self._messages):
+            self._messages, self._gone = dict(self._messages), 0
 
 
 def _bytes_of(messages: Collection[MessageExt]) -> int:

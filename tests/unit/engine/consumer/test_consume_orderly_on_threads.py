@@ -233,3 +233,28 @@ def test_a_call_that_may_not_begin_any_more_leaves_its_message_in_the_queue():
 
     run(scenario)
     assert heard.offsets == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "coming", "runs"),
+    [
+        pytest.param(range(2), [range(2, 4), range(4, 6)], 1, id="what-follows"),
+        pytest.param(range(2), [range(1, 4)], 2, id="also-what-is-held"),
+        pytest.param(range(300), [range(300, 303)], 2, id="while-the-queue-holds-more-than-a-run"),
+    ],
+)
+def test_a_run_goes_on_with_messages_that_come_meanwhile_each_once_and_in_order(first, coming, runs):
+    heard = Heard(0)
+
+    async def scenario():
+        async with blocking(heard, orderly=True) as (scene, pool):
+            consume(scene, *first)
+            await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
+            for offsets in coming:
+                scene.arrive(*map(stored, offsets))
+            heard.go_on.set()
+            await until(lambda: scene.committed == coming[-1].stop)
+            assert pool.count == runs
+
+    run(scenario)
+    assert heard.offsets == list(range(coming[-1].stop))

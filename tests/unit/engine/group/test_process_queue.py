@@ -1,6 +1,7 @@
 """What is held of a queue, and what of it may be committed."""
 
 import asyncio
+import sys
 from collections.abc import Iterable
 
 import pytest
@@ -217,3 +218,17 @@ def test_whatever_the_order_of_consumption_what_may_be_committed_only_grows(orde
 
     assert committable == sorted(committable)
     assert committable[-1] == 12
+
+
+@pytest.mark.parametrize("consumes", ["remove", "take"])
+def test_a_queue_that_has_held_many_messages_looks_for_the_first_among_few(consumes):
+    held = holding(range(20_000))
+    for offset in range(19_990):
+        if consumes == "remove":
+            held.remove(messages(offset))
+        else:
+            held.take(1)
+            held.commit()
+
+    assert held.committable == 19_990
+    assert sys.getsizeof(held._messages) < 10_000
