@@ -172,6 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_asked(area: Area, asked: argparse.Namespace) -> bool:
+    if asked.line and not any(text in area.name for text in asked.line):
+        return False
     if asked.groups:
         return area.group in asked.groups
     return area.quick or not asked.quick
@@ -182,6 +184,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "groups", nargs="*", help="read objects push disk latency send linger batch large spark stream peers"
     )
+    parser.add_argument("--line", action="append", help="only lines whose names contain this; several: any")
     parser.add_argument("--quick", action="store_true", help="the main areas only")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round of sends")
