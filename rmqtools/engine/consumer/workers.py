@@ -7,6 +7,7 @@ before its worker begins another one.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -267,11 +268,18 @@ class Workers(Generic[H]):
         worker.has_begun = True
         ended.put((None, None, 0.0))  # the loop may start the next worker
         began = now = monotonic()
+        has_yielded = False
         while now - began < _LONGEST_RUN and not self._closing:
             try:
                 call = waiting.popleft()
-            except IndexError:  # another thread has taken the last one
-                break
+            except IndexError:  # the loop may have more, if only it gets the interpreter
+                if has_yielded:
+                    break
+                has_yielded = True
+                time.sleep(0)
+                now = monotonic()
+                continue
+            has_yielded = False
             arrival, messages = call
             if arrival.held.is_dropped or now >= arrival.until:
                 ended.put((None, call, 0.0))
