@@ -35,6 +35,11 @@ class SystemClock:
 SYSTEM_CLOCK = SystemClock()
 
 
+def let_others_run() -> None:
+    """Let a thread that waits for the interpreter have it."""
+    time.sleep(0)
+
+
 def as_time(timestamp_ms: int) -> datetime:
     """Milliseconds since 1970 as a time in UTC."""
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC)

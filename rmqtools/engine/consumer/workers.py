@@ -7,7 +7,6 @@ before its worker begins another one.
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from rmqtools.clock import Clock
+from rmqtools.clock import Clock, let_others_run
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.crossing import Crossing
 from rmqtools.engine.consumer.listeners import (
@@ -276,7 +275,7 @@ class Workers(Generic[H]):
                 if has_yielded:
                     break
                 has_yielded = True
-                time.sleep(0)
+                let_others_run()
                 now = monotonic()
                 continue
             has_yielded = False
