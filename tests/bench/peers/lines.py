@@ -58,6 +58,12 @@ def backlog(peer: str) -> str:
     return f"bench-peers-{peer}"
 
 
+def fill_backlogs(broker: Broker) -> None:
+    """Make them."""
+    for peer, count in BACKLOGS.items():
+        broker.fill(backlog(peer), size=SIZE, count=count)
+
+
 def _consume(program: str, work: str, peer: str) -> Side:
     settings = {"topic": backlog(peer), "total": BACKLOGS[peer], "group": f"peer-{program}-@"}
     return Side(program=program, work=work, settings={**settings, "threads": 20, "batch": 1, "whole": 1})
