@@ -76,7 +76,10 @@ class KilledDriver:
 
     def is_writing(self, name: str) -> bool:
         """Whether a task has begun a file of ``rows``."""
-        return any((self.folder / name / "rows").glob("_temporary/**/*.parquet"))
+        try:
+            return any((self.folder / name / "rows").glob("_temporary/**/*.parquet"))
+        except FileNotFoundError:  # the job has ended meanwhile, and Spark has removed the folder
+            return False
 
     @property
     def log(self) -> str:

@@ -31,9 +31,7 @@ _HELD_ROWS, _PAUSE = 20, 0.02  # rows at a time, and seconds between them
 _DEADLINE = 600.0  # seconds for the kill
 
 _TRIES = 20
-# errors of Spark's own: it waits 10 s for its Python worker; jobs that begin at once share a map that one
-# serializes while another writes it
-_SPARKS_OWN = ("failed to connect back", "OptionalDataException")
+_SPARKS_OWN = "failed to connect back"  # it waits 10 s for its Python worker
 
 Job = Mapping[str, Any]
 
@@ -153,7 +151,7 @@ def error_of(job: Callable[[], None]) -> str | None:
         try:
             job()
         except Exception as error:  # noqa: BLE001  # any error is the outcome
-            if not left or not any(own in str(error) for own in _SPARKS_OWN):
+            if not left or _SPARKS_OWN not in str(error):
                 return str(error)
         else:
             return None
@@ -166,8 +164,9 @@ def main(folder: Path, jobs: Mapping[str, Job]) -> None:
     errors: dict[str, str | None] = {}
 
     def run(name: str) -> None:
-        register(spark)  # else a thread cannot write
-        errors[name] = error_of(partial(JOBS[jobs[name]["job"]], spark, folder / name, jobs[name]))
+        session = spark.newSession()  # jobs that begin at once must not share what Spark keeps of the source
+        register(session)
+        errors[name] = error_of(partial(JOBS[jobs[name]["job"]], session, folder / name, jobs[name]))
         if not (folder / "last").exists():
             print(f"{name} ended early: {errors[name]}", file=sys.stderr, flush=True)
             os._exit(1)
