@@ -12,7 +12,7 @@ PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-$(STAMP): requirements.lock pyproject.toml .ci/make-venv
+$(STAMP): requirements.lock pyproject.toml .ci/make-venv hatch_build.py $(wildcard rmqtools/compiled/*.[ch])
 	@.ci/make-venv $(VENV)
 	@touch $@
 
@@ -74,10 +74,10 @@ cluster-down: $(STAMP) ## stop the Docker cluster, and Docker if cluster-up star
 	@$(BIN)/python -m tests.support.docker_cluster down
 
 clean: ## remove everything that these targets made in this folder
-	rm -rf $(VENV) .build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .build rmqtools/compiled/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 lock: $(STAMP) ## resolve the dependencies of pyproject.toml into requirements.lock
 	@$(BIN)/python -m pip install --quiet pip-tools
-	@CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+	@CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --allow-unsafe --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --unsafe-package rmqtools \
 		--extra dev --output-file requirements.lock pyproject.toml

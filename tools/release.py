@@ -86,9 +86,12 @@ def build(folder: Path, output: Path, version: str) -> list[Path]:
     """Build the wheel and the sdist of a checkout into an output folder."""
     output.mkdir(parents=True, exist_ok=True)
     run([sys.executable, "-m", "hatchling", "build", "-d", str(output), "-t", "wheel", "-t", "sdist"], folder)
-    built = [output / f"rmqtools-{version}-py3-none-any.whl", output / f"rmqtools-{version}.tar.gz"]
-    if missing := [path.name for path in built if not path.exists()]:
-        raise ReleaseError(f"{output} lacks {', '.join(missing)} after the build: see what hatchling printed")
+    built = [*output.glob(f"rmqtools-{version}-*.whl"), *output.glob(f"rmqtools-{version}.tar.gz")]
+    if len(built) != 2:
+        found = ", ".join(path.name for path in built) or "nothing"
+        raise ReleaseError(
+            f"{output} has {found}, not a wheel and an sdist of {version}: see what hatchling printed"
+        )
     return built
 
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from rmqtools.compiled import twins
 from rmqtools.model.message import Message, body_length
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendStatus
 
 _COUNTER_MASK = 0xFFFF
+MOST_IDS = _COUNTER_MASK + 1  # of a row of ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,13 @@ class MsgIds(Sequence[str]):
     prefix: str
     first: int
     length: int
+
+    def texts(self) -> list[str]:
+        """All ids."""
+        texts: list[str] | None = (
+            None if twins is None else twins.id_texts(self.prefix, self.first, self.length)
+        )
+        return [*self] if texts is None else texts
 
     def __len__(self) -> int:
         return self.length

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 
+from rmqtools.compiled import twins
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message, body_length, may_share_batches, message_texts
 from rmqtools.model.message_const import KEY_SEPARATOR, RESERVED_PROPERTIES
@@ -23,6 +24,7 @@ _SEPARATORS = ("\x01", "\x02")
 _ODD = (*_SEPARATORS, "||")
 _TEXT, _WORDS = {str, type(None)}, {str, tuple, list}
 _FIELDS = attrgetter("topic", "body", "flag", "tags", "keys", "sharding_key", "properties")
+_TOPIC = attrgetter("topic")
 _BODY_TYPES = (bytes, bytearray, memoryview)
 _MAX_SEEN_TOPICS = 1024
 _seen_topics: set[str] = set()  # names that were valid, so they need no second check
@@ -50,6 +52,10 @@ def check_message(message: Message, max_message_bytes: int) -> None:
     Raises:
         MessageRejectedError: names the part, its value and the limit.
     """
+    if twins is not None and twins.is_allowed(
+        message, max_message_bytes, MAX_USER_PROPERTIES_BYTES, _seen_topics, RESERVED_PROPERTIES
+    ):
+        return
     if not isinstance(message, Message):
         raise MessageRejectedError(f"{message!r} is {type(message).__name__}: want a Message")
     body = message.body
@@ -65,14 +71,20 @@ def check_message(message: Message, max_message_bytes: int) -> None:
         _check_priority(message, message.priority)
 
 
-def check_messages(messages: Sequence[Message], max_message_bytes: int) -> None:
+def check_messages(messages: Sequence[Message], max_message_bytes: int) -> bool:
     """Refuse messages of which one could not be stored, as :func:`check_message` does, which looks at each.
 
-    Lists of ordinary messages are looked at field by field instead, in a quarter of the time.
+    Returns whether all are ordinary: no subclass of Message, and none with a delay or a priority. False: they
+    may be. Lists of ordinary messages are looked at together, in a quarter of the time.
     """
-    if not _are_ordinary(messages, max_message_bytes):
-        for message in messages:
-            check_message(message, max_message_bytes)
+    limits = max_message_bytes, MAX_USER_PROPERTIES_BYTES, _seen_topics, RESERVED_PROPERTIES
+    if twins is not None and type(messages) is list and twins.are_allowed(messages, *limits):
+        return True
+    if _are_ordinary(messages, max_message_bytes):
+        return True
+    for message in messages:
+        check_message(message, max_message_bytes)
+    return False
 
 
 def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
@@ -111,17 +123,19 @@ def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
     )
 
 
-def check_batch(messages: Sequence[Message]) -> None:
+def check_batch(messages: Sequence[Message], *, are_ordinary: bool = False) -> None:
     """Refuse messages that cannot share a batch; each must have passed :func:`check_message`.
+
+    ``are_ordinary``: what :func:`check_messages` has returned.
 
     Raises:
         MessageRejectedError: no message, two topics, or a message with a delay or a priority.
     """
     if not messages:
         raise MessageRejectedError("a batch of no messages: give at least one")
-    if len(topics := {message.topic for message in messages}) > 1:
+    if len(topics := {*map(_TOPIC, messages)}) > 1:
         raise MessageRejectedError(f"a batch has one topic, not {sorted(topics)}: use send_many")
-    if not may_share_batches(messages):
+    if not are_ordinary and not may_share_batches(messages):
         if any(message.is_delayed for message in messages):
             raise MessageRejectedError("a message with a delay cannot be in a batch: use send or send_many")
         raise MessageRejectedError("a message with a priority cannot be in a batch: use send or send_many")

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqtools", "spark_connector")
 
-_BOTTOM = {"clock", "log", "model", "errors", "observer", "safe_file"}
+_BOTTOM = {"compiled", "clock", "log", "model", "errors", "observer", "safe_file"}
 _PUBLIC = {
     "rmqtools",
     "aio",
@@ -33,15 +33,16 @@ _PUBLIC = {
     "select",
 }
 MAY_IMPORT = {
+    "compiled": set(),
     "clock": set(),
     "log": set(),
     "safe_file": set(),
-    "model": {"model"},
+    "model": {"model", "compiled"},
     "errors": {"model"},
     "observer": {"model"},
     "config": {"config", "errors", "model"},
-    "policy": {"policy", "errors", "model"},
-    "protocol": {"protocol", "errors", "model"},
+    "policy": {"policy", "errors", "model", "compiled"},
+    "protocol": {"protocol", "errors", "model", "compiled"},
     "plug_in": {"config", "errors"},
     "allocate": {"plug_in", "policy", "config", "errors", "model"},
     "group": {"policy", "model"},

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rmqtools.compiled import twins
 from rmqtools.config import ProducerConfig
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import Message, body_length
@@ -19,7 +20,7 @@ from rmqtools.model.message_const import (
     PROPERTY_WAIT_STORE_MSG_OK,
 )
 from rmqtools.model.names import with_namespace
-from rmqtools.model.parcel import Parcel
+from rmqtools.model.parcel import MOST_IDS, MsgIds, Parcel
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.sys_flag import MessageSysFlag
@@ -90,14 +91,21 @@ class Encoder:
     """Encodes messages that passed ``check_message`` into :class:`Outgoing`, each with a unique id."""
 
     def __init__(
-        self, config: ProducerConfig, next_id: Callable[[int], str], now_ms: Callable[[], int]
+        self,
+        config: ProducerConfig,
+        next_id: Callable[[int], str],
+        now_ms: Callable[[], int],
+        *,
+        take_ids: Callable[[int, int], MsgIds] | None = None,
     ) -> None:
+        """``take_ids(count, now_ms)``: reserves ids for up to 65536 messages at once; None: one by one."""
         self._config = config
         self._namespace = config.namespace
         self._compress_over_bytes = config.compress_over_bytes
         self._group = with_namespace(config.group, config.namespace)
         self._next_id = next_id
         self._now_ms = now_ms
+        self._take_ids = take_ids
 
     def encode(
         self,
@@ -113,14 +121,14 @@ class Encoder:
         properties and code.
         """
         now, topic, body, needs = self._now_ms(), message.topic, bytes(message.body), None
-        msg_id, text = self._next_id(now), property_text(message)
-        if type(message) is not Message or message.is_alone:
-            needs = _needs(message)
-            text += _properties_of_its_kind(message)
+        msg_id = self._next_id(now)
+        ending = f"{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}"
+        text = twins.property_text(message, ending) if twins is not None and not system_properties else None
+        if text is None:
+            needs, text = _needs(message), property_text(message) + _properties_of_its_kind(message)
             if isinstance(message, ReplyMessage):
                 system_properties, code = message.system_properties, RequestCode.SEND_REPLY_MESSAGE_V2
-        if system_properties:
-            text += format_properties(system_properties)
+            text += format_properties(system_properties) + ending
         if len(body) >= self._compress_over_bytes:
             body, compressed = self._compressed(body)
             sys_flag |= compressed
@@ -130,7 +138,7 @@ class Encoder:
             group=self._group,
             msg_ids=(msg_id,),
             body=body,
-            properties_text=f"{text}{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}",
+            properties_text=text,
             born_timestamp_ms=now,
             sys_flag=sys_flag,
             flag=message.flag,
@@ -144,14 +152,23 @@ class Encoder:
         ``texts``: what :func:`property_text` gives for each, if it is known.
         """
         now, topic = self._now_ms(), messages[0].topic
-        msg_ids = [self._next_id(now) for _ in messages]
-        if texts is None:
-            texts = [property_text(message) for message in messages]
-        body = encode_batch(
-            (message.flag, message.body, f"{text}{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}".encode())
-            for message, text, msg_id in zip(messages, texts, msg_ids, strict=True)
-        )
+        msg_ids = self._ids(len(messages), now)
+        body: bytes | None = None
+        if twins is not None and isinstance(msg_ids, MsgIds):
+            before, after = f"{_UNIQUE_ID}\x01{msg_ids.prefix}", f"\x02{_WAIT_OK}"
+            body = twins.encode_plain([*messages], before, msg_ids.first, after)
+        if body is None:
+            texts = [property_text(message) for message in messages] if texts is None else texts
+            body = encode_batch(
+                (message.flag, message.body, f"{text}{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}".encode())
+                for message, text, msg_id in zip(messages, texts, msg_ids, strict=True)
+            )
         return self._batch(topic, msg_ids, body, now)
+
+    def _ids(self, count: int, now_ms: int) -> Sequence[str]:
+        if self._take_ids is not None and count <= MOST_IDS:
+            return self._take_ids(count, now_ms)
+        return [self._next_id(now_ms) for _ in range(count)]
 
     def encode_parcel(self, parcel: Parcel) -> Outgoing:
         """Encode the messages of a parcel that are not encoded yet, and add topic and properties."""
@@ -196,6 +213,19 @@ def property_text(message: Message) -> str:
     if message.sharding_key:
         text += f"{PROPERTY_SHARDING_KEY}\x01{message.sharding_key}\x02"
     return text
+
+
+def measured(messages: Sequence[Message]) -> tuple[Sequence[str] | None, list[int]]:
+    """The text of each message, as :func:`property_text`, and its bytes in a batch, or a few more.
+
+    None instead of the texts: they are not needed, and no message has a delay or a priority.
+    """
+    if twins is not None:
+        sizes: list[int] | None = twins.plain_sizes([*messages], _FRAMING_BYTES)
+        if sizes is not None:
+            return None, sizes
+    texts = [property_text(message) for message in messages]
+    return texts, batch_bytes(messages, texts)
 
 
 def batch_bytes(messages: Sequence[Message], texts: Sequence[str]) -> list[int]:

@@ -47,7 +47,7 @@ class ProducerCore:
         self._ids = UniqueIdGenerator(
             local_address(config.name_servers[0]), os.getpid(), random.getrandbits(31)
         )
-        self.encoder = Encoder(config, self._ids.next, clock.now_ms)
+        self.encoder = Encoder(config, self._ids.next, clock.now_ms, take_ids=self._ids.take)
         self.sender = Sender(self.client, config)
         self._many = ManySender(self.sender, self.encoder, config)
         self._accumulator = (
@@ -194,9 +194,10 @@ class ProducerCore:
     ) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_batch`."""
         self.client.check_started()
-        check_messages(messages, self.config.max_message_bytes)
-        _refuse_replies(messages)
-        check_batch(messages)
+        are_ordinary = check_messages(messages, self.config.max_message_bytes)
+        if not are_ordinary:
+            _refuse_replies(messages)
+        check_batch(messages, are_ordinary=are_ordinary)
         if self._observer is None:
             return await self._tracing(messages, self._many.send_batch(messages, queue, timeout))
         return await self._observed(
@@ -208,8 +209,8 @@ class ProducerCore:
     async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         self.client.check_started()
-        check_messages(messages, self.config.max_message_bytes)
-        _refuse_replies(messages)
+        if not check_messages(messages, self.config.max_message_bytes):
+            _refuse_replies(messages)
         if self._observer is None:
             return await self._tracing(messages, self._many.send_many(messages, timeout))
         return await self._observed(

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from rmqtools.compiled import twins
 from rmqtools.engine.producer.encode_send import Outgoing
 from rmqtools.errors import BrokerError, ProtocolError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.frozen import maker_of
-from rmqtools.model.parcel import ParcelResult
+from rmqtools.model.parcel import MsgIds, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
 from rmqtools.policy.endpoint.topic_types import refused_type_hint
@@ -23,6 +24,8 @@ STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
 }
 
 _send_result = maker_of(SendResult)
+if twins is not None:
+    twins.bind_send_result(SendResult)
 
 
 @dataclass(slots=True)  # frozen would be right, but three times as slow
@@ -40,6 +43,22 @@ class Placed:
         """One result per message; a broker answers a batch with the first offset and all offset ids."""
         tries = tuple(attempts)
         header = self.header
+        msg_ids = self.msg_ids.texts() if isinstance(self.msg_ids, MsgIds) else [*self.msg_ids]
+        if twins is not None:
+            plain: list[SendResult] | None = twins.send_results(
+                self.status,
+                self.queue,
+                header.queue_offset,
+                msg_ids,
+                header.msg_id,
+                header.transaction_id,
+                self.region_id,
+                header.recall_handle,
+                self.is_trace_on,
+                tries,
+            )
+            if plain is not None:
+                return plain
         offset_msg_ids = header.msg_id.split(",")
         return [
             _send_result(
@@ -54,7 +73,7 @@ class Placed:
                 self.is_trace_on,
                 tries,
             )
-            for number, (msg_id, offset_msg_id) in enumerate(zip(self.msg_ids, offset_msg_ids, strict=True))
+            for number, (msg_id, offset_msg_id) in enumerate(zip(msg_ids, offset_msg_ids, strict=True))
         ]
 
     def parcel_result(self, attempts: Sequence[SendAttempt]) -> ParcelResult:

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from rmqtools.config import ProducerConfig
-from rmqtools.engine.producer.encode_send import Encoder, Outgoing, batch_bytes, property_text
+from rmqtools.engine.producer.encode_send import Encoder, Outgoing, measured
 from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender
 from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_order import QueueLines
@@ -18,6 +20,9 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
 from rmqtools.policy.packing import pack
 
+T = TypeVar("T")
+
+_TOPIC = attrgetter("topic")
 _NOT_TRIED = "not tried: a request before it failed"
 
 Fate = tuple[Placed, list[SendAttempt]] | SendError
@@ -134,21 +139,28 @@ class ManySender:
 
     async def send_many(self, messages: Sequence[Message], timeout: float | None) -> list[SendResult]:
         """Send messages of any topics; each topic's batches rotate over its queues."""
-        groups: list[list[int]] = []
-        texts = [property_text(message) for message in messages]
+        groups: list[Sequence[int]] = []
+        texts, sizes = measured(messages)
 
         def requests() -> Iterator[_Request]:
-            for numbers in pack(messages, batch_bytes(messages, texts), self._config.max_batch_bytes):
+            limit = self._config.max_batch_bytes
+            for numbers in pack(messages, sizes, limit, all_share=True if texts is None else None):
                 groups.append(numbers)
                 yield _Request(messages[numbers[0]].topic, partial(self._encode, messages, texts, numbers))
 
         line = self.parcel_line(ends_at_failure=False)
-        fates = await self._run((message.topic for message in messages), requests(), line, timeout)
-        results: dict[int, SendResult | SendError] = {}
+        fates = await self._run(map(_TOPIC, messages), requests(), line, timeout)
+        results: list[Any] = [None] * len(messages)
         for numbers, fate in zip(groups, fates, strict=True):
             told = [fate] * len(numbers) if isinstance(fate, SendError) else fate[0].results(fate[1])
-            results.update(zip(numbers, told, strict=True))
-        return _all_or_error([results[number] for number in range(len(messages))])
+            if isinstance(numbers, range):
+                results[numbers.start : numbers.stop] = told
+                continue
+            for number, one in zip(numbers, told, strict=True):
+                results[number] = one
+        if any(isinstance(fate, SendError) for fate in fates):
+            return _all_or_error(results)
+        return results
 
     def parcel_line(self, *, ends_at_failure: bool = True) -> ParcelLine:
         """See :meth:`ProducerCore.parcel_line`."""
@@ -173,8 +185,8 @@ class ManySender:
     ) -> list[SendResult]:
         """Send messages of one topic, as one request unless they exceed ``max_message_bytes``."""
         results: list[SendResult] = []
-        texts = [property_text(message) for message in messages]
-        for numbers in pack(messages, batch_bytes(messages, texts), self._config.max_message_bytes):
+        texts, sizes = measured(messages)
+        for numbers in pack(messages, sizes, self._config.max_message_bytes):
             outgoing = self._encode_batch(messages, texts, numbers)
             try:
                 results += await self._sender.place(outgoing, choice=QueueChoice(queue), timeout=timeout)
@@ -202,17 +214,26 @@ class ManySender:
                 raise
         return [run.fates[number] for number in range(len(run.fates))]
 
-    def _encode(self, messages: Sequence[Message], texts: Sequence[str], numbers: Sequence[int]) -> Outgoing:
+    def _encode(
+        self, messages: Sequence[Message], texts: Sequence[str] | None, numbers: Sequence[int]
+    ) -> Outgoing:
         if len(numbers) == 1:
             return self._encoder.encode(messages[numbers[0]])
         return self._encode_batch(messages, texts, numbers)
 
     def _encode_batch(
-        self, messages: Sequence[Message], texts: Sequence[str], numbers: Sequence[int]
+        self, messages: Sequence[Message], texts: Sequence[str] | None, numbers: Sequence[int]
     ) -> Outgoing:
         return self._encoder.encode_batch(
-            [messages[number] for number in numbers], [texts[number] for number in numbers]
+            _taken(messages, numbers), None if texts is None else _taken(texts, numbers)
         )
+
+
+def _taken(values: Sequence[T], numbers: Sequence[int]) -> Sequence[T]:
+    """The values with these numbers."""
+    if isinstance(numbers, range):
+        return values[numbers.start : numbers.stop]
+    return [values[number] for number in numbers]
 
 
 def _all_or_error(results: Sequence[SendResult | SendError]) -> list[SendResult]:

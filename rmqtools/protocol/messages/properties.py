@@ -5,6 +5,8 @@ Source of the rule: MessageDecoder.string2messageProperties and messagePropertie
 
 from collections.abc import Mapping
 
+from rmqtools.compiled import twins
+
 NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 
@@ -20,6 +22,14 @@ def parse_properties(text: str | None) -> dict[str, str]:
         if name and value:
             properties[name] = value
     return properties
+
+
+def decode_properties(data: bytes) -> dict[str, str]:
+    """Parse properties as they are stored, in UTF-8; bytes that are none are replaced."""
+    if twins is not None:
+        properties: dict[str, str] = twins.decode_properties(data)
+        return properties
+    return parse_properties(data.decode("utf-8", "replace"))
 
 
 def format_properties(properties: Mapping[str, str]) -> str:

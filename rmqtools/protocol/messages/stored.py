@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterable
 from math import inf
 
+from rmqtools.compiled import twins
 from rmqtools.errors import ProtocolError
 from rmqtools.model.block import MAX_DECOMPRESSED_BYTES
 from rmqtools.model.message import MessageExt, undecoded_message
@@ -48,6 +49,8 @@ _MAX_SHORT = 0x7FFF
 
 
 _IPV4 = HEAD_FORMS[0]
+if twins is not None:
+    twins.bind_message_ext(MessageExt)
 _SMALLEST = _IPV4.needed.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
 
 
@@ -82,6 +85,9 @@ def whole_starts(data: bytes | memoryview, *, base: int = 0) -> list[int]:
 
 def _follow_sizes(data: bytes | memoryview, base: int) -> tuple[list[int], int]:
     """Where messages begin, and where the chain of their sizes ends, perhaps behind the data."""
+    if twins is not None:
+        followed: tuple[list[int], int] = twins.follow_sizes(data, base, _SMALLEST)
+        return followed
     starts: list[int] = []
     append, size_at, smallest = starts.append, _INT.unpack_from, _SMALLEST
     start, end = 0, len(data)
@@ -125,6 +131,12 @@ def decode_messages(
     """
     whole = bytes(data)
     starts = message_starts(whole) if starts is None else starts
+    if twins is not None and type(starts) is list:
+        plain: list[MessageExt] | None = twins.decode_plain(
+            whole, starts, broker_name, _IPV4.fillers, decompress_bodies
+        )
+        if plain is not None:
+            return plain
     return _decode(whole, starts, decompress_bodies, max_body_bytes, broker_name, max_grown_bytes)
 
 

@@ -12,7 +12,7 @@ from rmqtools.model.message import SLOTS, Filler, MessageExt
 from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, STOREHOSTADDRESS_V6_FLAG
 from rmqtools.protocol.messages.hosts import IPV6_HOST_BYTES, decode_host
 from rmqtools.protocol.messages.message_id import format_offset_msg_id
-from rmqtools.protocol.messages.properties import parse_properties
+from rmqtools.protocol.messages.properties import decode_properties
 
 V6_FLAGS: Final = BORNHOST_V6_FLAG | STOREHOSTADDRESS_V6_FLAG
 _FIELDS = {
@@ -106,7 +106,7 @@ def _place_filler(name: str, form: struct.Struct) -> Filler:
 
 
 def _fill_properties(message: MessageExt, _: bytes, text: bytes) -> dict[str, str]:
-    properties = parse_properties(text.decode("utf-8", "replace"))
+    properties = decode_properties(text)
     _set_properties(message, properties)
     return properties
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rmqtools.compiled import twins
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import MQ_VERSION, LanguageCode, SerializeType
 from rmqtools.protocol.headers.codec import RequestHeader, encode_header
@@ -79,6 +80,10 @@ class RemotingCommand:
         return self
 
 
+if twins is not None:
+    twins.bind_command(RemotingCommand, dict(_LANGUAGE_BY_NAME), SerializeType.JSON)
+
+
 def request(
     header: RequestHeader,
     body: bytes = b"",
@@ -130,6 +135,10 @@ def decode_command(frame: Frame) -> RemotingCommand:
     Raises:
         ProtocolError: the header has neither form, or is incomplete.
     """
+    if twins is not None and frame.serializer == SerializeType.JSON:
+        plain: RemotingCommand | None = twins.read_header(frame.header, frame.body)
+        if plain is not None:
+            return plain
     decode = _HEADER_DECODERS.get(frame.serializer)
     if decode is None:
         raise ProtocolError(f"header of unknown serialize type {frame.serializer}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from json.encoder import encode_basestring
 from typing import NamedTuple, Protocol
 
+from rmqtools.compiled import twins
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import SerializeType
 from rmqtools.protocol.wire.command import RemotingCommand, encode_json_header
@@ -43,7 +44,12 @@ class RequestTemplate:
             name: value for name, value in command.ext_fields.items() if name not in (*numbers, text)
         }
         self.code, self.flag = command.code, command.flag
-        self.form = self._form_of(command)
+        pieces = self._pieces_of(command)
+        gaps = ["%d"] * len(numbers) + ["%s"] * (text is not None) + ["%d", ""]
+        self.form = "".join(
+            f"{piece.replace('%', '%%')}{gap}" for piece, gap in zip(pieces, gaps, strict=True)
+        )
+        self.pieces = tuple(piece.encode() for piece in pieces)
 
     def fill(self, *numbers: int) -> "FilledRequest":
         """Return the request with these numbers, in the order of their names."""
@@ -54,7 +60,8 @@ class RequestTemplate:
         filled = dict(zip(self._numbers, map(str, numbers), strict=True))
         return {**self.fixed, **filled} | ({} if self._text is None else {self._text: text})
 
-    def _form_of(self, command: RemotingCommand) -> str:
+    def _pieces_of(self, command: RemotingCommand) -> tuple[str, ...]:
+        """The texts of the header between the values: the numbers in quotes, perhaps a text, the opaque."""
         mark = _MARK
         while any(mark in text for pair in self.fixed.items() for text in pair if text):
             mark += _MARK
@@ -62,12 +69,16 @@ class RequestTemplate:
         texts = {} if self._text is None else {self._text: mark}
         empty = replace(command, ext_fields={**self.fixed, **marked, **texts}, opaque=0)
         try:
-            form = encode_json_header(empty).decode().replace("%", "%%")
+            header = encode_json_header(empty).decode()
         except UnicodeEncodeError as error:
             raise ProtocolError(f"request {command.code} holds text that is no Unicode: {error}") from error
-        form = form.replace(f'"{mark}"', '"%d"', len(self._numbers)).replace(f'"{mark}"', "%s")
-        before, _, after = form.rpartition('"opaque":0,')
-        return f'{before}"opaque":%d,{after}'
+        *pieces, rest = header.split(f'"{mark}"')
+        before, _, after = rest.rpartition('"opaque":0,')
+        pieces += [f'{before}"opaque":', f",{after}"]
+        for number in range(len(self._numbers)):
+            pieces[number] += '"'
+            pieces[number + 1] = '"' + pieces[number + 1]
+        return tuple(pieces)
 
 
 class FilledRequest(NamedTuple):
@@ -85,6 +96,12 @@ class FilledRequest(NamedTuple):
 
     def encode(self, opaque: int) -> bytes:
         """See :meth:`Request.encode`."""
+        if twins is not None:
+            plain: bytes | None = twins.fill_request(
+                self.template.pieces, self.numbers, self.text, opaque, self.body
+            )
+            if plain is not None:
+                return plain
         if self.text is None:
             header = self.template.form % (*self.numbers, opaque)
         else:

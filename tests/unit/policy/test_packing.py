@@ -29,7 +29,7 @@ def sizes_of(messages: list[Message]) -> list[int]:
 
 
 def grouped(messages: list[Message], limit: int) -> list[list[int]]:
-    return list(pack(messages, sizes_of(messages), limit))
+    return [list(numbers) for numbers in pack(messages, sizes_of(messages), limit)]
 
 
 def encoded_bytes(messages: list[Message]) -> int:

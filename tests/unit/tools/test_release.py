@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -34,7 +35,14 @@ DATED = (
 def checkout(tmp_path: Path) -> Path:
     """The files that a release reads."""
     (tmp_path / "rmqtools").mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "pyspark_rocketmq.py", "rmqtools/__init__.py"):
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "pyspark_rocketmq.py",
+        "hatch_build.py",
+        "rmqtools/__init__.py",
+    ):
         shutil.copy2(ROOT / name, tmp_path / name)
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     return tmp_path
@@ -105,7 +113,20 @@ def test_the_wheel_and_the_sdist_are_built_with_the_version(whole_checkout, tmp_
 
     built = build(whole_checkout, tmp_path / "out", "7.8.9")
 
-    assert [path.name for path in built] == ["rmqtools-7.8.9-py3-none-any.whl", "rmqtools-7.8.9.tar.gz"]
+    wheel, sdist = built
+    assert wheel.name.startswith("rmqtools-7.8.9-cp311-abi3-")
+    assert sdist.name == "rmqtools-7.8.9.tar.gz"
+    assert "rmqtools/compiled/_twins.abi3.so" in ZipFile(wheel).namelist()
+
+
+@pytest.mark.process
+def test_without_a_compiler_the_wheel_is_pure_python(whole_checkout, tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", "/no/compiler")
+
+    wheel, _ = build(whole_checkout, tmp_path / "out", rmqtools.__version__)
+
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert [name for name in ZipFile(wheel).namelist() if name.endswith(".so")] == []
 
 
 @pytest.mark.process

@@ -39,4 +39,4 @@ def test_batches_are_packed_by_bytes():
     sizes = batch_bytes([message, Message("T", BYTES)], ["", ""])
 
     assert sizes[0] == sizes[1]
-    assert list(pack([message] * 2, sizes, 400)) == [[0], [1]]
+    assert [list(numbers) for numbers in pack([message] * 2, sizes, 400)] == [[0], [1]]

@@ -1,0 +1,59 @@
+"""Compiles ``rmqtools/compiled`` when a wheel is built; without a C compiler the wheel is pure Python.
+
+The module needs only CPython's stable ABI of 3.11, so one wheel per platform serves all later versions.
+"""
+
+import os
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FOLDER = "rmqtools/compiled"
+MODULE = "rmqtools.compiled._twins"
+
+
+def compile_twins(root: Path, *, in_place: bool) -> Path:
+    """Compile the module, for use in this checkout or into ``.build``; return the file.
+
+    Raises:
+        Exception: as of setuptools: no compiler, no headers of Python, or the compiler's error.
+    """
+    from setuptools import Distribution, Extension  # only needed here, and slow
+    from setuptools.command.build_ext import build_ext
+
+    sources = sorted(str(path.relative_to(root)) for path in (root / FOLDER).glob("*.c"))
+    flags = [] if os.name == "nt" else ["-g0"]  # without paths of this machine: equal bytes everywhere
+    module = Extension(MODULE, sources, py_limited_api=True, extra_compile_args=flags)
+    command = build_ext(Distribution({"name": "rmqtools", "ext_modules": [module]}))
+    command.inplace, command.force = in_place, True
+    command.build_temp = command.build_lib = str(root / ".build" / "compiled")
+    command.ensure_finalized()
+    before = Path.cwd()
+    os.chdir(root)
+    try:
+        command.run()
+        return root / command.get_ext_fullpath(MODULE)
+    finally:
+        os.chdir(before)
+
+
+class CompiledTwins(BuildHookInterface[Any]):
+    """Adds the compiled module to a wheel; compiles it in place for an editable installation."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile; if that fails, say so and build a wheel without it."""
+        if self.target_name != "wheel" or os.environ.get("RMQTOOLS_PURE_PYTHON", "0") not in ("", "0"):
+            return
+        try:
+            built = compile_twins(Path(self.root), in_place=version == "editable")
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from compiling: Python can do all it does
+            self.app.display_warning(f"rmqtools is built without its compiled module: {error}")
+            return
+        if version == "editable":
+            return
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["force_include"][str(built)] = f"{FOLDER}/{built.name}"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"cp311-abi3-{platform}"

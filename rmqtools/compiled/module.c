@@ -1,0 +1,56 @@
+/* The module rmqtools.compiled._twins: see docs/decisions/0034-compiled-twins.md and the comment in shape.h. */
+
+#include "shape.h"
+
+descrgetfunc slot_get;
+descrsetfunc slot_set;
+
+int set_up_shapes(void)
+{
+    slot_get = (descrgetfunc)PyType_GetSlot(&PyMemberDescr_Type, Py_tp_descr_get);
+    slot_set = (descrsetfunc)PyType_GetSlot(&PyMemberDescr_Type, Py_tp_descr_set);
+    return slot_get == NULL || slot_set == NULL ? -1 : 0;
+}
+
+int fill_shape(Shape *shape, PyObject *type, const char *const *names)
+{
+    if (!PyType_Check(type)) {
+        PyErr_SetString(PyExc_TypeError, "want a class with slots");
+        return -1;
+    }
+    for (int slot = 0; names[slot] != NULL; slot++) {
+        PyObject *descriptor = PyObject_GetAttrString(type, names[slot]);
+        if (descriptor == NULL)
+            return -1;
+        if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
+            PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, names[slot]);
+            Py_DECREF(descriptor);
+            return -1;
+        }
+        Py_XDECREF(shape->slots[slot]);
+        shape->slots[slot] = descriptor; /* kept as long as the process: so are the classes */
+    }
+    Py_XDECREF((PyObject *)shape->type);
+    shape->type = (PyTypeObject *)Py_NewRef(type);
+    return 0;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "rmqtools.compiled._twins", .m_doc = "Compiled twins of hot functions.",
+    .m_size = -1, /* its shapes are global: one interpreter a process has twins */
+};
+
+PyMODINIT_FUNC PyInit__twins(void)
+{
+    if (set_up_shapes() < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (module == NULL)
+        return NULL;
+    if (PyModule_AddFunctions(module, received_methods) < 0 || PyModule_AddFunctions(module, outgoing_methods) < 0
+        || PyModule_AddFunctions(module, command_methods) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,576 @@
+/* Twins for what is sent: making messages, checking them, encoding them, and the results of their sends.
+
+The originals: rmqtools.model.message.Message, rmqtools.policy.validate, rmqtools.engine.producer.encode_send,
+rmqtools.protocol.messages.batch (which draws the format) and rmqtools.engine.producer.send_answer. */
+
+#include "shape.h"
+
+enum { TOPIC, BODY, TAGS, KEYS, PROPERTIES, FLAG, SHARDING_KEY, DELAY_LEVEL, DELAY, DELIVER_AT, PRIORITY, FIELDS };
+static const char *const message_slots[] = {"topic", "body", "tags", "keys", "properties", "flag", "sharding_key",
+                                            "delay_level", "delay", "deliver_at_ms", "priority", NULL};
+static Shape message;
+static PyObject *message_init;        /* the original */
+static PyObject *field_names[FIELDS]; /* interned */
+static PyObject *no_keys, *zero;      /* default values */
+
+enum { BATCH_HEAD_BYTES = 20, BATCH_FIXED_BYTES = 22, MAX_PROPERTIES_BYTES = 0x7FFF };
+enum { ID_DIGITS = 4 };
+
+/* ---- Making a message ---- */
+
+static PyObject *default_of(int field)
+{
+    switch (field) {
+    case TOPIC:
+    case BODY:
+        return NULL;
+    case KEYS:
+        return Py_NewRef(no_keys);
+    case PROPERTIES:
+        return PyDict_New();
+    case FLAG:
+    case DELAY_LEVEL:
+        return Py_NewRef(zero);
+    default:
+        return Py_NewRef(Py_None);
+    }
+}
+
+/* Which field a keyword names; -1: none. Keywords of calls are interned, so nearly always it is the same object. */
+static int field_named(PyObject *name)
+{
+    for (int field = 0; field < FIELDS; field++)
+        if (field_names[field] == name)
+            return field;
+    return -1;
+}
+
+/* The values of all fields, borrowed, or NULL where the default is to be used; 0: not a plain call. */
+static int take_arguments(PyObject **values, Arguments given, Py_ssize_t count, PyObject *keywords)
+{
+    if (count > FIELDS)
+        return 0;
+    for (Py_ssize_t field = 0; field < count; field++)
+        values[field] = given[field];
+    Py_ssize_t named = keywords == NULL ? 0 : PyTuple_Size(keywords);
+    for (Py_ssize_t number = 0; number < named; number++) {
+        int field = field_named(PyTuple_GetItem(keywords, number));
+        if (field < 0 || values[field] != NULL)
+            return 0;
+        values[field] = given[count + number];
+    }
+    return values[TOPIC] != NULL && values[BODY] != NULL;
+}
+
+static PyObject *init_as_python(PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *arguments = PyTuple_New(count + 1), *named = PyDict_New(), *result = NULL;
+    Py_ssize_t names = keywords == NULL ? 0 : PyTuple_Size(keywords);
+    if (arguments == NULL || named == NULL)
+        goto done;
+    PyTuple_SetItem(arguments, 0, Py_NewRef(self));
+    for (Py_ssize_t place = 0; place < count; place++)
+        PyTuple_SetItem(arguments, place + 1, Py_NewRef(given[place]));
+    for (Py_ssize_t number = 0; number < names; number++)
+        if (PyDict_SetItem(named, PyTuple_GetItem(keywords, number), given[count + number]) < 0)
+            goto done;
+    result = PyObject_Call(message_init, arguments, named);
+done:
+    Py_XDECREF(arguments);
+    Py_XDECREF(named);
+    return result;
+}
+
+static PyObject *init_message(PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *values[FIELDS] = {NULL};
+    if (!take_arguments(values, given, count, keywords))
+        return init_as_python(self, given, count, keywords);
+    for (int field = 0; field < FIELDS; field++) {
+        int failed = values[field] != NULL ? put(&message, self, field, values[field])
+                                           : put_new(&message, self, field, default_of(field));
+        if (failed)
+            return NULL;
+    }
+    return Py_NewRef(Py_None);
+}
+
+static PyMethodDef init_definition = {
+    "__init__", (PyCFunction)(void (*)(void))init_message, METH_FASTCALL | METH_KEYWORDS,
+    "__init__($self, topic, body, tags=None, keys=(), properties={}, flag=0, sharding_key=None, delay_level=0, "
+    "delay=None, deliver_at_ms=None, priority=None)\n--\n\nSee the class."};
+
+/* bind_message(class, init) -> the twin of its __init__ */
+static PyObject *bind_message(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *type, *init;
+    if (!PyArg_ParseTuple(arguments, "OO", &type, &init) || fill_shape(&message, type, message_slots) < 0)
+        return NULL;
+    Py_XDECREF(message_init);
+    message_init = Py_NewRef(init);
+    for (int field = 0; field < FIELDS; field++)
+        if (field_names[field] == NULL && (field_names[field] = PyUnicode_InternFromString(message_slots[field])) == NULL)
+            return NULL;
+    if ((no_keys == NULL && (no_keys = PyTuple_New(0)) == NULL) || (zero == NULL && (zero = PyLong_FromLong(0)) == NULL))
+        return NULL;
+    return PyDescr_NewMethod((PyTypeObject *)type, &init_definition);
+}
+
+/* ---- The texts of a message ---- */
+
+/* The bytes of a text that may be in a property; NULL: it may not, or only the original can tell. */
+static const char *plain_text(PyObject *text, Py_ssize_t *length)
+{
+    if (!is_exactly(text, &PyUnicode_Type))
+        return NULL;
+    const char *at = PyUnicode_AsUTF8AndSize(text, length);
+    if (at == NULL) {
+        PyErr_Clear(); /* a lone surrogate */
+        return NULL;
+    }
+    for (Py_ssize_t place = 0; place < *length; place++)
+        if (at[place] == '\x01' || at[place] == '\x02')
+            return NULL;
+    return at;
+}
+
+static int write_pair(Writer *writer, const char *name, Py_ssize_t name_length, PyObject *value)
+{
+    Py_ssize_t length;
+    const char *text = plain_text(value, &length);
+    if (text == NULL)
+        return 0;
+    if (length > 0) {
+        write_to(writer, name, name_length);
+        write_to(writer, "\x01", 1);
+        write_to(writer, text, length);
+        write_to(writer, "\x02", 1);
+    }
+    return 1;
+}
+
+static int write_keys(Writer *writer, PyObject *keys)
+{
+    if (is_exactly(keys, &PyUnicode_Type))
+        return write_pair(writer, "KEYS", 4, keys);
+    int is_list = is_exactly(keys, &PyList_Type);
+    if (!is_list && !is_exactly(keys, &PyTuple_Type))
+        return 0;
+    Py_ssize_t count = is_list ? PyList_Size(keys) : PyTuple_Size(keys), joined = count - 1, length;
+    for (Py_ssize_t number = 0; number < count; number++) {
+        if (plain_text(is_list ? PyList_GetItem(keys, number) : PyTuple_GetItem(keys, number), &length) == NULL)
+            return 0;
+        joined += length;
+    }
+    if (joined <= 0)
+        return 1;
+    write_to(writer, "KEYS\x01", 5);
+    for (Py_ssize_t number = 0; number < count; number++) {
+        PyObject *key = is_list ? PyList_GetItem(keys, number) : PyTuple_GetItem(keys, number);
+        const char *text = PyUnicode_AsUTF8AndSize(key, &length);
+        if (number > 0)
+            write_to(writer, " ", 1);
+        write_to(writer, text, length);
+    }
+    write_to(writer, "\x02", 1);
+    return 1;
+}
+
+static int write_tags(Writer *writer, PyObject *tags)
+{
+    Py_ssize_t length;
+    const char *text = plain_text(tags, &length);
+    if (text == NULL)
+        return 0;
+    for (Py_ssize_t place = 1; place < length; place++)
+        if (text[place - 1] == '|' && text[place] == '|')
+            return 0;
+    return write_pair(writer, "TAGS", 4, tags);
+}
+
+static int write_properties(Writer *writer, PyObject *properties, PyObject *reserved)
+{
+    PyObject *name, *value;
+    Py_ssize_t place = 0, name_length, value_length;
+    if (!is_exactly(properties, &PyDict_Type))
+        return 0;
+    while (PyDict_Next(properties, &place, &name, &value)) {
+        const char *name_text = plain_text(name, &name_length), *value_text = plain_text(value, &value_length);
+        if (name_text == NULL || value_text == NULL || name_length == 0 || value_length == 0)
+            return 0;
+        if (reserved != NULL && PySet_Contains(reserved, name) != 0)
+            return 0;
+        write_to(writer, name_text, name_length);
+        write_to(writer, "\x01", 1);
+        write_to(writer, value_text, value_length);
+        write_to(writer, "\x02", 1);
+    }
+    return 1;
+}
+
+/* The texts of a message as property_text of encode_send has them; 0: not plain. */
+static int write_texts(Writer *writer, PyObject *one, PyObject *reserved)
+{
+    PyObject *properties = get(&message, one, PROPERTIES), *keys = get(&message, one, KEYS);
+    PyObject *tags = get(&message, one, TAGS), *sharding_key = get(&message, one, SHARDING_KEY);
+    int is_plain = properties != NULL && keys != NULL && tags != NULL && sharding_key != NULL
+                   && write_properties(writer, properties, reserved) && write_keys(writer, keys)
+                   && (tags == Py_None || write_tags(writer, tags))
+                   && (sharding_key == Py_None || write_pair(writer, "__SHARDINGKEY", 13, sharding_key));
+    Py_XDECREF(properties);
+    Py_XDECREF(keys);
+    Py_XDECREF(tags);
+    Py_XDECREF(sharding_key);
+    return is_plain;
+}
+
+/* ---- Checking ---- */
+
+/* What messages are checked against. */
+typedef struct {
+    Py_ssize_t max_body_bytes, max_texts_bytes;
+    PyObject *known_topics, *reserved;
+    PyObject *topic; /* of the message before, borrowed: known, and the only one so far; NULL: there is none */
+} Limits;
+
+/* Whether a slot has this very value. */
+static int has(PyObject *one, int slot, PyObject *wanted)
+{
+    PyObject *value = get(&message, one, slot);
+    Py_XDECREF(value); /* the message still holds it */
+    return value == wanted;
+}
+
+static int has_plain_topic(PyObject *one, Limits *limits)
+{
+    PyObject *topic = get(&message, one, TOPIC);
+    Py_XDECREF(topic);
+    if (topic == limits->topic && topic != NULL)
+        return 1;
+    if (topic == NULL || !is_exactly(topic, &PyUnicode_Type) || PySet_Contains(limits->known_topics, topic) != 1)
+        return 0;
+    limits->topic = topic;
+    return 1;
+}
+
+/* The bytes of a plain body; -1: it is not plain. */
+static Py_ssize_t body_bytes(PyObject *one, const char **at)
+{
+    PyObject *body = get(&message, one, BODY);
+    Py_XDECREF(body);
+    if (body == NULL || !is_exactly(body, &PyBytes_Type))
+        return -1;
+    *at = PyBytes_AsString(body);
+    return PyBytes_Size(body);
+}
+
+/* The value of a plain flag; *is_plain: whether it is one. */
+static int32_t flag_of(PyObject *one, int *is_plain)
+{
+    PyObject *flag = get(&message, one, FLAG);
+    int overflow = 0;
+    long value = 0;
+    *is_plain = flag != NULL && is_exactly(flag, &PyLong_Type);
+    if (*is_plain)
+        value = PyLong_AsLongAndOverflow(flag, &overflow);
+    *is_plain = *is_plain && !overflow && value >= INT32_MIN && value <= INT32_MAX;
+    Py_XDECREF(flag);
+    return (int32_t)value;
+}
+
+/* Whether an object is Message itself, without delay and priority. */
+static int is_plain_kind(PyObject *one)
+{
+    return is_exactly(one, message.type) && has(one, DELAY_LEVEL, zero) && has(one, DELAY, Py_None)
+           && has(one, DELIVER_AT, Py_None) && has(one, PRIORITY, Py_None);
+}
+
+/* How many bytes the texts and the body of a message take, which is Message itself without delay and priority; -1: it
+   is not plain. */
+static Py_ssize_t plain_bytes(PyObject *one, PyObject *reserved, Py_ssize_t max_body_bytes, Py_ssize_t max_texts_bytes)
+{
+    const char *body;
+    int is_plain;
+    Writer measured = {NULL, 0};
+    if (!is_plain_kind(one))
+        return -1;
+    Py_ssize_t bytes = body_bytes(one, &body);
+    flag_of(one, &is_plain);
+    if (!is_plain || bytes <= 0 || bytes > max_body_bytes)
+        return -1;
+    if (!write_texts(&measured, one, reserved) || measured.bytes > max_texts_bytes)
+        return -1;
+    return bytes + measured.bytes;
+}
+
+static int is_allowed(PyObject *one, Limits *limits)
+{
+    return is_exactly(one, message.type) && has_plain_topic(one, limits)
+           && plain_bytes(one, limits->reserved, limits->max_body_bytes, limits->max_texts_bytes) >= 0;
+}
+
+static int take_limits(Limits *limits, Arguments given)
+{
+    limits->max_body_bytes = PyLong_AsSsize_t(given[0]);
+    limits->max_texts_bytes = PyLong_AsSsize_t(given[1]);
+    limits->known_topics = given[2];
+    limits->reserved = given[3];
+    limits->topic = NULL;
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return message.type != NULL && PyAnySet_Check(limits->known_topics) && PyAnySet_Check(limits->reserved);
+}
+
+/* is_allowed(message, max_body_bytes, max_texts_bytes, known_topics: set, reserved: set) -> bool */
+static PyObject *is_allowed_message(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    Limits limits;
+    return PyBool_FromLong(count == 5 && take_limits(&limits, given + 1) && is_allowed(given[0], &limits));
+}
+
+/* are_allowed(messages: list, and the rest as is_allowed) -> bool */
+static PyObject *are_allowed(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    Limits limits;
+    if (count != 5 || !is_exactly(given[0], &PyList_Type) || !take_limits(&limits, given + 1))
+        Py_RETURN_FALSE;
+    for (Py_ssize_t number = 0; number < PyList_Size(given[0]); number++)
+        if (!is_allowed(PyList_GetItem(given[0], number), &limits))
+            Py_RETURN_FALSE;
+    Py_RETURN_TRUE;
+}
+
+/* plain_sizes(messages: list, fixed: int) -> list[int] | None */
+static PyObject *plain_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    if (count != 2 || message.type == NULL || !is_exactly(given[0], &PyList_Type))
+        return not_plain();
+    Py_ssize_t length = PyList_Size(given[0]), fixed = PyLong_AsSsize_t(given[1]);
+    PyObject *sizes = PyList_New(length);
+    for (Py_ssize_t number = 0; sizes != NULL && number < length; number++) {
+        Py_ssize_t bytes = plain_bytes(PyList_GetItem(given[0], number), NULL, INT32_MAX, MAX_PROPERTIES_BYTES);
+        if (bytes < 0) {
+            Py_DECREF(sizes);
+            return not_plain();
+        }
+        PyObject *size = PyLong_FromSsize_t(fixed + bytes);
+        if (size == NULL || PyList_SetItem(sizes, number, size) < 0)
+            Py_CLEAR(sizes);
+    }
+    return sizes;
+}
+
+/* ---- Encoding ---- */
+
+static void write_digits(unsigned char *at, Py_ssize_t number)
+{
+    for (int place = ID_DIGITS - 1; place >= 0; place--, number >>= 4)
+        at[place] = (unsigned char)"0123456789ABCDEF"[number & 0xF];
+}
+
+/* What follows a message's texts: its unique id, which ends with a counter, and what all messages have. */
+typedef struct {
+    const char *before, *after;
+    Py_ssize_t before_bytes, after_bytes;
+} Ending;
+
+static void write_ending(Writer *writer, const Ending *ending, Py_ssize_t counter)
+{
+    unsigned char digits[ID_DIGITS];
+    write_digits(digits, counter);
+    write_to(writer, ending->before, ending->before_bytes);
+    write_to(writer, digits, ID_DIGITS);
+    write_to(writer, ending->after, ending->after_bytes);
+}
+
+/* Write one message of a batch, or without memory measure it; 0: not plain. */
+static int write_message(Writer *writer, PyObject *one, const Ending *ending, Py_ssize_t counter)
+{
+    const char *body;
+    int is_plain;
+    if (!is_exactly(one, message.type))
+        return 0;
+    Py_ssize_t length = body_bytes(one, &body);
+    int32_t flag = flag_of(one, &is_plain);
+    if (length < 0 || length > INT32_MAX / 2 || !is_plain)
+        return 0;
+    unsigned char *head = writer->at;
+    if (head != NULL)
+        writer->at = head + BATCH_HEAD_BYTES;
+    writer->bytes += BATCH_FIXED_BYTES;
+    write_to(writer, body, length);
+    unsigned char *texts_length = writer->at;
+    if (texts_length != NULL)
+        writer->at += 2;
+    Py_ssize_t before = writer->bytes;
+    if (!write_texts(writer, one, NULL))
+        return 0;
+    write_ending(writer, ending, counter);
+    Py_ssize_t texts = writer->bytes - before;
+    if (texts > MAX_PROPERTIES_BYTES)
+        return 0;
+    if (head != NULL) {
+        head = write_i32(head, (int32_t)(BATCH_FIXED_BYTES + length + texts));
+        head = write_i32(write_i32(write_i32(head, 0), 0), flag);
+        write_i32(head, (int32_t)length);
+        texts_length[0] = (unsigned char)(texts >> 8), texts_length[1] = (unsigned char)texts;
+    }
+    return 1;
+}
+
+static int write_all(Writer *writer, PyObject *messages, const Ending *ending, Py_ssize_t first)
+{
+    Py_ssize_t count = PyList_Size(messages);
+    for (Py_ssize_t number = 0; number < count; number++)
+        if (!write_message(writer, PyList_GetItem(messages, number), ending, first + number))
+            return 0;
+    return 1;
+}
+
+/* encode_plain(messages: list, before: str, first: int, after: str) -> bytes | None */
+static PyObject *encode_plain(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *messages;
+    Ending ending;
+    Py_ssize_t first;
+    if (!PyArg_ParseTuple(arguments, "Os#ns#", &messages, &ending.before, &ending.before_bytes, &first,
+                          &ending.after, &ending.after_bytes))
+        return NULL;
+    Writer measured = {NULL, 0};
+    if (message.type == NULL || !is_exactly(messages, &PyList_Type)
+        || !write_all(&measured, messages, &ending, first))
+        return not_plain();
+    PyObject *encoded = PyBytes_FromStringAndSize(NULL, measured.bytes);
+    if (encoded == NULL)
+        return NULL;
+    Writer writer = {(unsigned char *)PyBytes_AsString(encoded), 0};
+    write_all(&writer, messages, &ending, first); /* no Python code runs between the two, so it writes as much */
+    return encoded;
+}
+
+/* property_text(message, ending: str) -> str | None */
+static PyObject *property_text(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    char text[1024];
+    Py_ssize_t ending_bytes;
+    Writer measured = {NULL, 0}, writer = {(unsigned char *)text, 0};
+    if (count != 2 || message.type == NULL || !is_plain_kind(given[0]))
+        return not_plain();
+    const char *ending = PyUnicode_AsUTF8AndSize(given[1], &ending_bytes);
+    if (ending == NULL)
+        return NULL;
+    if (!write_texts(&measured, given[0], NULL) || measured.bytes + ending_bytes > (Py_ssize_t)sizeof text)
+        return not_plain();
+    write_texts(&writer, given[0], NULL);
+    write_to(&writer, ending, ending_bytes);
+    return PyUnicode_FromStringAndSize(text, writer.bytes);
+}
+
+/* ---- Results ---- */
+
+enum { STATUS, QUEUE, RESULT_OFFSET, MSG_ID, OFFSET_MSG_ID, TRANSACTION_ID, REGION_ID, RECALL_HANDLE, IS_TRACE_ON,
+       ATTEMPTS };
+static const char *const result_slots[] = {"status", "queue", "queue_offset", "msg_id", "offset_msg_id",
+                                           "transaction_id", "region_id", "recall_handle", "is_trace_on",
+                                           "attempts", NULL};
+static Shape send_result;
+
+static PyObject *bind_send_result(PyObject *Py_UNUSED(module), PyObject *type)
+{
+    return fill_shape(&send_result, type, result_slots) < 0 ? NULL : not_plain();
+}
+
+/* id_texts(prefix: str, first: int, count: int) -> list[str] */
+static PyObject *id_texts(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    char text[128];
+    const char *prefix;
+    Py_ssize_t length, first, count;
+    if (!PyArg_ParseTuple(arguments, "s#nn", &prefix, &length, &first, &count))
+        return NULL;
+    if (length + ID_DIGITS > (Py_ssize_t)sizeof text)
+        return not_plain();
+    memcpy(text, prefix, (size_t)length);
+    PyObject *ids = PyList_New(count);
+    for (Py_ssize_t number = 0; ids != NULL && number < count; number++) {
+        write_digits((unsigned char *)text + length, first + number);
+        PyObject *id = PyUnicode_FromStringAndSize(text, length + ID_DIGITS);
+        if (id == NULL || PyList_SetItem(ids, number, id) < 0)
+            Py_CLEAR(ids);
+    }
+    return ids;
+}
+
+/* One result: common holds the values of all slots but the three that differ, which are NULL there. */
+static PyObject *result_of(PyObject *const *common, int64_t offset, PyObject *msg_id, const char *offset_id,
+                           Py_ssize_t offset_id_length)
+{
+    PyObject *result = new_object(&send_result);
+    if (result == NULL)
+        return NULL;
+    for (int slot = STATUS; slot <= ATTEMPTS; slot++)
+        if (common[slot] != NULL && put(&send_result, result, slot, common[slot]) < 0)
+            goto failed;
+    if (put_new(&send_result, result, RESULT_OFFSET, PyLong_FromLongLong(offset)) < 0
+        || put(&send_result, result, MSG_ID, msg_id) < 0
+        || put_new(&send_result, result, OFFSET_MSG_ID, PyUnicode_FromStringAndSize(offset_id, offset_id_length)) < 0)
+        goto failed;
+    return result;
+failed:
+    Py_DECREF(result);
+    return NULL;
+}
+
+/* send_results(status, queue, first offset, msg_ids: list, offset ids: str, transaction_id, region_id, recall_handle,
+   is_trace_on, attempts) -> list[SendResult] | None. */
+static PyObject *send_results(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    PyObject *common[ATTEMPTS + 1];
+    Py_ssize_t left;
+    if (count != ATTEMPTS + 1 || send_result.type == NULL || !is_exactly(given[MSG_ID], &PyList_Type))
+        return not_plain();
+    for (int slot = STATUS; slot <= ATTEMPTS; slot++)
+        common[slot] = slot == RESULT_OFFSET || slot == MSG_ID || slot == OFFSET_MSG_ID ? NULL : given[slot];
+    int64_t offset = PyLong_AsLongLong(given[RESULT_OFFSET]);
+    const char *at = PyUnicode_AsUTF8AndSize(given[OFFSET_MSG_ID], &left);
+    if (at == NULL || PyErr_Occurred()) {
+        PyErr_Clear();
+        return not_plain();
+    }
+    Py_ssize_t length = PyList_Size(given[MSG_ID]);
+    if (length == 0)
+        return not_plain();
+    PyObject *results = PyList_New(length);
+    for (Py_ssize_t number = 0; results != NULL && number < length; number++) {
+        const char *comma = left > 0 ? memchr(at, ',', (size_t)left) : NULL;
+        int is_last = number == length - 1;
+        if (is_last != (comma == NULL)) { /* another number of ids */
+            Py_DECREF(results);
+            return not_plain();
+        }
+        Py_ssize_t id_length = is_last ? left : comma - at;
+        PyObject *result =
+            result_of(common, offset + number, PyList_GetItem(given[MSG_ID], number), at, id_length);
+        if (result == NULL || PyList_SetItem(results, number, result) < 0)
+            Py_CLEAR(results);
+        at += id_length + !is_last, left -= id_length + !is_last;
+    }
+    return results;
+}
+
+#define FAST(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
+
+PyMethodDef outgoing_methods[] = {
+    {"bind_message", bind_message, METH_VARARGS, "Return the twin of Message.__init__."},
+    {"is_allowed", FAST(is_allowed_message), "Whether check_message accepts a plain message; False: ask it."},
+    {"are_allowed", FAST(are_allowed), "As is_allowed, of all messages of a list."},
+    {"plain_sizes", FAST(plain_sizes), "Twin of batch_bytes, for messages without delay and priority."},
+    {"encode_plain", encode_plain, METH_VARARGS, "Twin of encode_batch, with texts and ids."},
+    {"property_text", FAST(property_text), "Twin of encode_send.property_text, with an ending."},
+    {"bind_send_result", bind_send_result, METH_O, "Say which class send_results makes."},
+    {"id_texts", id_texts, METH_VARARGS, "The texts of unique ids with these counters."},
+    {"send_results", FAST(send_results), "Twin of Placed.results."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,107 @@
+/* Reads and writes the slots of Python classes, and the bytes of the wire.
+
+A twin is a function that returns what its Python original returns, for plain input only. For any other input it
+returns None and has no effect: then the original runs, which alone knows all cases and all errors. A twin itself
+raises nothing but MemoryError. */
+
+#ifndef RMQTOOLS_SHAPE_H
+#define RMQTOOLS_SHAPE_H
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MOST_SLOTS 16
+
+/* A class with slots: itself, and the descriptors of the slots that a twin uses. */
+typedef struct {
+    PyTypeObject *type;
+    PyObject *slots[MOST_SLOTS];
+} Shape;
+
+typedef PyObject *const *Arguments;
+
+extern descrgetfunc slot_get; /* of all slots; set by set_up_shapes */
+extern descrsetfunc slot_set;
+
+int set_up_shapes(void);
+
+/* Fill a shape from a class and the names of its slots, of which the last is NULL. -1: an exception is set. */
+int fill_shape(Shape *shape, PyObject *type, const char *const *names);
+
+static inline PyObject *new_object(const Shape *shape) { return PyType_GenericAlloc(shape->type, 0); }
+
+/* A new reference to the value of a slot. */
+static inline PyObject *get(const Shape *shape, PyObject *object, int slot)
+{
+    return slot_get(shape->slots[slot], object, (PyObject *)shape->type);
+}
+
+static inline int put(const Shape *shape, PyObject *object, int slot, PyObject *value)
+{
+    return slot_set(shape->slots[slot], object, value);
+}
+
+/* As put, of a value that was just made and is owned here; NULL: making it has failed. */
+static inline int put_new(const Shape *shape, PyObject *object, int slot, PyObject *value)
+{
+    if (value == NULL)
+        return -1;
+    int failed = slot_set(shape->slots[slot], object, value);
+    Py_DECREF(value);
+    return failed;
+}
+
+static inline PyObject *not_plain(void) { return Py_NewRef(Py_None); }
+
+static inline int is_exactly(PyObject *object, PyTypeObject *type) { return Py_IS_TYPE(object, type); }
+
+static inline int16_t read_i16(const unsigned char *at) { return (int16_t)(at[0] << 8 | at[1]); }
+
+static inline int32_t read_i32(const unsigned char *at)
+{
+    return (int32_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]);
+}
+
+static inline int64_t read_i64(const unsigned char *at)
+{
+    return (int64_t)((uint64_t)(uint32_t)read_i32(at) << 32 | (uint32_t)read_i32(at + 4));
+}
+
+static inline unsigned char *write_i32(unsigned char *at, int32_t value)
+{
+    at[0] = (unsigned char)((uint32_t)value >> 24), at[1] = (unsigned char)((uint32_t)value >> 16);
+    at[2] = (unsigned char)((uint32_t)value >> 8), at[3] = (unsigned char)value;
+    return at + 4;
+}
+
+static inline unsigned char *write_bytes(unsigned char *at, const void *bytes, Py_ssize_t count)
+{
+    memcpy(at, bytes, (size_t)count);
+    return at + count;
+}
+
+/* Where bytes are written, or, without memory, only measured. */
+typedef struct {
+    unsigned char *at;
+    Py_ssize_t bytes;
+} Writer;
+
+static inline void write_to(Writer *writer, const void *bytes, Py_ssize_t count)
+{
+    if (writer->at != NULL)
+        writer->at = write_bytes(writer->at, bytes, count);
+    writer->bytes += count;
+}
+
+/* A text that is often the same: the name of a property or of a field. A new reference. */
+PyObject *known_name(const char *at, Py_ssize_t length);
+
+/* The functions of the module, and what binds them to classes. */
+extern PyMethodDef received_methods[];
+extern PyMethodDef outgoing_methods[];
+extern PyMethodDef command_methods[];
+
+#endif

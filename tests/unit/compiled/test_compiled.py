@@ -1,0 +1,321 @@
+"""Each compiled twin against its Python original: equal for plain input, None or equal for any other."""
+
+import gc
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, field, fields, make_dataclass
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqtools.compiled import twins
+from rmqtools.config import ProducerConfig
+from rmqtools.engine.producer import encode_send, send_answer
+from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.parcel import MsgIds
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import SendStatus
+from rmqtools.policy import validate
+from rmqtools.protocol.headers import SendMessageResponseHeader
+from rmqtools.protocol.messages import stored
+from rmqtools.protocol.messages.properties import decode_properties, parse_properties
+from rmqtools.protocol.wire import command, template
+from rmqtools.protocol.wire.framing import Frame
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("RMQTOOLS_PURE_PYTHON") == "1", reason="the twins were left out on purpose"
+)
+
+STORED = MessageExt(
+    "topic",
+    3,
+    77,
+    1000,
+    b"body",
+    {"TAGS": "a", "KEYS": "k"},
+    5,
+    0,
+    1_700_000_000_000,
+    "127.0.0.1:1234",
+    1_700_000_000_001,
+    "127.0.0.1:10911",
+)
+DATA = stored.encode_message(STORED) + stored.encode_message(STORED, version=stored.MESSAGE_MAGIC_CODE_V2)
+HEADER = (
+    b'{"code":0,"extFields":{"msgId":"7F00","queueId":"3","queueOffset":"12"},"flag":1,"language":"JAVA",'
+    b'"opaque":5,"remark":"fine","serializeTypeCurrentRPC":"JSON","version":515}'
+)
+TEXTS = st.text(st.sampled_from('ab |\x01\x02\u00e9\u4e2d\ud800"\\\n\x00\x7f'), max_size=5)
+VALUES = TEXTS | st.none() | st.just(7)
+
+
+@contextmanager
+def originals(*modules: ModuleType) -> Iterator[None]:
+    """Without the twins of these modules."""
+    with patch.multiple(modules[0], twins=None):
+        if modules[1:]:
+            with originals(*modules[1:]):
+                yield
+        else:
+            yield
+
+
+def told(call: Any, *arguments: Any, **named: Any) -> tuple[str, object]:
+    """What a call returns, or the type and the text of its error."""
+    try:
+        return "returned", call(*arguments, **named)
+    except Exception as error:  # noqa: BLE001 - whatever the original raises
+        return type(error).__name__, str(error)
+
+
+def all_fields(messages: list[MessageExt]) -> list[tuple[object, ...]]:
+    return [tuple(getattr(one, field.name) for field in fields(MessageExt)) for one in messages]
+
+
+def test_this_installation_has_the_twins():
+    assert twins is not None, "rmqtools was built without its compiled module: see what make-venv printed"
+
+
+@given(st.lists(st.sampled_from([b"\x01", b"\x02", b"a", b"bc", b"\xc3", b"\xa9", b"\xf0\x9f", b"\x98\x80"])))
+def test_properties_are_those_of_the_original(pieces):
+    data = b"".join(pieces)
+
+    assert decode_properties(data) == parse_properties(data.decode("utf-8", "replace"))
+
+
+def test_names_of_properties_that_share_a_place_are_told_apart():
+    names = [f"name{number}" for number in range(2000)]
+
+    assert [*decode_properties("".join(f"{name}\x01v\x02" for name in names).encode())] == names
+
+
+@given(st.integers(0, len(DATA) - 1), st.integers(0, 255), st.booleans())
+def test_damaged_messages_are_decoded_as_by_the_original_or_not_at_all(place, value, decompresses):
+    data = DATA[:place] + bytes([value]) + DATA[place + 1 :]
+    starts = [0, len(DATA) // 2, 5, len(DATA) - 3]
+
+    for start in starts:
+        found = twins.decode_plain(data, [start], "b", stored._IPV4.fillers, decompresses)
+        if found is not None:
+            original = stored._decode(data, [start], decompresses, 1 << 20, "b")
+            assert told(all_fields, found) == told(all_fields, original)
+
+
+@given(st.integers(0, len(DATA)))
+def test_cut_off_messages_are_left_to_the_original(end):
+    with originals(stored):
+        original = told(stored.decode_messages, DATA[:end])
+
+    assert told(stored.decode_messages, DATA[:end]) == original
+
+
+@pytest.mark.parametrize("starts", [[-1], [2**70], [len(DATA)], ["0"]])
+def test_starts_that_cannot_be_are_refused(starts):
+    assert told(twins.decode_plain, DATA, starts, "b", {}, False) != ("returned", [])
+
+
+@given(st.integers(0, len(HEADER) - 1), st.binary(max_size=2), st.integers(0, 2))
+def test_damaged_headers_are_read_as_by_the_original_or_not_at_all(place, put, cut):
+    header = HEADER[:place] + put + HEADER[place + cut :]
+
+    found = twins.read_header(header, b"body")
+
+    if found is not None:
+        with originals(command):
+            assert found == command.decode_command(Frame(0, header, b"body"))
+
+
+def test_an_ordinary_header_is_read():
+    found = twins.read_header(HEADER, b"body")
+
+    assert (found.code, found.opaque, found.remark, found.ext_fields["queueOffset"]) == (0, 5, "fine", "12")
+
+
+@given(TEXTS | st.none(), st.integers(-(2**63), 2**64), st.binary(max_size=3))
+def test_requests_are_filled_as_by_the_original(text, number, body):
+    asked = command.RemotingCommand(10, {"a%d": 'x"%', "n": "0", "t": "0"})
+    form = template.RequestTemplate(asked, ("n",), text=None if text is None else "t")
+    filled = template.FilledRequest(form, (number,), text, body)
+    with originals(template):
+        original = told(filled.encode, 9)
+
+    assert told(filled.encode, 9) == original
+
+
+MESSAGES = st.builds(
+    dict,
+    topic=st.sampled_from(["known", "known", "b\u00e4d", "", 5]),
+    body=st.sampled_from([b"x", b"y" * 90, b"", "text", bytearray(b"z"), memoryview(b"zz")]),
+    tags=VALUES,
+    keys=st.lists(VALUES, max_size=3) | st.tuples(TEXTS) | VALUES,
+    properties=st.dictionaries(TEXTS | st.just("KEYS"), TEXTS, max_size=2) | st.just({"a": 3}),
+    flag=st.sampled_from([0, 1, -(2**31), 2**31, 2**80]),
+    sharding_key=VALUES,
+    delay_level=st.sampled_from([0, 0, 0, 3, 99]),
+    priority=st.sampled_from([None, None, 1]),
+)
+PLAIN = {"topic": "known", "body": b"x", "tags": "t", "keys": ["a", "b"], "properties": {"p": "\u00e9"}}
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=3))
+def test_messages_are_checked_measured_and_encoded_as_by_the_originals(all_values):
+    validate.check_message(Message("known", b"x"), 100)
+    messages = [Message(**values) for values in all_values]
+    encoder = encode_send.Encoder(
+        ProducerConfig(name_server="h:1"),
+        lambda _: "ID0000",
+        lambda: 0,
+        take_ids=lambda count, _: MsgIds("ID", 0, count),
+    )
+    with originals(validate, encode_send):
+        checked = told(validate.check_messages, messages, 80)
+        if checked[0] == "returned":
+            sizes = encode_send.measured(messages)[1]
+            batch, single = encoder.encode_batch(messages), encoder.encode(messages[0])
+
+    again = told(validate.check_messages, messages, 80)
+
+    assert again[0] == checked[0]
+    if checked[0] == "returned":
+        assert encode_send.measured(messages)[1] == sizes
+        assert encoder.encode_batch(messages).body == batch.body
+        assert encoder.encode(messages[0]) == single
+    else:
+        assert again == checked
+
+
+def test_plain_messages_are_checked_and_encoded_by_the_twins():
+    message = Message(**PLAIN)
+    limits = (100, 1000, {"known"}, validate.RESERVED_PROPERTIES)
+
+    assert twins.are_allowed([message] * 3, *limits)
+    assert not twins.are_allowed([message, Message("known", b"")], *limits)
+    assert not twins.are_allowed([Message("known", b"x" * 101)], *limits)
+    assert not twins.are_allowed([Message("known", b"x", properties={"KEYS": "a"})], *limits)
+    assert twins.encode_plain([message] * 3, "ID", 0xFFFF, "end").count(b"ID0000end") == 1
+    assert "KEYS\x01a b\x02" in twins.property_text(message, "")
+
+
+@pytest.mark.parametrize(
+    ("positional", "named"),
+    [
+        (("t", b"x"), {}),
+        (("t", b"x", "tag", "key", {"a": "b"}, 1, "s", 2, 3.0, 4, 5), {}),
+        ((), {"body": b"x", "topic": "t", "priority": 3}),
+        (("t",), {}),
+        (("t", b"x"), {"topic": "again"}),
+        (("t", b"x"), {"colour": "red"}),
+        (("t", b"x", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), {}),
+    ],
+)
+def test_a_message_is_made_as_by_its_dataclass(positional, named):
+    def original() -> Message:
+        made = Message.__new__(Message)
+        python_init(made, *positional, **named)
+        return made
+
+    assert told(Message, *positional, **named) == told(original)
+
+
+def python_init(made: Message, *positional: object, **named: object) -> None:
+    """The dataclass's own ``__init__``, from a class that is defined in the same way."""
+
+    kinds: list[Any] = [(one.name, one.type) for one in fields(Message)[:2]]
+    kinds += [(one.name, one.type, _default(one)) for one in fields(Message)[2:]]
+    twin = make_dataclass("Message", kinds)
+    values = twin(*positional, **named)
+    for one in fields(Message):
+        object.__setattr__(made, one.name, getattr(values, one.name))
+
+
+def _default(one: Any) -> Any:
+
+    return (
+        field(default=one.default)
+        if one.default is not MISSING
+        else field(default_factory=one.default_factory)
+    )
+
+
+def test_a_message_has_its_own_properties_by_default():
+    assert Message("t", b"x").properties is not Message("t", b"x").properties
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2**62))
+def test_results_are_those_of_the_original(ids, places, offset):
+    header = SendMessageResponseHeader(
+        msg_id=",".join(["7F00"] * places),
+        queue_id=1,
+        queue_offset=offset,
+        transaction_id=None,
+        recall_handle="h",
+    )
+    placed = send_answer.Placed(
+        SendStatus.SEND_OK, MessageQueue("t", "b", 1), header, MsgIds("ID", 0xFFFE, ids), "region", True
+    )
+    with originals(send_answer):
+        original = told(placed.results, [])
+
+    assert told(placed.results, []) == original
+
+
+def test_twins_keep_nothing():
+    message = Message(**PLAIN)
+
+    def work() -> None:
+        for _ in range(200):
+            all_fields(stored.decode_messages(DATA))
+            twins.encode_plain([Message(**PLAIN), message], "ID", 0, "end")
+            twins.read_header(HEADER, b"")
+            twins.read_header(HEADER[:-9], b"")
+            twins.send_results(1, 2, 3, ["a", "b"], "x,y", None, None, None, True, ())
+            twins.send_results(1, 2, 3, ["a", "b"], "x", None, None, None, True, ())
+            told(Message, "t")
+
+    work()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        work()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(5):
+            work()
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+    assert grown < 20_000
+
+
+@pytest.mark.process
+def test_without_twins_the_same_tests_pass():
+    rooms = ["protocol/messages", "protocol/wire", "policy", "model", "engine/producer", "engine/consumer"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not slow and not broker and not process",
+            *(f"tests/unit/{room}" for room in rooms),
+        ],
+        env={**os.environ, "RMQTOOLS_PURE_PYTHON": "1"},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+    assert done.returncode == 0, done.stdout[-3000:]
