@@ -103,7 +103,7 @@ class Producer(Blocking):
         timeout: float | None = None,
     ) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_batch`."""
-        return self._bridge.run(self._producer.send_batch(messages, queue=queue, timeout=timeout))
+        return self._sends.send_batch(messages, queue, timeout)
 
     def send_many(self, messages: Sequence[Message], *, timeout: float | None = None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""

@@ -190,20 +190,25 @@ class ProducerCore:
             turn.release()
 
     async def send_batch(
-        self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None,
+        timeout: float | None,
+        way: SendWay | None = None,
     ) -> list[SendResult]:
-        """See :meth:`rmqtools.aio.Producer.send_batch`."""
+        """See :meth:`rmqtools.aio.Producer.send_batch`. ``way``: None: on the client's loop."""
         self.client.check_started()
         are_ordinary = check_messages(messages, self.config.max_message_bytes)
         if not are_ordinary:
             _refuse_replies(messages)
         check_batch(messages, are_ordinary=are_ordinary)
-        if self._observer is None:
-            return await self._tracing(messages, self._many.send_batch(messages, queue, timeout))
-        return await self._observed(
-            self._observer,
-            messages,
-            lambda changed: self._tracing(changed, self._many.send_batch(changed, queue, timeout)),
+
+        def send(changed: Sequence[Message]) -> Awaitable[list[SendResult]]:
+            return self._tracing(changed, self._many.send_batch(changed, queue, timeout, way))
+
+        return await (
+            send(messages) if self._observer is None else self._observed(self._observer, messages, send)
         )
 
     async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:

@@ -128,13 +128,14 @@ class Sender:
         message: Message | None = None,
         first: MessageQueue | None = None,
         timeout: float | None = None,
+        way: SendWay | None = None,
     ) -> list[SendResult]:
         """Try until stored; one result per message of ``outgoing``.
 
         ``message`` is for the selector; ``first`` is the queue of the first attempt, if already chosen.
         """
         placed, attempts = await self.place_whole(
-            outgoing, choice=choice, message=message, first=first, timeout=timeout
+            outgoing, choice=choice, message=message, first=first, timeout=timeout, way=way
         )
         return placed.results(attempts)
 

@@ -13,6 +13,7 @@ from rmqtools.engine.producer.encode_send import Encoder, Outgoing, measured
 from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender
 from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_order import QueueLines
+from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.errors import RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message
 from rmqtools.model.parcel import Parcel, ParcelResult
@@ -181,15 +182,21 @@ class ManySender:
         return [fate if isinstance(fate, SendError) else fate[0].parcel_result(fate[1]) for fate in fates]
 
     async def send_batch(
-        self, messages: Sequence[Message], queue: MessageQueue | None, timeout: float | None
+        self,
+        messages: Sequence[Message],
+        queue: MessageQueue | None,
+        timeout: float | None,
+        way: SendWay | None = None,
     ) -> list[SendResult]:
         """Send messages of one topic, as one request unless they exceed ``max_message_bytes``."""
         results: list[SendResult] = []
         texts, sizes = measured(messages)
-        for numbers in pack(messages, sizes, self._config.max_message_bytes):
+        for numbers in pack(messages, sizes, self._config.max_message_bytes, all_share=True):
             outgoing = self._encode_batch(messages, texts, numbers)
             try:
-                results += await self._sender.place(outgoing, choice=QueueChoice(queue), timeout=timeout)
+                results += await self._sender.place(
+                    outgoing, choice=QueueChoice(queue), timeout=timeout, way=way
+                )
             except RocketMQError as error:
                 if not results:
                     raise
