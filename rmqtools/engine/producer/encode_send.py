@@ -125,10 +125,15 @@ class Encoder:
         ending = f"{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}"
         text = twins.property_text(message, ending) if twins is not None and not system_properties else None
         if text is None:
-            needs, text = _needs(message), property_text(message) + _properties_of_its_kind(message)
-            if isinstance(message, ReplyMessage):
-                system_properties, code = message.system_properties, RequestCode.SEND_REPLY_MESSAGE_V2
-            text += format_properties(system_properties) + ending
+            text = property_text(message)
+            if type(message) is not Message or message.is_alone:
+                needs = _needs(message)
+                text += _properties_of_its_kind(message)
+                if isinstance(message, ReplyMessage):
+                    system_properties, code = message.system_properties, RequestCode.SEND_REPLY_MESSAGE_V2
+            if system_properties:
+                text += format_properties(system_properties)
+            text += ending
         if len(body) >= self._compress_over_bytes:
             body, compressed = self._compressed(body)
             sys_flag |= compressed
@@ -166,7 +171,7 @@ class Encoder:
         return self._batch(topic, msg_ids, body, now)
 
     def _ids(self, count: int, now_ms: int) -> Sequence[str]:
-        if self._take_ids is not None and count <= MOST_IDS:
+        if twins is not None and self._take_ids is not None and count <= MOST_IDS:
             return self._take_ids(count, now_ms)
         return [self._next_id(now_ms) for _ in range(count)]
 

@@ -191,7 +191,9 @@ class ManySender:
         """Send messages of one topic, as one request unless they exceed ``max_message_bytes``."""
         results: list[SendResult] = []
         texts, sizes = measured(messages)
-        for numbers in pack(messages, sizes, self._config.max_message_bytes, all_share=True):
+        for numbers in pack(
+            messages, sizes, self._config.max_message_bytes, all_share=True if texts is None else None
+        ):
             outgoing = self._encode_batch(messages, texts, numbers)
             try:
                 results += await self._sender.place(
