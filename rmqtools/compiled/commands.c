@@ -1,6 +1,7 @@
 /* Twins for the headers of requests and responses.
 
-The originals: rmqtools.protocol.wire.template.FilledRequest.encode and rmqtools.protocol.wire.command. */
+The originals: rmqtools.protocol.wire.template.FilledRequest.encode, rmqtools.protocol.wire.command,
+rmqtools.protocol.wire.framing and rmqtools.protocol.headers.codec.decode_header. */
 
 #include "shape.h"
 
@@ -287,20 +288,46 @@ static PyObject *command_of(const Header *header, PyObject *body)
     return made;
 }
 
+/* The command of a JSON header; None if it is not plain. */
+static PyObject *read_json(const char *at, Py_ssize_t length, PyObject *body)
+{
+    Json json = {at, at + length};
+    Header header = {.language = {"JAVA", 4}};
+    PyObject *made = NULL;
+    if (command.type == NULL || length > MAX_JSON_BYTES)
+        return not_plain();
+    if (take_header(&json, &header))
+        made = command_of(&header, body);
+    else if (!PyErr_Occurred())
+        made = not_plain();
+    Py_XDECREF(header.fields);
+    return made;
+}
+
 /* read_header(header: bytes, body: bytes) -> RemotingCommand | None */
 static PyObject *read_header(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
 {
-    if (count != 2 || command.type == NULL || !PyBytes_Check(given[0]) || PyBytes_Size(given[0]) > MAX_JSON_BYTES)
+    if (count != 2 || !PyBytes_Check(given[0]))
         return not_plain();
-    Json json = {PyBytes_AsString(given[0]), NULL};
-    Header header = {.language = {"JAVA", 4}};
-    json.end = json.at + PyBytes_Size(given[0]);
-    PyObject *made;
-    if (take_header(&json, &header))
-        made = command_of(&header, given[1]);
-    else
-        made = PyErr_Occurred() ? NULL : not_plain();
-    Py_XDECREF(header.fields);
+    return read_json(PyBytes_AsString(given[0]), PyBytes_Size(given[0]), given[1]);
+}
+
+/* read_frame(data: bytes) -> RemotingCommand | None: data must be one frame, whole and with a JSON header. */
+static PyObject *read_frame(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    Py_ssize_t length = PyBytes_Check(data) ? PyBytes_Size(data) : 0;
+    if (length < FRAME_HEAD_BYTES || length > INT32_MAX)
+        return not_plain();
+    const unsigned char *at = (const unsigned char *)PyBytes_AsString(data);
+    Py_ssize_t header_bytes = read_i32(at + 4); /* its first byte names the serializer: 0 is JSON */
+    if (read_i32(at) != length - 4 || header_bytes < 0 || header_bytes > length - FRAME_HEAD_BYTES)
+        return not_plain();
+    const char *header = (const char *)at + FRAME_HEAD_BYTES;
+    PyObject *body = PyBytes_FromStringAndSize(header + header_bytes, length - FRAME_HEAD_BYTES - header_bytes);
+    if (body == NULL)
+        return NULL;
+    PyObject *made = read_json(header, header_bytes, body);
+    Py_DECREF(body);
     return made;
 }
 
@@ -317,9 +344,94 @@ static PyObject *bind_command(PyObject *Py_UNUSED(module), PyObject *arguments)
     return not_plain();
 }
 
+/* ---- Typed headers ---- */
+
+enum { FIELD_NAME, FIELD_WIRE, FIELD_PARSE, FIELD_PUT, FIELD_DEFAULT }; /* of a HeaderField */
+enum { MAX_DIGITS_32 = 9, MAX_DIGITS_64 = 18 };                        /* that fit into so many bits */
+static PyObject *parse_int32, *parse_int64, *missing;
+
+/* bind_headers(the parser of 32 bits, that of 64, the mark of a field without a default) */
+static PyObject *bind_headers(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *given[3];
+    if (!PyArg_ParseTuple(arguments, "OOO", &given[0], &given[1], &given[2]))
+        return NULL;
+    parse_int32 = Py_NewRef(given[0]), parse_int64 = Py_NewRef(given[1]), missing = Py_NewRef(given[2]);
+    return not_plain();
+}
+
+static PyObject *plain_number(PyObject *text, Py_ssize_t most_digits)
+{
+    Py_ssize_t length;
+    const char *at = PyUnicode_AsUTF8AndSize(text, &length);
+    int64_t value = 0;
+    if (at == NULL || length == 0 || length > most_digits)
+        return NULL;
+    for (const char *end = at + length; at < end; at++) {
+        if (*at < '0' || *at > '9')
+            return NULL;
+        value = value * 10 + (*at - '0');
+    }
+    return PyLong_FromLongLong(value);
+}
+
+/* The value of a header field, a new reference; NULL: it is not plain, or an error is set. */
+static PyObject *field_value(PyObject *header_field, PyObject *ext_fields)
+{
+    PyObject *text = PyDict_GetItemWithError(ext_fields, PyTuple_GetItem(header_field, FIELD_WIRE));
+    PyObject *parse = PyTuple_GetItem(header_field, FIELD_PARSE);
+    if (text == NULL || text == Py_None) {
+        PyObject *preset = PyTuple_GetItem(header_field, FIELD_DEFAULT);
+        return PyErr_Occurred() || preset == missing ? NULL : Py_NewRef(preset);
+    }
+    if (!is_exactly(text, &PyUnicode_Type))
+        return NULL;
+    if (parse == (PyObject *)&PyUnicode_Type)
+        return Py_NewRef(text);
+    if (parse == parse_int32 || parse == parse_int64)
+        return plain_number(text, parse == parse_int32 ? MAX_DIGITS_32 : MAX_DIGITS_64);
+    return NULL;
+}
+
+static int put_field(PyObject *header, PyObject *header_field, PyObject *ext_fields)
+{
+    if (!PyTuple_Check(header_field) || PyTuple_Size(header_field) != FIELD_DEFAULT + 1)
+        return 0;
+    PyObject *value = field_value(header_field, ext_fields);
+    if (value == NULL)
+        return 0;
+    PyObject *done =
+        PyObject_CallFunctionObjArgs(PyTuple_GetItem(header_field, FIELD_PUT), header, value, NULL);
+    Py_DECREF(value);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+/* read_fields(header class, fields: tuple[HeaderField, ...], ext_fields: dict) -> header | None */
+static PyObject *read_fields(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    if (count != 3 || !PyType_Check(given[0]) || !PyTuple_Check(given[1]) || !PyDict_Check(given[2]))
+        return not_plain();
+    PyObject *header = PyType_GenericAlloc((PyTypeObject *)given[0], 0);
+    Py_ssize_t length = PyTuple_Size(given[1]);
+    for (Py_ssize_t number = 0; header != NULL && number < length; number++) {
+        if (put_field(header, PyTuple_GetItem(given[1], number), given[2]))
+            continue;
+        Py_DECREF(header);
+        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
+            return NULL;
+        PyErr_Clear();
+        return not_plain();
+    }
+    return header;
+}
+
 PyMethodDef command_methods[] = {
     {"fill_request", (PyCFunction)(void (*)(void))fill_request, METH_FASTCALL, "Twin of FilledRequest.encode."},
     {"bind_command", bind_command, METH_VARARGS, "Say which class read_header makes."},
     {"read_header", (PyCFunction)(void (*)(void))read_header, METH_FASTCALL, "Twin of _decode_json_header."},
+    {"read_frame", read_frame, METH_O, "Twin of FrameDecoder and decode_command, for one whole frame."},
+    {"bind_headers", bind_headers, METH_VARARGS, "Say which parsers read_fields knows."},
+    {"read_fields", (PyCFunction)(void (*)(void))read_fields, METH_FASTCALL, "Twin of decode_header."},
     {NULL, NULL, 0, NULL},
 };

@@ -35,6 +35,26 @@ int fill_shape(Shape *shape, PyObject *type, const char *const *names)
     return 0;
 }
 
+PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
+{
+    Py_ssize_t first = self != NULL, names = keywords == NULL ? 0 : PyTuple_Size(keywords);
+    PyObject *arguments = PyTuple_New(count + first), *named = PyDict_New(), *result = NULL;
+    if (arguments == NULL || named == NULL)
+        goto done;
+    if (self != NULL)
+        PyTuple_SetItem(arguments, 0, Py_NewRef(self));
+    for (Py_ssize_t place = 0; place < count; place++)
+        PyTuple_SetItem(arguments, place + first, Py_NewRef(given[place]));
+    for (Py_ssize_t number = 0; number < names; number++)
+        if (PyDict_SetItem(named, PyTuple_GetItem(keywords, number), given[count + number]) < 0)
+            goto done;
+    result = PyObject_Call(original, arguments, named);
+done:
+    Py_XDECREF(arguments);
+    Py_XDECREF(named);
+    return result;
+}
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "rmqtools.compiled._twins", .m_doc = "Compiled twins of hot functions.",
     .m_size = -1, /* its shapes are global: one interpreter a process has twins */
@@ -48,7 +68,8 @@ PyMODINIT_FUNC PyInit__twins(void)
     if (module == NULL)
         return NULL;
     if (PyModule_AddFunctions(module, received_methods) < 0 || PyModule_AddFunctions(module, outgoing_methods) < 0
-        || PyModule_AddFunctions(module, command_methods) < 0) {
+        || PyModule_AddFunctions(module, command_methods) < 0
+        || PyModule_AddFunctions(module, exchange_methods) < 0 || PyModule_AddFunctions(module, value_methods) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -62,30 +62,11 @@ static int take_arguments(PyObject **values, Arguments given, Py_ssize_t count, 
     return values[TOPIC] != NULL && values[BODY] != NULL;
 }
 
-static PyObject *init_as_python(PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
-{
-    PyObject *arguments = PyTuple_New(count + 1), *named = PyDict_New(), *result = NULL;
-    Py_ssize_t names = keywords == NULL ? 0 : PyTuple_Size(keywords);
-    if (arguments == NULL || named == NULL)
-        goto done;
-    PyTuple_SetItem(arguments, 0, Py_NewRef(self));
-    for (Py_ssize_t place = 0; place < count; place++)
-        PyTuple_SetItem(arguments, place + 1, Py_NewRef(given[place]));
-    for (Py_ssize_t number = 0; number < names; number++)
-        if (PyDict_SetItem(named, PyTuple_GetItem(keywords, number), given[count + number]) < 0)
-            goto done;
-    result = PyObject_Call(message_init, arguments, named);
-done:
-    Py_XDECREF(arguments);
-    Py_XDECREF(named);
-    return result;
-}
-
 static PyObject *init_message(PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
 {
     PyObject *values[FIELDS] = {NULL};
     if (!take_arguments(values, given, count, keywords))
-        return init_as_python(self, given, count, keywords);
+        return call_as_python(message_init, self, given, count, keywords);
     for (int field = 0; field < FIELDS; field++) {
         int failed = values[field] != NULL ? put(&message, self, field, values[field])
                                            : put_new(&message, self, field, default_of(field));

@@ -96,6 +96,9 @@ static inline void write_to(Writer *writer, const void *bytes, Py_ssize_t count)
     writer->bytes += count;
 }
 
+/* Call the original with the arguments of a vectorcall; self: its first argument, or NULL. */
+PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords);
+
 /* A text that is often the same: the name of a property or of a field. A new reference. */
 PyObject *known_name(const char *at, Py_ssize_t length);
 
@@ -103,5 +106,7 @@ PyObject *known_name(const char *at, Py_ssize_t length);
 extern PyMethodDef received_methods[];
 extern PyMethodDef outgoing_methods[];
 extern PyMethodDef command_methods[];
+extern PyMethodDef exchange_methods[];
+extern PyMethodDef value_methods[];
 
 #endif

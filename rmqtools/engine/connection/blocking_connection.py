@@ -8,9 +8,11 @@ import random
 import select
 import socket
 import struct
+from collections.abc import Iterable
 from typing import Final
 
 from rmqtools.clock import Clock
+from rmqtools.compiled import twins
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command
@@ -44,6 +46,7 @@ class BlockingConnection:
         self.used_at = clock.monotonic()
         self.is_spent = False  # a request is under way, or was left without its answer
         self._sock = sock
+        self._fd = sock.fileno()
         self._clock = clock
         self._decoder = FrameDecoder(max_frame_bytes=max_frame_bytes)
         self._opaque = random.getrandbits(31)  # as of the loop's connections: a proxy matches by opaque alone
@@ -74,8 +77,7 @@ class BlockingConnection:
         received_before = self.beside.bytes_received
         self.is_spent = True
         try:
-            self._write(data, deadline)
-            answer = self._read(opaque, deadline)
+            answer = self._exchange(data, opaque, deadline, timeout)
         except TimeoutError as error:
             self.beside.note_silence(received_before, timeout)
             text = f"{self.addr} did not answer request {command.code} within {timeout:.3f} s"
@@ -98,8 +100,19 @@ class BlockingConnection:
         """Close the socket."""
         self._sock.close()
 
-    def _write(self, data: bytes, deadline: float) -> None:
-        sent = self._send(data)
+    def _exchange(self, data: bytes, opaque: int, deadline: float, timeout: float) -> RemotingCommand:
+        """Write a request and read its answer, with one call of the socket's functions if that is enough."""
+        begun: bytes | int = 0
+        if twins is not None and timeout >= _SLICE_SECONDS:
+            begun = twins.exchange(self._fd, data)
+        if isinstance(begun, int):
+            self._write(data, begun, deadline)
+            begun = self._receive(deadline)
+        return self._read(opaque, begun, deadline)
+
+    def _write(self, data: bytes, sent: int, deadline: float) -> None:
+        """Write what follows the first ``sent`` bytes."""
+        sent += self._send(memoryview(data)[sent:])
         while sent < len(data):  # a large body, or a peer that takes its bytes slowly
             writable = select.poll()
             writable.register(self._sock, select.POLLOUT)
@@ -107,27 +120,34 @@ class BlockingConnection:
                 raise TimeoutError
             sent += self._send(memoryview(data)[sent:])
 
-    def _send(self, data: bytes | memoryview) -> int:
+    def _send(self, data: memoryview) -> int:
         try:
             return self._sock.send(data, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
 
-    def _read(self, opaque: int, deadline: float) -> RemotingCommand:
+    def _read(self, opaque: int, data: bytes, deadline: float) -> RemotingCommand:
         """The answer with this opaque. Anything else is ignored: this connection serves no requests."""
         while True:
-            data = self._receive(deadline)
             if not data:
                 raise ConnectionResetError("closed by the peer")
             if not self._has_received:
                 self._has_received = True
                 refuse_foreign_protocol(data)
-            for frame in self._decoder.feed(data):
-                command = decode_command(frame)
-                if command.is_response and command.opaque == opaque:
+            for command in self._commands(data):
+                if command.opaque == opaque and command.is_response:
                     return command
             if self._decoder.error is not None:
                 raise self._decoder.error
+            data = self._receive(deadline)
+
+    def _commands(self, data: bytes) -> Iterable[RemotingCommand]:
+        """The commands that end in these bytes; nearly always they are one answer, and nothing else."""
+        if twins is not None and not self._decoder.is_inside_frame:
+            whole: RemotingCommand | None = twins.read_frame(data)
+            if whole is not None:
+                return (whole,)
+        return map(decode_command, self._decoder.feed(data))
 
     def _receive(self, deadline: float) -> bytes:
         """Wait in the call that receives, which is woken once; only the last slice needs a poll before it."""

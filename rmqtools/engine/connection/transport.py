@@ -97,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_ready(self) -> bool:
         """Whether a request can be written at once: the connection is usable, and the peer accepts bytes."""
-        return self.is_usable and self._writable.is_set()
+        return self._writable.is_set() and self.is_usable
 
     async def invoke(self, command: Request, timeout: float) -> RemotingCommand:
         """Send a request and wait at most ``timeout`` seconds for its answer.

@@ -27,7 +27,7 @@ from rmqtools.protocol.headers import AckMessageRequestHeader, ChangeInvisibleTi
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info, parse_extra_info
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
 from rmqtools.protocol.wire.command import RemotingCommand, request
-from rmqtools.protocol.wire.template import FilledRequest, Request, RequestTemplate
+from rmqtools.protocol.wire.template import Request, RequestTemplate
 
 log = get_logger(__name__)
 
@@ -148,7 +148,7 @@ class Acknowledger:
         info, hidden_for = popped.info, popped.hidden_for
         topic = info.real_topic(wire_topic, self._group)
         if hidden_for is None and (form := self._forms.get((topic, info.broker_name))) is not None:
-            return FilledRequest(form, (info.queue_id, popped.offset), popped.extra_info)
+            return form.fill(info.queue_id, popped.offset, text=popped.extra_info)
         place: dict[str, Any] = {
             "consumer_group": self._group,
             "topic": topic,

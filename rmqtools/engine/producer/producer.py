@@ -55,7 +55,8 @@ class ProducerCore:
         )
         self._requests = RequestReply(self.client)
         self._tracer = TraceDispatcher(self.client, config, self.encoder) if config.enable_trace else None
-        self._needs_loop = self._tracer is not None or self._accumulator is not None
+        # whether sends run on the loop only: messages are traced there, and share requests there
+        self.needs_loop = self._tracer is not None or self._accumulator is not None
         self._closing = Closing(f"producer {self.client.client_id}", *self._closing_steps())
         self._observer = self.client.observer
         self._identity = Identity(config.group, self.client.client_id, config.namespace)
@@ -86,16 +87,12 @@ class ProducerCore:
         if self.group in self.client.groups.producers:
             await self.client.unregister_producer(self.group)
 
-    @property
-    def needs_loop(self) -> bool:
-        """Whether sends run on the loop only: messages are traced there, and share requests there."""
-        return self._needs_loop
-
     async def send(
         self, message: Message, *, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
     ) -> SendResult:
         """See :meth:`rmqtools.aio.Producer.send`. ``way``: None: on the client's loop."""
-        self._check(message)
+        self.client.check_started()
+        check_message(message, self.config.max_message_bytes)
         if self._observer is not None:
             place = partial(self._place, choice=choice, timeout=timeout, way=way)
             return (await self._observed(self._observer, [message], place))[0]

@@ -28,7 +28,7 @@ if twins is not None:
     twins.bind_send_result(SendResult)
 
 
-@dataclass(slots=True)  # frozen would be right, but three times as slow
+@dataclass(frozen=True, slots=True)
 class Placed:
     """A request that a broker has stored: one message, or all messages of a batch side by side."""
 
@@ -43,7 +43,7 @@ class Placed:
         """One result per message; a broker answers a batch with the first offset and all offset ids."""
         tries = tuple(attempts)
         header = self.header
-        msg_ids = self.msg_ids.texts() if isinstance(self.msg_ids, MsgIds) else [*self.msg_ids]
+        msg_ids = self.msg_ids.texts() if type(self.msg_ids) is MsgIds else [*self.msg_ids]
         if twins is not None:
             plain: list[SendResult] | None = twins.send_results(
                 self.status,
@@ -87,6 +87,9 @@ class Placed:
         )
 
 
+_placed = maker_of(Placed)
+
+
 def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> Placed:
     """Parse the answer of a broker that has stored a request.
 
@@ -104,7 +107,7 @@ def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand
         ) from error
     if header.queue_id != queue.queue_id:
         queue = replace(queue, queue_id=header.queue_id)
-    return Placed(
+    return _placed(
         status=STATUS_BY_CODE[answer.code],
         queue=queue,
         header=header,

@@ -4,13 +4,14 @@ The header is most of the cost of a small request, and the next request differs 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from json.encoder import encode_basestring
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from rmqtools.compiled import twins
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import SerializeType
+from rmqtools.model.frozen import maker_of
 from rmqtools.protocol.wire.command import RemotingCommand, encode_json_header
 from rmqtools.protocol.wire.framing import encode_frame
 
@@ -51,9 +52,9 @@ class RequestTemplate:
         )
         self.pieces = tuple(piece.encode() for piece in pieces)
 
-    def fill(self, *numbers: int) -> "FilledRequest":
+    def fill(self, *numbers: int, text: str | None = None, body: bytes = b"") -> "FilledRequest":
         """Return the request with these numbers, in the order of their names."""
-        return FilledRequest(self, numbers)
+        return filled_request(self, numbers, text, body)
 
     def fields(self, numbers: Sequence[int], text: str | None) -> Mapping[str, str | None]:
         """Return the header's fields with the values filled in."""
@@ -81,13 +82,14 @@ class RequestTemplate:
         return tuple(pieces)
 
 
-class FilledRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FilledRequest:
     """A template with its values."""
 
     template: RequestTemplate
     numbers: tuple[int, ...]
-    text: str | None = None
-    body: bytes | memoryview = b""
+    text: str | None
+    body: bytes | memoryview
 
     @property
     def code(self) -> int:
@@ -115,3 +117,6 @@ class FilledRequest(NamedTuple):
         """See :meth:`Request.command`."""
         fields = self.template.fields(self.numbers, self.text)
         return RemotingCommand(self.code, fields, bytes(self.body), flag=self.template.flag)
+
+
+filled_request = maker_of(FilledRequest)

@@ -5,13 +5,9 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, field, fields, make_dataclass
 from itertools import product
-from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -20,16 +16,17 @@ from hypothesis import strategies as st
 from rmqtools.compiled import twins
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer import encode_send, send_answer
+from rmqtools.model import frozen
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.parcel import MsgIds
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendStatus
 from rmqtools.policy import validate
-from rmqtools.protocol.headers import SendMessageResponseHeader
+from rmqtools.protocol.headers import SendMessageResponseHeader, codec
 from rmqtools.protocol.messages import stored
 from rmqtools.protocol.messages.properties import decode_properties, parse_properties
-from rmqtools.protocol.wire import command, template
-from rmqtools.protocol.wire.framing import Frame
+from rmqtools.protocol.wire.framing import encode_frame
+from tests.support.twins import HEADER, TEXTS, VALUES, originals, told
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("RMQTOOLS_PURE_PYTHON") == "1", reason="the twins were left out on purpose"
@@ -52,31 +49,6 @@ STORED = MessageExt(
 SECOND = stored.encode_message(STORED, version=stored.MESSAGE_MAGIC_CODE_V2)
 SECOND_BYTES = len(SECOND)
 DATA = stored.encode_message(STORED) + SECOND
-HEADER = (
-    b'{"code":0,"extFields":{"msgId":"7F00","queueId":"3","queueOffset":"12"},"flag":1,"language":"JAVA",'
-    b'"opaque":5,"remark":"fine","serializeTypeCurrentRPC":"JSON","version":515}'
-)
-TEXTS = st.text(st.sampled_from('ab |\x01\x02\u00e9\u4e2d\ud800"\\\n\x00\x7f'), max_size=5)
-VALUES = TEXTS | st.none() | st.just(7)
-
-
-@contextmanager
-def originals(*modules: ModuleType) -> Iterator[None]:
-    """Without the twins of these modules."""
-    with patch.multiple(modules[0], twins=None):
-        if modules[1:]:
-            with originals(*modules[1:]):
-                yield
-        else:
-            yield
-
-
-def told(call: Any, *arguments: Any, **named: Any) -> tuple[str, object]:
-    """What a call returns, or the type and the text of its error."""
-    try:
-        return "returned", call(*arguments, **named)
-    except Exception as error:  # noqa: BLE001 - whatever the original raises
-        return type(error).__name__, str(error)
 
 
 def all_fields(messages: list[MessageExt]) -> list[tuple[object, ...]]:
@@ -131,54 +103,6 @@ def test_cut_off_messages_are_left_to_the_original(end):
 @pytest.mark.parametrize("starts", [[-1], [2**70], [len(DATA)], ["0"]])
 def test_starts_that_cannot_be_are_refused(starts):
     assert told(twins.decode_plain, DATA, starts, "b", {}, False) != ("returned", [])
-
-
-@pytest.mark.parametrize(
-    "put",
-    [
-        b"",
-        b"0",
-        b"-",
-        b'"',
-        b"{",
-        b"}",
-        b":",
-        b",",
-        b"\\",
-        b" ",
-        b".",
-        b"e1",
-        b"x",
-        b"\x80",
-        b"\x1f",
-        b"99999",
-    ],
-)
-@pytest.mark.parametrize("cut", [0, 1])
-def test_damaged_headers_are_read_as_by_the_original_or_not_at_all(put, cut):
-    for place in range(len(HEADER)):
-        header = HEADER[:place] + put + HEADER[place + cut :]
-        found = twins.read_header(header, b"body")
-        if found is not None:
-            with originals(command):
-                assert told(command.decode_command, Frame(0, header, b"body")) == ("returned", found)
-
-
-def test_an_ordinary_header_is_read():
-    found = twins.read_header(HEADER, b"body")
-
-    assert (found.code, found.opaque, found.remark, found.ext_fields["queueOffset"]) == (0, 5, "fine", "12")
-
-
-@given(TEXTS | st.none(), st.integers(-(2**63), 2**64), st.binary(max_size=3))
-def test_requests_are_filled_as_by_the_original(text, number, body):
-    asked = command.RemotingCommand(10, {"a%d": 'x"%', "n": "0", "t": "0"})
-    form = template.RequestTemplate(asked, ("n",), text=None if text is None else "t")
-    filled = template.FilledRequest(form, (number,), text, body)
-    with originals(template):
-        original = told(filled.encode, 9)
-
-    assert told(filled.encode, 9) == original
 
 
 MESSAGES = st.builds(
@@ -302,6 +226,7 @@ def test_results_are_those_of_the_original(ids, places, offset):
 
 def test_twins_keep_nothing():
     message = Message(**PLAIN)
+    make_queue = frozen.maker_of(MessageQueue)
 
     def work() -> None:
         for _ in range(200):
@@ -309,6 +234,13 @@ def test_twins_keep_nothing():
             twins.encode_plain([Message(**PLAIN), message], "ID", 0, "end")
             twins.read_header(HEADER, b"")
             twins.read_header(HEADER[:-9], b"")
+            twins.read_frame(encode_frame(0, HEADER, b"body"))
+            twins.read_frame(encode_frame(0, HEADER[:-1], b"body"))
+            for number in ("12", "x"):
+                fields_ = {"msgId": "7F00", "queueId": number, "queueOffset": number}
+                told(codec.decode_header, SendMessageResponseHeader, fields_)
+            told(make_queue, "t", broker_name="b", queue_id=1)
+            told(make_queue, "t")
             twins.send_results(1, 2, 3, ["a", "b"], "x,y", None, None, None, True, ())
             twins.send_results(1, 2, 3, ["a", "b"], "x", None, None, None, True, ())
             told(Message, "t")
@@ -332,7 +264,7 @@ def test_twins_keep_nothing():
 
 @pytest.mark.process
 def test_without_twins_the_same_tests_pass():
-    rooms = ["protocol/messages", "protocol/wire", "policy", "model", "engine/producer", "engine/consumer"]
+    rooms = ["protocol", "policy", "model", "engine/producer", "engine/consumer"]
     done = subprocess.run(
         [
             sys.executable,

@@ -1,5 +1,6 @@
 """A blocking connection: answers in pieces, answers of others, silence, ends."""
 
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -8,12 +9,20 @@ from contextlib import contextmanager
 import pytest
 
 from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.engine.connection import blocking_connection
 from rmqtools.engine.connection.blocking_connection import BlockingConnection
 from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
 from rmqtools.protocol.wire.framing import FrameDecoder
 
 REQUEST = RemotingCommand(310, {"b": "T"}, b"body")
+
+
+@pytest.fixture(autouse=True, params=["twins", "python"])
+def twins(request, monkeypatch):
+    """Every test with the compiled functions and without them."""
+    if request.param == "python":
+        monkeypatch.setattr(blocking_connection, "twins", None)
 
 
 class Beside:
@@ -93,6 +102,63 @@ def test_an_answer_may_come_in_pieces_and_behind_what_belongs_to_nobody():
 
     with connected(serve) as connection:
         assert connection.invoke(REQUEST, 20).body == b"mine"
+
+
+def test_an_answer_may_come_later_than_one_call_of_the_socket_waits():
+    def serve(peer):
+        request = next_request(peer)
+        threading.Event().wait(0.15)
+        peer.sendall(answer_to(request, b"late"))
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        assert connection.invoke(REQUEST, 20).body == b"late"
+
+
+@pytest.mark.parametrize("size", [3_700, 4_096, 100_000])
+def test_an_answer_may_be_longer_than_what_one_call_of_the_socket_returns(size):
+    def serve(peer):
+        peer.sendall(answer_to(next_request(peer), b"x" * size))
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        assert connection.invoke(REQUEST, 20).body == b"x" * size
+
+
+def test_an_interrupted_wait_runs_the_handler_and_goes_on_and_its_error_spends_the_connection():
+    seen = []
+
+    def serve(peer):
+        request = next_request(peer)
+        while not seen:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            threading.Event().wait(0.01)
+        peer.sendall(answer_to(request, b"after"))
+        next_request(peer)
+        while len(seen) < 2:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR2)
+            threading.Event().wait(0.01)
+        until_closed(peer)
+
+    def interrupt(*_: object) -> None:
+        seen.append("USR2")
+        raise KeyboardInterrupt
+
+    before = (
+        signal.signal(signal.SIGUSR1, lambda *_: seen.append("USR1")),
+        signal.signal(signal.SIGUSR2, interrupt),
+    )
+    try:
+        with connected(serve) as connection:
+            assert connection.invoke(REQUEST, 20).body == b"after"
+            assert not connection.is_spent
+            seen[1:] = []
+            with pytest.raises(KeyboardInterrupt):
+                connection.invoke(REQUEST, 20)
+            assert connection.is_spent
+    finally:
+        signal.signal(signal.SIGUSR1, before[0])
+        signal.signal(signal.SIGUSR2, before[1])
 
 
 def test_a_large_request_is_written_while_the_peer_reads():

@@ -17,10 +17,8 @@ LONE = {"topic": "\ud800"}
 UNWRITABLE = [
     pytest.param(lambda: RemotingCommand(RequestCode.HEART_BEAT, LONE), id="command"),
     pytest.param(
-        lambda: (
-            RequestTemplate(RemotingCommand(RequestCode.HEART_BEAT, {"a": "1"}), ("n",), text="t")
-            .fill(1)
-            ._replace(text="\ud800")
+        lambda: RequestTemplate(RemotingCommand(RequestCode.HEART_BEAT, {"a": "1"}), ("n",), text="t").fill(
+            1, text="\ud800"
         ),
         id="template",
     ),

@@ -7,7 +7,7 @@ import pytest
 from rmqtools.errors import ProtocolError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, encode_command
 from rmqtools.protocol.wire.framing import FrameDecoder
-from rmqtools.protocol.wire.template import FilledRequest, RequestTemplate
+from rmqtools.protocol.wire.template import RequestTemplate
 
 FIELDS = {"topic": "t", "queueOffset": "0", "subscription": "*", "maxMsgNums": "32"}
 
@@ -25,7 +25,7 @@ def test_text_that_is_no_unicode_is_a_protocol_error_as_in_any_command(fields, t
     command = RemotingCommand(11, fields)
 
     with pytest.raises(ProtocolError, match="request 11 holds text that is no Unicode"):
-        FilledRequest(RequestTemplate(command, ["n"], "i" if text else None), (1,), text).encode(1)
+        RequestTemplate(command, ["n"], "i" if text else None).fill(1, text=text).encode(1)
 
 
 @pytest.mark.parametrize("number", [0, 7, -1, 2**63 - 1])

@@ -1,0 +1,48 @@
+/* One request and its answer on a blocking socket, for rmqtools.engine.connection.blocking_connection.
+
+Not a twin, since it has an effect, but it raises nothing either: it says how far it came, and Python goes on. */
+
+#include "shape.h"
+
+#ifndef _WIN32
+#include <sys/socket.h>
+#endif
+
+enum { ANSWER_BYTES = 4096 }; /* of one call of the socket; answers to sends have some 300 */
+
+#ifdef _WIN32
+PyMethodDef exchange_methods[] = {{NULL, NULL, 0, NULL}};
+#else
+
+/* exchange(fd: int, data: bytes) -> bytes | int
+
+Send what the socket takes at once and then receive, once, giving the interpreter's lock away once for both: with
+many threads each handing over costs a wait. bytes: all was sent, and these came (none: the peer has ended). int: so
+many bytes were sent, and nothing was received, for any reason. */
+static PyObject *exchange(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    char answer[ANSWER_BYTES];
+    if (count != 2 || !PyLong_Check(given[0]) || !PyBytes_Check(given[1]))
+        return PyLong_FromLong(0);
+    int fd = (int)PyLong_AsLong(given[0]);
+    const char *data = PyBytes_AsString(given[1]);
+    Py_ssize_t length = PyBytes_Size(given[1]), sent, received = -1;
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return PyLong_FromLong(0);
+    }
+    Py_BEGIN_ALLOW_THREADS
+    sent = send(fd, data, (size_t)length, MSG_DONTWAIT);
+    if (sent == length)
+        received = recv(fd, answer, sizeof answer, 0);
+    Py_END_ALLOW_THREADS
+    if (received >= 0)
+        return PyBytes_FromStringAndSize(answer, received);
+    return PyLong_FromSsize_t(sent > 0 ? sent : 0);
+}
+
+PyMethodDef exchange_methods[] = {
+    {"exchange", (PyCFunction)(void (*)(void))exchange, METH_FASTCALL, "Send, then receive."},
+    {NULL, NULL, 0, NULL},
+};
+#endif
