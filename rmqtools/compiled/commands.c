@@ -88,18 +88,21 @@ static int write_filled(Writer *writer, const Filling *filling)
 
 static PyObject *filled_frame(const Filling *filling, const Py_buffer *body)
 {
-    Writer measured = {NULL, 0};
-    if (!write_filled(&measured, filling) || measured.bytes > MAX_HEADER_BYTES || body->len > INT32_MAX / 2)
-        return not_plain();
-    Py_ssize_t total = FRAME_HEAD_BYTES + measured.bytes + body->len;
-    PyObject *frame = PyBytes_FromStringAndSize(NULL, total);
-    if (frame == NULL)
-        return NULL;
-    unsigned char *at = (unsigned char *)PyBytes_AsString(frame);
-    at = write_i32(write_i32(at, (int32_t)(total - 4)), (int32_t)measured.bytes); /* serializer 0 is JSON */
-    Writer writer = {at, 0};
-    write_filled(&writer, filling);
-    write_to(&writer, body->buf, body->len);
+    unsigned char header[1024];
+    Writer writer = {.start = header, .room = sizeof header};
+    PyObject *frame = NULL;
+    if (!write_filled(&writer, filling) || writer.bytes > MAX_HEADER_BYTES || body->len > INT32_MAX / 2)
+        frame = not_plain();
+    else if (writer.is_out_of_memory)
+        PyErr_NoMemory();
+    else if ((frame = PyBytes_FromStringAndSize(NULL, FRAME_HEAD_BYTES + writer.bytes + body->len)) != NULL) {
+        unsigned char *at = (unsigned char *)PyBytes_AsString(frame);
+        at = write_i32(at, (int32_t)(FRAME_HEAD_BYTES - 4 + writer.bytes + body->len));
+        at = write_i32(at, (int32_t)writer.bytes); /* serializer 0 is JSON */
+        memcpy(at, writer.start, (size_t)writer.bytes);
+        memcpy(at + writer.bytes, body->buf, (size_t)body->len);
+    }
+    close_writer(&writer);
     return frame;
 }
 
@@ -312,13 +315,10 @@ static PyObject *read_header(PyObject *Py_UNUSED(module), Arguments given, Py_ss
     return read_json(PyBytes_AsString(given[0]), PyBytes_Size(given[0]), given[1]);
 }
 
-/* read_frame(data: bytes) -> RemotingCommand | None: data must be one frame, whole and with a JSON header. */
-static PyObject *read_frame(PyObject *Py_UNUSED(module), PyObject *data)
+static PyObject *read_whole(const unsigned char *at, Py_ssize_t length)
 {
-    Py_ssize_t length = PyBytes_Check(data) ? PyBytes_Size(data) : 0;
     if (length < FRAME_HEAD_BYTES || length > INT32_MAX)
         return not_plain();
-    const unsigned char *at = (const unsigned char *)PyBytes_AsString(data);
     Py_ssize_t header_bytes = read_i32(at + 4); /* its first byte names the serializer: 0 is JSON */
     if (read_i32(at) != length - 4 || header_bytes < 0 || header_bytes > length - FRAME_HEAD_BYTES)
         return not_plain();
@@ -328,6 +328,22 @@ static PyObject *read_frame(PyObject *Py_UNUSED(module), PyObject *data)
         return NULL;
     PyObject *made = read_json(header, header_bytes, body);
     Py_DECREF(body);
+    return made;
+}
+
+/* read_frame(data: buffer, count: int) -> RemotingCommand | None
+
+The first count bytes must be one frame, whole and with a JSON header. */
+static PyObject *read_frame(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    Py_buffer data;
+    Py_ssize_t length = count == 2 ? PyLong_AsSsize_t(given[1]) : -1;
+    if (length < 0 || PyObject_GetBuffer(given[0], &data, PyBUF_SIMPLE) < 0) {
+        PyErr_Clear();
+        return not_plain();
+    }
+    PyObject *made = length > data.len ? not_plain() : read_whole(data.buf, length);
+    PyBuffer_Release(&data);
     return made;
 }
 
@@ -430,7 +446,8 @@ PyMethodDef command_methods[] = {
     {"fill_request", (PyCFunction)(void (*)(void))fill_request, METH_FASTCALL, "Twin of FilledRequest.encode."},
     {"bind_command", bind_command, METH_VARARGS, "Say which class read_header makes."},
     {"read_header", (PyCFunction)(void (*)(void))read_header, METH_FASTCALL, "Twin of _decode_json_header."},
-    {"read_frame", read_frame, METH_O, "Twin of FrameDecoder and decode_command, for one whole frame."},
+    {"read_frame", (PyCFunction)(void (*)(void))read_frame, METH_FASTCALL,
+     "Twin of FrameDecoder and decode_command, for one whole frame."},
     {"bind_headers", bind_headers, METH_VARARGS, "Say which parsers read_fields knows."},
     {"read_fields", (PyCFunction)(void (*)(void))read_fields, METH_FASTCALL, "Twin of decode_header."},
     {NULL, NULL, 0, NULL},

@@ -8,7 +8,7 @@ Not a twin, since it has an effect, but it raises nothing either: it says how fa
 #include <sys/socket.h>
 #endif
 
-enum { ANSWER_BYTES = 4096 }; /* of one call of the socket; answers to sends have some 300 */
+enum { ANSWER_BYTES = 16 * 1024 }; /* of one call of the socket; answers to sends have some 300, and 33 a message */
 
 #ifdef _WIN32
 PyMethodDef exchange_methods[] = {{NULL, NULL, 0, NULL}};

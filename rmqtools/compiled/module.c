@@ -35,6 +35,22 @@ int fill_shape(Shape *shape, PyObject *type, const char *const *names)
     return 0;
 }
 
+int grow_writer(Writer *writer, Py_ssize_t count)
+{
+    Py_ssize_t room = 2 * (writer->bytes + count);
+    unsigned char *heap = PyMem_Realloc(writer->heap, (size_t)room);
+    if (heap == NULL) {
+        writer->start = NULL;
+        writer->is_out_of_memory = 1;
+        return 0;
+    }
+    if (writer->heap == NULL)
+        memcpy(heap, writer->start, (size_t)writer->bytes);
+    writer->start = writer->heap = heap;
+    writer->room = room;
+    return 1;
+}
+
 PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
 {
     Py_ssize_t first = self != NULL, names = keywords == NULL ? 0 : PyTuple_Size(keywords);

@@ -272,7 +272,7 @@ static Py_ssize_t plain_bytes(PyObject *one, PyObject *reserved, Py_ssize_t max_
 {
     const char *body;
     int is_plain;
-    Writer measured = {NULL, 0};
+    Writer measured = {.start = NULL};
     if (!is_plain_kind(one))
         return -1;
     Py_ssize_t bytes = body_bytes(one, &body);
@@ -284,10 +284,12 @@ static Py_ssize_t plain_bytes(PyObject *one, PyObject *reserved, Py_ssize_t max_
     return bytes + measured.bytes;
 }
 
-static int is_allowed(PyObject *one, Limits *limits)
+/* As plain_bytes; -1 also if it is not allowed. */
+static Py_ssize_t allowed_bytes(PyObject *one, Limits *limits)
 {
-    return is_exactly(one, message.type) && has_plain_topic(one, limits)
-           && plain_bytes(one, limits->reserved, limits->max_body_bytes, limits->max_texts_bytes) >= 0;
+    if (!is_exactly(one, message.type) || !has_plain_topic(one, limits))
+        return -1;
+    return plain_bytes(one, limits->reserved, limits->max_body_bytes, limits->max_texts_bytes);
 }
 
 static int take_limits(Limits *limits, Arguments given)
@@ -308,30 +310,18 @@ static int take_limits(Limits *limits, Arguments given)
 static PyObject *is_allowed_message(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
 {
     Limits limits;
-    return PyBool_FromLong(count == 5 && take_limits(&limits, given + 1) && is_allowed(given[0], &limits));
+    return PyBool_FromLong(count == 5 && take_limits(&limits, given + 1)
+                           && allowed_bytes(given[0], &limits) >= 0);
 }
 
-/* are_allowed(messages: list, and the rest as is_allowed) -> bool */
-static PyObject *are_allowed(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+/* The size of each message: what measure returns, which is -1 if it is not plain, and so many bytes more. */
+static PyObject *sizes_of(PyObject *messages, Py_ssize_t (*measure)(PyObject *, Limits *), Limits *limits,
+                          Py_ssize_t fixed)
 {
-    Limits limits;
-    if (count != 5 || !is_exactly(given[0], &PyList_Type) || !take_limits(&limits, given + 1))
-        Py_RETURN_FALSE;
-    for (Py_ssize_t number = 0; number < PyList_Size(given[0]); number++)
-        if (!is_allowed(PyList_GetItem(given[0], number), &limits))
-            Py_RETURN_FALSE;
-    Py_RETURN_TRUE;
-}
-
-/* plain_sizes(messages: list, fixed: int) -> list[int] | None */
-static PyObject *plain_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
-{
-    if (count != 2 || message.type == NULL || !is_exactly(given[0], &PyList_Type))
-        return not_plain();
-    Py_ssize_t length = PyList_Size(given[0]), fixed = PyLong_AsSsize_t(given[1]);
+    Py_ssize_t length = PyList_Size(messages);
     PyObject *sizes = PyList_New(length);
     for (Py_ssize_t number = 0; sizes != NULL && number < length; number++) {
-        Py_ssize_t bytes = plain_bytes(PyList_GetItem(given[0], number), NULL, INT32_MAX, MAX_PROPERTIES_BYTES);
+        Py_ssize_t bytes = measure(PyList_GetItem(messages, number), limits);
         if (bytes < 0) {
             Py_DECREF(sizes);
             return not_plain();
@@ -341,6 +331,31 @@ static PyObject *plain_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_ss
             Py_CLEAR(sizes);
     }
     return sizes;
+}
+
+/* allowed_sizes(messages: list, the rest of is_allowed, fixed: int) -> list[int] | None */
+static PyObject *allowed_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    Limits limits;
+    Py_ssize_t fixed = count == 6 ? PyLong_AsSsize_t(given[5]) : -1;
+    if (fixed < 0 || !is_exactly(given[0], &PyList_Type) || !take_limits(&limits, given + 1)) {
+        PyErr_Clear();
+        return not_plain();
+    }
+    return sizes_of(given[0], allowed_bytes, &limits, fixed);
+}
+
+static Py_ssize_t encoded_bytes(PyObject *one, Limits *Py_UNUSED(limits))
+{
+    return plain_bytes(one, NULL, INT32_MAX, MAX_PROPERTIES_BYTES);
+}
+
+/* plain_sizes(messages: list, fixed: int) -> list[int] | None */
+static PyObject *plain_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+{
+    if (count != 2 || message.type == NULL || !is_exactly(given[0], &PyList_Type))
+        return not_plain();
+    return sizes_of(given[0], encoded_bytes, NULL, PyLong_AsSsize_t(given[1]));
 }
 
 /* ---- Encoding ---- */
@@ -366,34 +381,30 @@ static void write_ending(Writer *writer, const Ending *ending, Py_ssize_t counte
     write_to(writer, ending->after, ending->after_bytes);
 }
 
-/* Write one message of a batch, or without memory measure it; 0: not plain. */
+/* Write one message of a batch; 0: not plain. */
 static int write_message(Writer *writer, PyObject *one, const Ending *ending, Py_ssize_t counter)
 {
+    static const unsigned char blank[BATCH_HEAD_BYTES];
     const char *body;
     int is_plain;
     if (!is_exactly(one, message.type))
         return 0;
-    Py_ssize_t length = body_bytes(one, &body);
+    Py_ssize_t begin = writer->bytes, length = body_bytes(one, &body);
     int32_t flag = flag_of(one, &is_plain);
     if (length < 0 || length > INT32_MAX / 2 || !is_plain)
         return 0;
-    unsigned char *head = writer->at;
-    if (head != NULL)
-        writer->at = head + BATCH_HEAD_BYTES;
-    writer->bytes += BATCH_FIXED_BYTES;
+    write_to(writer, blank, BATCH_HEAD_BYTES); /* filled in below */
     write_to(writer, body, length);
-    unsigned char *texts_length = writer->at;
-    if (texts_length != NULL)
-        writer->at += 2;
-    Py_ssize_t before = writer->bytes;
+    write_to(writer, blank, 2);
     if (!write_texts(writer, one, NULL))
         return 0;
     write_ending(writer, ending, counter);
-    Py_ssize_t texts = writer->bytes - before;
+    Py_ssize_t total = writer->bytes - begin, texts = total - BATCH_FIXED_BYTES - length;
     if (texts > MAX_PROPERTIES_BYTES)
         return 0;
-    if (head != NULL) {
-        head = write_i32(head, (int32_t)(BATCH_FIXED_BYTES + length + texts));
+    if (writer->start != NULL) {
+        unsigned char *head = writer->start + begin, *texts_length = head + BATCH_HEAD_BYTES + length;
+        head = write_i32(head, (int32_t)total);
         head = write_i32(write_i32(write_i32(head, 0), 0), flag);
         write_i32(head, (int32_t)length);
         texts_length[0] = (unsigned char)(texts >> 8), texts_length[1] = (unsigned char)texts;
@@ -413,40 +424,48 @@ static int write_all(Writer *writer, PyObject *messages, const Ending *ending, P
 /* encode_plain(messages: list, before: str, first: int, after: str) -> bytes | None */
 static PyObject *encode_plain(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    PyObject *messages;
+    unsigned char memory[4096];
+    PyObject *messages, *encoded;
     Ending ending;
     Py_ssize_t first;
     if (!PyArg_ParseTuple(arguments, "Os#ns#", &messages, &ending.before, &ending.before_bytes, &first,
                           &ending.after, &ending.after_bytes))
         return NULL;
-    Writer measured = {NULL, 0};
-    if (message.type == NULL || !is_exactly(messages, &PyList_Type)
-        || !write_all(&measured, messages, &ending, first))
+    if (message.type == NULL || !is_exactly(messages, &PyList_Type))
         return not_plain();
-    PyObject *encoded = PyBytes_FromStringAndSize(NULL, measured.bytes);
-    if (encoded == NULL)
-        return NULL;
-    Writer writer = {(unsigned char *)PyBytes_AsString(encoded), 0};
-    write_all(&writer, messages, &ending, first); /* no Python code runs between the two, so it writes as much */
+    Writer writer = {.start = memory, .room = sizeof memory};
+    if (!write_all(&writer, messages, &ending, first))
+        encoded = not_plain();
+    else if (writer.is_out_of_memory)
+        encoded = PyErr_NoMemory();
+    else
+        encoded = PyBytes_FromStringAndSize((const char *)writer.start, writer.bytes);
+    close_writer(&writer);
     return encoded;
 }
 
 /* property_text(message, ending: str) -> str | None */
 static PyObject *property_text(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
 {
-    char text[1024];
+    unsigned char memory[1024];
     Py_ssize_t ending_bytes;
-    Writer measured = {NULL, 0}, writer = {(unsigned char *)text, 0};
+    PyObject *text = NULL;
     if (count != 2 || message.type == NULL || !is_plain_kind(given[0]))
         return not_plain();
     const char *ending = PyUnicode_AsUTF8AndSize(given[1], &ending_bytes);
     if (ending == NULL)
         return NULL;
-    if (!write_texts(&measured, given[0], NULL) || measured.bytes + ending_bytes > (Py_ssize_t)sizeof text)
-        return not_plain();
-    write_texts(&writer, given[0], NULL);
+    Writer writer = {.start = memory, .room = sizeof memory};
+    int is_plain = write_texts(&writer, given[0], NULL);
     write_to(&writer, ending, ending_bytes);
-    return PyUnicode_FromStringAndSize(text, writer.bytes);
+    if (!is_plain)
+        text = not_plain();
+    else if (writer.is_out_of_memory)
+        PyErr_NoMemory();
+    else
+        text = PyUnicode_FromStringAndSize((const char *)writer.start, writer.bytes);
+    close_writer(&writer);
+    return text;
 }
 
 /* ---- Results ---- */
@@ -546,7 +565,7 @@ static PyObject *send_results(PyObject *Py_UNUSED(module), Arguments given, Py_s
 PyMethodDef outgoing_methods[] = {
     {"bind_message", bind_message, METH_VARARGS, "Return the twin of Message.__init__."},
     {"is_allowed", FAST(is_allowed_message), "Whether check_message accepts a plain message; False: ask it."},
-    {"are_allowed", FAST(are_allowed), "As is_allowed, of all messages of a list."},
+    {"allowed_sizes", FAST(allowed_sizes), "As plain_sizes, if is_allowed is true of all messages of a list."},
     {"plain_sizes", FAST(plain_sizes), "Twin of batch_bytes, for messages without delay and priority."},
     {"encode_plain", encode_plain, METH_VARARGS, "Twin of encode_batch, with texts and ids."},
     {"property_text", FAST(property_text), "Twin of encode_send.property_text, with an ending."},

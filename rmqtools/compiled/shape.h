@@ -77,24 +77,25 @@ static inline unsigned char *write_i32(unsigned char *at, int32_t value)
     return at + 4;
 }
 
-static inline unsigned char *write_bytes(unsigned char *at, const void *bytes, Py_ssize_t count)
-{
-    memcpy(at, bytes, (size_t)count);
-    return at + count;
-}
-
-/* Where bytes are written, or, without memory, only measured. */
+/* Where bytes are written; it grows. Without memory they are only counted: at first, or after memory has run out. */
 typedef struct {
-    unsigned char *at;
-    Py_ssize_t bytes;
+    unsigned char *start;
+    Py_ssize_t bytes, room;
+    unsigned char *heap; /* to be freed by close_writer; NULL: start is the caller's memory, or there is none */
+    int is_out_of_memory;
 } Writer;
+
+/* Make room for so many bytes more; 0: there is no memory. */
+int grow_writer(Writer *writer, Py_ssize_t count);
 
 static inline void write_to(Writer *writer, const void *bytes, Py_ssize_t count)
 {
-    if (writer->at != NULL)
-        writer->at = write_bytes(writer->at, bytes, count);
+    if (writer->start != NULL && (writer->bytes + count <= writer->room || grow_writer(writer, count)))
+        memcpy(writer->start + writer->bytes, bytes, (size_t)count);
     writer->bytes += count;
 }
+
+static inline void close_writer(Writer *writer) { PyMem_Free(writer->heap); }
 
 /* Call the original with the arguments of a vectorcall; self: its first argument, or NULL. */
 PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords);

@@ -28,7 +28,7 @@ def pack(
     if all_share is None:
         all_share = may_share_batches(messages)
     if all_share and len({*map(_TOPIC, messages)}) == 1:
-        yield from _cut(sizes, max_bytes)
+        yield from cut(sizes, max_bytes)
         return
     open_groups: dict[str, tuple[list[int], int]] = {}
     for number, (message, size) in enumerate(zip(messages, sizes, strict=True)):
@@ -44,8 +44,11 @@ def pack(
     yield from (numbers for numbers, _ in open_groups.values())
 
 
-def _cut(sizes: Sequence[int], max_bytes: int) -> Iterator[range]:
-    """The groups of messages of one topic, of which each may share a batch."""
+def cut(sizes: Sequence[int], max_bytes: int) -> Iterator[range]:
+    """As :func:`pack`, of messages of one topic, of which each may share a batch."""
+    if sum(sizes) <= max_bytes:
+        yield range(len(sizes))
+        return
     ends = [0, *accumulate(sizes)]
     begin = 0
     while begin < len(sizes):

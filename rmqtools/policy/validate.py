@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
+from typing import NamedTuple
 
 from rmqtools.compiled import twins
 from rmqtools.errors import MessageRejectedError
@@ -71,20 +72,33 @@ def check_message(message: Message, max_message_bytes: int) -> None:
         _check_priority(message, message.priority)
 
 
-def check_messages(messages: Sequence[Message], max_message_bytes: int) -> bool:
+class Checked(NamedTuple):
+    """What is known of messages that have passed :func:`check_messages`.
+
+    Attributes:
+        are_ordinary: no subclass of Message, and none with a delay or a priority. False: there may be some.
+        sizes: the bytes of each one's body and texts, and so many bytes more; None: not known.
+    """
+
+    are_ordinary: bool
+    sizes: list[int] | None = None
+
+
+def check_messages(messages: Sequence[Message], max_message_bytes: int, fixed_bytes: int = 0) -> Checked:
     """Refuse messages of which one could not be stored, as :func:`check_message` does, which looks at each.
 
-    Returns whether all are ordinary: no subclass of Message, and none with a delay or a priority. False: they
-    may be. Lists of ordinary messages are looked at together, in a quarter of the time.
+    Lists of ordinary messages are looked at together, in a quarter of the time. ``fixed_bytes``: for sizes.
     """
     limits = max_message_bytes, MAX_USER_PROPERTIES_BYTES, _seen_topics, RESERVED_PROPERTIES
-    if twins is not None and type(messages) is list and twins.are_allowed(messages, *limits):
-        return True
+    if twins is not None and type(messages) is list:
+        sizes = twins.allowed_sizes(messages, *limits, fixed_bytes)
+        if sizes is not None:
+            return Checked(are_ordinary=True, sizes=sizes)
     if _are_ordinary(messages, max_message_bytes):
-        return True
+        return Checked(are_ordinary=True)
     for message in messages:
         check_message(message, max_message_bytes)
-    return False
+    return Checked(are_ordinary=False)
 
 
 def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
@@ -126,7 +140,7 @@ def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
 def check_batch(messages: Sequence[Message], *, are_ordinary: bool = False) -> None:
     """Refuse messages that cannot share a batch; each must have passed :func:`check_message`.
 
-    ``are_ordinary``: what :func:`check_messages` has returned.
+    ``are_ordinary``: as of :func:`check_messages`.
 
     Raises:
         MessageRejectedError: no message, two topics, or a message with a delay or a priority.

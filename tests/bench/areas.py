@@ -318,17 +318,18 @@ def _sends() -> list[Area]:
             name=f"{name}, {size} B",
             ours=_send("ours", mode, size, count),
             theirs=(_send("java", "batch", size, count or 128),),
-            bar=1.2 if mode == "columns" else None,
+            bar=bar,
             group="batch",
             quick=mode == "columns" and count == 32 and size == 1024,
         )
-        for name, mode, count in (
-            ("batch 32, columns", "columns", 32),
-            ("batch 128, columns", "columns", 128),
-            ("all at once, columns, over batch 128", "columns", 0),
-            ("batch 32, Messages", "aio-batch", 32),
-            ("batch 128, Messages", "aio-batch", 128),
-            ("send_many, Messages, over batch 128", "many", 128),
+        for name, mode, count, bar in (
+            ("batch 32, columns", "columns", 32, 1.2),
+            ("batch 128, columns", "columns", 128, 1.2),
+            ("all at once, columns, over batch 128", "columns", 0, 1.2),
+            ("batch 32, Messages, aio", "aio-batch", 32, None),
+            ("batch 128, Messages, aio", "aio-batch", 128, None),
+            ("batch 128, Messages, blocking face", "batch", 128, 0.8),
+            ("send_many, Messages, over batch 128", "many", 128, 0.8),
         )
         for size in SIZES
     ]

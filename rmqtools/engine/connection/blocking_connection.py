@@ -15,7 +15,7 @@ from rmqtools.clock import Clock
 from rmqtools.compiled import twins
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
-from rmqtools.protocol.wire.command import RemotingCommand, decode_command
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command, decode_whole
 from rmqtools.protocol.wire.framing import FrameDecoder
 from rmqtools.protocol.wire.template import Request
 from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
@@ -143,11 +143,8 @@ class BlockingConnection:
 
     def _commands(self, data: bytes) -> Iterable[RemotingCommand]:
         """The commands that end in these bytes; nearly always they are one answer, and nothing else."""
-        if twins is not None and not self._decoder.is_inside_frame:
-            whole: RemotingCommand | None = twins.read_frame(data)
-            if whole is not None:
-                return (whole,)
-        return map(decode_command, self._decoder.feed(data))
+        whole = decode_whole(data, len(data), self._decoder)
+        return map(decode_command, self._decoder.feed(data)) if whole is None else (whole,)
 
     def _receive(self, deadline: float) -> bytes:
         """Wait in the call that receives, which is woken once; only the last slice needs a poll before it."""

@@ -16,7 +16,8 @@ from rmqtools.errors import (
     RocketMQError,
 )
 from rmqtools.log import get_logger
-from rmqtools.protocol.wire.command import RemotingCommand, decode_command
+from rmqtools.model.frozen import maker_of
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command, decode_whole
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder
 from rmqtools.protocol.wire.template import Request
 from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
@@ -38,6 +39,9 @@ class _Awaited:
     timeout: float
     code: int
     bytes_received_before: int
+
+
+_awaited = maker_of(_Awaited)
 
 
 @dataclass(slots=True, eq=False)
@@ -128,8 +132,9 @@ class Connection(asyncio.BufferedProtocol):
             future.set_exception(error)
             return future
         deadline = self._loop.time() + timeout
-        self._pending[opaque] = _Awaited(future, deadline, timeout, command.code, self.bytes_received)
-        self._set_alarm(deadline)
+        self._pending[opaque] = _awaited(future, deadline, timeout, command.code, self.bytes_received)
+        if self._alarm is None or self._alarm_at > deadline:
+            self._set_alarm(deadline)
         self._write(data)
         return future
 
@@ -218,6 +223,11 @@ class Connection(asyncio.BufferedProtocol):
                 refuse_foreign_protocol(bytes(self._room[:nbytes]))
             self.bytes_received += nbytes
             self.is_silent = False
+            whole = decode_whole(self._room, nbytes, self._decoder)
+            if whole is not None:
+                self._unfinished = None
+                self._take(whole)
+                return
             frames = self._decoder.advance(nbytes)
             if not self._decoder.is_inside_frame:
                 self._unfinished = None
@@ -257,11 +267,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, data: bytes) -> None:
         """Write a frame. Small frames written in one loop iteration share one system call."""
-        is_alone = len(self._pending) <= 1 and not self._unsent
-        if not self._unsent and not is_alone:
+        if not self._unsent:
+            if len(self._pending) <= 1 and self._transport is not None:
+                self._transport.write(data)
+                return
             self._loop.call_soon(self._flush)
         self._unsent.append(data)
-        if is_alone or len(data) > _LARGE_BYTES:
+        if len(data) > _LARGE_BYTES:
             self._flush()
 
     def _flush(self) -> None:
@@ -304,8 +316,6 @@ class Connection(asyncio.BufferedProtocol):
     def _set_alarm(self, deadline: float) -> None:
         """Check the requests when the earliest deadline is reached."""
         if self._alarm is not None:
-            if self._alarm_at <= deadline:
-                return
             self._alarm.cancel()
         self._alarm, self._alarm_at = self._loop.call_at(deadline, self._expire), deadline
 

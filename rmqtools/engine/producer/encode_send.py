@@ -38,7 +38,7 @@ DEFAULT_TOPIC_QUEUE_NUMS = 4  # upstream defaultTopicQueueNums
 _WAIT_OK = format_properties({PROPERTY_WAIT_STORE_MSG_OK: "true"})
 _UNIQUE_ID = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 _LONGEST_ID = 56  # characters, of a host with an IPv6 address
-_FRAMING_BYTES = FIXED_BYTES + len(f"{_UNIQUE_ID}12{_WAIT_OK}") + _LONGEST_ID
+FRAMING_BYTES = FIXED_BYTES + len(f"{_UNIQUE_ID}12{_WAIT_OK}") + _LONGEST_ID
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -227,15 +227,18 @@ def property_text(message: Message) -> str:
     return text
 
 
-def measured(messages: Sequence[Message]) -> tuple[Sequence[str] | None, list[int]]:
+def measured(
+    messages: Sequence[Message], sizes: list[int] | None = None
+) -> tuple[Sequence[str] | None, list[int]]:
     """The text of each message, as :func:`property_text`, and its bytes in a batch, or a few more.
 
     None instead of the texts: they are not needed, and no message has a delay or a priority.
+    ``sizes``: as of ``check_messages``, with ``FRAMING_BYTES``.
     """
-    if twins is not None:
-        sizes: list[int] | None = twins.plain_sizes([*messages], _FRAMING_BYTES)
-        if sizes is not None:
-            return None, sizes
+    if twins is not None and sizes is None:
+        sizes = twins.plain_sizes([*messages], FRAMING_BYTES)
+    if sizes is not None:
+        return None, sizes
     texts = [property_text(message) for message in messages]
     return texts, batch_bytes(messages, texts)
 
@@ -248,13 +251,13 @@ def batch_bytes(messages: Sequence[Message], texts: Sequence[str]) -> list[int]:
     bodies = [message.body for message in messages]
     lengths = map(len if {*map(type, bodies)} == {bytes} else body_length, bodies)
     text_bytes = map(len, texts if "".join(texts).isascii() else [text.encode() for text in texts])
-    return [_FRAMING_BYTES + body + text for body, text in zip(lengths, text_bytes, strict=True)]
+    return [FRAMING_BYTES + body + text for body, text in zip(lengths, text_bytes, strict=True)]
 
 
 def bytes_in_batch(message: Message, text: str) -> int:
     """As :func:`batch_bytes`, of one message."""
     text_bytes = len(text) if text.isascii() else len(text.encode())
-    return _FRAMING_BYTES + body_length(message.body) + text_bytes
+    return FRAMING_BYTES + body_length(message.body) + text_bytes
 
 
 def _needs(message: Message) -> Feature | None:

@@ -11,7 +11,7 @@ from rmqtools.config import ProducerConfig
 from rmqtools.engine.connection.background import Closing
 from rmqtools.engine.connection.client import ClientCore, local_address
 from rmqtools.engine.producer.accumulator import ProduceAccumulator
-from rmqtools.engine.producer.encode_send import Encoder
+from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
 from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
 from rmqtools.engine.producer.request_reply import RequestReply
 from rmqtools.engine.producer.send import QueueChoice, Sender
@@ -29,7 +29,14 @@ from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.observer import Identity, Observer
 from rmqtools.policy.endpoint.features import REQUEST_REPLY
 from rmqtools.policy.selectors import SelectMessageQueueByHash
-from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_batch, check_message, check_messages, check_name
+from rmqtools.policy.validate import (
+    MAX_GROUP_LENGTH,
+    Checked,
+    check_batch,
+    check_message,
+    check_messages,
+    check_name,
+)
 from rmqtools.protocol.headers import RecallMessageRequestHeader, RecallMessageResponseHeader, decode_header
 from rmqtools.protocol.messages.message_id import UniqueIdGenerator
 from rmqtools.protocol.messages.recall_handle import parse_recall_handle
@@ -196,25 +203,22 @@ class ProducerCore:
     ) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_batch`. ``way``: None: on the client's loop."""
         self.client.check_started()
-        are_ordinary = check_messages(messages, self.config.max_message_bytes)
-        if not are_ordinary:
-            _refuse_replies(messages)
+        are_ordinary, sizes = self._check_all(messages)
         check_batch(messages, are_ordinary=are_ordinary)
 
-        def send(changed: Sequence[Message]) -> Awaitable[list[SendResult]]:
-            return self._tracing(changed, self._many.send_batch(changed, queue, timeout, way))
+        def send(changed: Sequence[Message], sizes: list[int] | None = None) -> Awaitable[list[SendResult]]:
+            return self._tracing(changed, self._many.send_batch(changed, queue, timeout, way, sizes))
 
-        return await (
-            send(messages) if self._observer is None else self._observed(self._observer, messages, send)
-        )
+        if self._observer is None:
+            return await send(messages, sizes)
+        return await self._observed(self._observer, messages, send)
 
     async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
         """See :meth:`rmqtools.aio.Producer.send_many`."""
         self.client.check_started()
-        if not check_messages(messages, self.config.max_message_bytes):
-            _refuse_replies(messages)
+        _, sizes = self._check_all(messages)
         if self._observer is None:
-            return await self._tracing(messages, self._many.send_many(messages, timeout))
+            return await self._tracing(messages, self._many.send_many(messages, timeout, sizes))
         return await self._observed(
             self._observer,
             messages,
@@ -325,6 +329,12 @@ class ProducerCore:
         if self._tracer is not None:
             self._tracer.stored(messages, results)
         return results
+
+    def _check_all(self, messages: Sequence[Message]) -> Checked:
+        checked = check_messages(messages, self.config.max_message_bytes, FRAMING_BYTES)
+        if not checked.are_ordinary:
+            _refuse_replies(messages)
+        return checked
 
     def _check(self, message: Message) -> None:
         self.client.check_started()

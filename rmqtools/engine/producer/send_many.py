@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer.encode_send import Encoder, Outgoing, measured
-from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender
+from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, queue_choice
 from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_order import QueueLines
 from rmqtools.engine.producer.send_way import SendWay
@@ -19,7 +19,7 @@ from rmqtools.model.message import Message
 from rmqtools.model.parcel import Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
-from rmqtools.policy.packing import pack
+from rmqtools.policy.packing import cut, pack
 
 T = TypeVar("T")
 
@@ -138,10 +138,15 @@ class ManySender:
         self._encoder = encoder
         self._config = config
 
-    async def send_many(self, messages: Sequence[Message], timeout: float | None) -> list[SendResult]:
-        """Send messages of any topics; each topic's batches rotate over its queues."""
+    async def send_many(
+        self, messages: Sequence[Message], timeout: float | None, sizes: list[int] | None = None
+    ) -> list[SendResult]:
+        """Send messages of any topics; each topic's batches rotate over its queues.
+
+        ``sizes``: as of ``check_messages``, if it is known.
+        """
         groups: list[Sequence[int]] = []
-        texts, sizes = measured(messages)
+        texts, sizes = measured(messages, sizes)
 
         def requests() -> Iterator[_Request]:
             limit = self._config.max_batch_bytes
@@ -187,17 +192,19 @@ class ManySender:
         queue: MessageQueue | None,
         timeout: float | None,
         way: SendWay | None = None,
+        sizes: list[int] | None = None,
     ) -> list[SendResult]:
-        """Send messages of one topic, as one request unless they exceed ``max_message_bytes``."""
+        """Send messages of one topic, as one request unless they exceed ``max_message_bytes``.
+
+        ``sizes``: as of ``check_messages``, if it is known.
+        """
         results: list[SendResult] = []
-        texts, sizes = measured(messages)
-        for numbers in pack(
-            messages, sizes, self._config.max_message_bytes, all_share=True if texts is None else None
-        ):
+        texts, sizes = measured(messages, sizes)
+        for numbers in cut(sizes, self._config.max_message_bytes):
             outgoing = self._encode_batch(messages, texts, numbers)
             try:
                 results += await self._sender.place(
-                    outgoing, choice=QueueChoice(queue), timeout=timeout, way=way
+                    outgoing, choice=queue_choice(queue, None, None), timeout=timeout, way=way
                 )
             except RocketMQError as error:
                 if not results:

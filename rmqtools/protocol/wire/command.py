@@ -21,7 +21,7 @@ from rmqtools.compiled import twins
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import MQ_VERSION, LanguageCode, SerializeType
 from rmqtools.protocol.headers.codec import RequestHeader, encode_header
-from rmqtools.protocol.wire.framing import Frame, encode_frame
+from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
 
 MAX_REMARK = 1024  # characters of a remark that are kept: it goes into the texts of errors
 MAX_FIELDS = 4096  # of a header; no request or response has a hundredth of that
@@ -127,6 +127,17 @@ def encode_command(command: RemotingCommand, *, opaque: int | None = None) -> by
         return encode_frame(SerializeType.JSON, encode_json_header(command, opaque), command.body)
     except UnicodeEncodeError as error:
         raise ProtocolError(f"command {command.code} holds text that is no Unicode: {error}") from error
+
+
+def decode_whole(data: bytes | memoryview, count: int, decoder: FrameDecoder) -> RemotingCommand | None:
+    """The command that the first ``count`` bytes are, if they are one frame and ``decoder`` waits for one.
+
+    Nearly every answer to a send comes so. None: give the bytes to the decoder, which says what they are.
+    """
+    if twins is None or not decoder.may_be_whole(count):
+        return None
+    whole: RemotingCommand | None = twins.read_frame(data, count)
+    return whole
 
 
 def decode_command(frame: Frame) -> RemotingCommand:

@@ -70,6 +70,12 @@ class FrameDecoder:
         """Whether a frame has begun and is not complete."""
         return self._filled > 0 or (self._large is not None and not self._large.is_complete)
 
+    def may_be_whole(self, count: int) -> bool:
+        """Whether the next ``count`` bytes may be one frame: none has begun, and it may be so large."""
+        if self._filled or self._large is not None or self._error is not None:
+            return False
+        return _PREFIX.size <= count <= self._max_frame_bytes
+
     @property
     def is_held(self) -> bool:
         """Whether a complete frame waits until the caller of :meth:`room` has released that memory.
@@ -137,11 +143,11 @@ class FrameDecoder:
 
     def _whole(self, data: bytes) -> Frame | None:
         """The one frame that ``data`` is, if nothing came before it: nearly every answer to a send."""
-        if self._filled or self._large is not None or self._error is not None or len(data) < _PREFIX.size:
+        if not self.may_be_whole(len(data)):
             return None
         total, mark = _PREFIX.unpack_from(data)
         body_start = _PREFIX.size + (mark & _HEADER_MASK)
-        if total + _LENGTH_BYTES != len(data) or not body_start <= len(data) <= self._max_frame_bytes:
+        if total + _LENGTH_BYTES != len(data) or body_start > len(data):
             return None
         return Frame(mark >> 24, data[_PREFIX.size : body_start], data[body_start:])
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import MISSING, field, fields, make_dataclass
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from rmqtools.policy import validate
 from rmqtools.protocol.headers import SendMessageResponseHeader, codec
 from rmqtools.protocol.messages import stored
 from rmqtools.protocol.messages.properties import decode_properties, parse_properties
+from rmqtools.protocol.wire import template
 from rmqtools.protocol.wire.framing import encode_frame
 from tests.support.twins import HEADER, TEXTS, VALUES, originals, told
 
@@ -131,15 +132,17 @@ def test_messages_are_checked_measured_and_encoded_as_by_the_originals(all_value
         take_ids=lambda count, _: MsgIds("ID", 0, count),
     )
     with originals(validate, encode_send):
-        checked = told(validate.check_messages, messages, 80)
+        checked = told(validate.check_messages, messages, 80, encode_send.FRAMING_BYTES)
         if checked[0] == "returned":
             sizes = encode_send.measured(messages)[1]
             batch, single = encoder.encode_batch(messages), encoder.encode(messages[0])
 
-    again = told(validate.check_messages, messages, 80)
+    again = told(validate.check_messages, messages, 80, encode_send.FRAMING_BYTES)
 
     assert again[0] == checked[0]
     if checked[0] == "returned":
+        assert again[1].are_ordinary <= checked[1].are_ordinary
+        assert again[1].sizes in (None, sizes)
         assert encode_send.measured(messages)[1] == sizes
         assert encoder.encode_batch(messages).body == batch.body
         assert encoder.encode(messages[0]) == single
@@ -149,16 +152,37 @@ def test_messages_are_checked_measured_and_encoded_as_by_the_originals(all_value
 
 def test_plain_messages_are_checked_and_encoded_by_the_twins():
     message = Message(**PLAIN)
-    limits = (100, 1000, {"known"}, validate.RESERVED_PROPERTIES)
+    limits = (100, 1000, {"known"}, validate.RESERVED_PROPERTIES, 7)
+    size = 7 + len(b"x") + len(encode_send.property_text(message).encode())
 
-    assert twins.are_allowed([message] * 3, *limits)
-    assert not twins.are_allowed([message, Message("known", b"")], *limits)
-    assert not twins.are_allowed([Message("known", b"x" * 101)], *limits)
-    assert not twins.are_allowed([Message("known", b"x", tags="a||b")], *limits)
-    assert twins.are_allowed([Message("known", b"x", keys="a||b")], *limits)
-    assert not twins.are_allowed([Message("known", b"x", properties={"KEYS": "a"})], *limits)
+    assert twins.allowed_sizes([message] * 3, *limits) == [size] * 3
+    assert twins.allowed_sizes([message, Message("known", b"")], *limits) is None
+    assert twins.allowed_sizes([Message("known", b"x" * 101)], *limits) is None
+    assert twins.allowed_sizes([Message("known", b"x", tags="a||b")], *limits) is None
+    assert twins.allowed_sizes([Message("known", b"x", keys="a||b")], *limits) == [7 + 1 + len("KEYS.a||b.")]
+    assert twins.allowed_sizes([Message("known", b"x", properties={"KEYS": "a"})], *limits) is None
+    assert twins.allowed_sizes([message], *limits[:4], "x") is None
     assert twins.encode_plain([message] * 3, "ID", 0xFFFF, "end").count(b"ID0000end") == 1
     assert "KEYS\x01a b\x02" in twins.property_text(message, "")
+
+
+@pytest.mark.parametrize("length", [1, 900, 1000, 1100, 4000, 4100, 9000, 30_000])
+def test_long_messages_and_requests_are_encoded_as_by_the_originals(length):
+    messages = [Message("known", b"x" * 700, properties={"p": "v" * length}) for _ in range(40)]
+    ids = MsgIds("ID", 0, 40)
+    next_id = cycle(ids)
+    encoder = encode_send.Encoder(
+        ProducerConfig(name_server="h:1"), lambda _: next(next_id), lambda: 0, take_ids=lambda *_: ids
+    )
+    with originals(encode_send, template):
+        batch = encoder.encode_batch(messages)
+        single = encoder.encode(messages[0])
+        text = encode_send.property_text(messages[0])
+        frames = [one.request_to(MessageQueue("known", "b", 1), "b").encode(5) for one in (batch, single)]
+
+    assert encoder.encode_batch(messages).body == batch.body
+    assert twins.property_text(messages[0], "end") == f"{text}end"
+    assert [one.request_to(MessageQueue("known", "b", 1), "b").encode(5) for one in (batch, single)] == frames
 
 
 @pytest.mark.parametrize(
@@ -234,8 +258,9 @@ def test_twins_keep_nothing():
             twins.encode_plain([Message(**PLAIN), message], "ID", 0, "end")
             twins.read_header(HEADER, b"")
             twins.read_header(HEADER[:-9], b"")
-            twins.read_frame(encode_frame(0, HEADER, b"body"))
-            twins.read_frame(encode_frame(0, HEADER[:-1], b"body"))
+            for header in (HEADER, HEADER[:-1]):
+                frame = encode_frame(0, header, b"body")
+                twins.read_frame(bytearray(frame), len(frame))
             for number in ("12", "x"):
                 fields_ = {"msgId": "7F00", "queueId": number, "queueOffset": number}
                 told(codec.decode_header, SendMessageResponseHeader, fields_)

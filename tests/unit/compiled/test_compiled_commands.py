@@ -64,12 +64,15 @@ def test_damaged_frames_are_read_as_by_the_originals_or_not_at_all(value):
             frame[:place] + bytes([value]) + frame[place + 1 :],
             frame + frame[:place],
         ):
-            found = twins.read_frame(data)
+            found = twins.read_frame(data, len(data))
             if found is not None:
                 with originals(command):
                     assert [command.decode_command(one) for one in FrameDecoder().feed(data)] == [found]
-    assert twins.read_frame(frame) == twins.read_header(HEADER, b"body")
-    assert twins.read_frame(memoryview(frame)) is None
+    whole = twins.read_header(HEADER, b"body")
+    assert twins.read_frame(frame, len(frame)) == whole
+    assert twins.read_frame(memoryview(bytearray(frame + b"rest")), len(frame)) == whole
+    for nonsense in [(frame, len(frame) + 1), (frame, -1), (frame, "x"), ("x", 1), (frame,), (frame, 2**80)]:
+        assert twins.read_frame(*nonsense) is None
 
 
 NUMBERS = st.sampled_from(
