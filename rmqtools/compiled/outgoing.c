@@ -306,12 +306,12 @@ static int take_limits(Limits *limits, Arguments given)
     return message.type != NULL && PyAnySet_Check(limits->known_topics) && PyAnySet_Check(limits->reserved);
 }
 
-/* is_allowed(message, max_body_bytes, max_texts_bytes, known_topics: set, reserved: set) -> bool */
-static PyObject *is_allowed_message(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
+/* allowed_size(message, max_body_bytes, max_texts_bytes, known_topics: set, reserved: set) -> int | None */
+static PyObject *allowed_size(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
 {
     Limits limits;
-    return PyBool_FromLong(count == 5 && take_limits(&limits, given + 1)
-                           && allowed_bytes(given[0], &limits) >= 0);
+    Py_ssize_t bytes = count == 5 && take_limits(&limits, given + 1) ? allowed_bytes(given[0], &limits) : -1;
+    return bytes < 0 ? not_plain() : PyLong_FromSsize_t(bytes);
 }
 
 /* The size of each message: what measure returns, which is -1 if it is not plain, and so many bytes more. */
@@ -333,7 +333,7 @@ static PyObject *sizes_of(PyObject *messages, Py_ssize_t (*measure)(PyObject *, 
     return sizes;
 }
 
-/* allowed_sizes(messages: list, the rest of is_allowed, fixed: int) -> list[int] | None */
+/* allowed_sizes(messages: list, the rest of allowed_size, fixed: int) -> list[int] | None */
 static PyObject *allowed_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
 {
     Limits limits;
@@ -564,8 +564,8 @@ static PyObject *send_results(PyObject *Py_UNUSED(module), Arguments given, Py_s
 
 PyMethodDef outgoing_methods[] = {
     {"bind_message", bind_message, METH_VARARGS, "Return the twin of Message.__init__."},
-    {"is_allowed", FAST(is_allowed_message), "Whether check_message accepts a plain message; False: ask it."},
-    {"allowed_sizes", FAST(allowed_sizes), "As plain_sizes, if is_allowed is true of all messages of a list."},
+    {"allowed_size", FAST(allowed_size), "Twin of check_message: the bytes of body and texts."},
+    {"allowed_sizes", FAST(allowed_sizes), "Twin of check_messages: allowed_size of each of a list."},
     {"plain_sizes", FAST(plain_sizes), "Twin of batch_bytes, for messages without delay and priority."},
     {"encode_plain", encode_plain, METH_VARARGS, "Twin of encode_batch, with texts and ids."},
     {"property_text", FAST(property_text), "Twin of encode_send.property_text, with an ending."},

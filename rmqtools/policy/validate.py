@@ -47,16 +47,21 @@ def check_name(kind: str, name: str, max_length: int) -> None:
         raise MessageRejectedError(f"{kind} {name!r} has an illegal character: allowed are %|a-zA-Z0-9_-")
 
 
-def check_message(message: Message, max_message_bytes: int) -> None:
+def check_message(message: Message, max_message_bytes: int) -> int | None:
     """Refuse a message that could not be stored or read back unchanged.
+
+    Returns:
+        The bytes of body and texts of a message that can share a batch, if they are known; else None.
 
     Raises:
         MessageRejectedError: names the part, its value and the limit.
     """
-    if twins is not None and twins.is_allowed(
-        message, max_message_bytes, MAX_USER_PROPERTIES_BYTES, _seen_topics, RESERVED_PROPERTIES
-    ):
-        return
+    if twins is not None:
+        size: int | None = twins.allowed_size(
+            message, max_message_bytes, MAX_USER_PROPERTIES_BYTES, _seen_topics, RESERVED_PROPERTIES
+        )
+        if size is not None:
+            return size
     if not isinstance(message, Message):
         raise MessageRejectedError(f"{message!r} is {type(message).__name__}: want a Message")
     body = message.body
@@ -70,6 +75,7 @@ def check_message(message: Message, max_message_bytes: int) -> None:
         _check_delay(message)
     if message.priority is not None:
         _check_priority(message, message.priority)
+    return None
 
 
 class Checked(NamedTuple):

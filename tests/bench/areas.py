@@ -264,11 +264,11 @@ def _lingering(size: int) -> list[Area]:
         return replace(made, settings={**made.settings, **settings})
 
     ours = side("ours", "aio-async", **_LINGER)
+    theirs = (side("java", "async-linger", **_LINGER),)
     name = f"async send, 4,096 in flight, linger, {size} B"
     return [
-        Area(
-            name=name, ours=ours, theirs=(side("java", "async-linger", **_LINGER),), bar=1.0, group="linger"
-        ),
+        Area(name=f"{name}, uvloop", ours=_on_uvloop(ours), theirs=theirs, bar=None, group="linger"),
+        Area(name=name, ours=ours, theirs=theirs, bar=1.0, group="linger"),
         Area(
             name=f"{name}, over no linger",
             ours=ours,

@@ -23,10 +23,11 @@ from functools import partial
 from rmqtools.clock import Clock
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.connection.background import Background
-from rmqtools.engine.producer.encode_send import Encoder, Outgoing, bytes_in_batch, property_text
+from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder, Outgoing, content_bytes
 from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender
 from rmqtools.errors import BrokerError, RocketMQError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import ResponseCode
+from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import Message, body_length
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
@@ -43,11 +44,13 @@ class _Entry:
     """A message and its caller's future. ``size``: its bytes in a batch; ``batch_bytes``: it stays alone."""
 
     message: Message
-    text: str
     size: int
     since: float
     deadline: float
     future: asyncio.Future[SendResult]
+
+
+_entry = maker_of(_Entry)
 
 
 @dataclass(slots=True, eq=False)
@@ -73,16 +76,19 @@ class _Line:
     def take(self, batch_bytes: int) -> list[_Entry]:
         """Remove the messages of the next request; those whose callers have given up are dropped."""
         taken: list[_Entry] = []
-        total = 0
+        total = dropped = 0
         while self.waiting:
-            entry = self.waiting[0]
-            if not entry.future.done():
-                if taken and total + entry.size > batch_bytes:
-                    break
-                taken.append(entry)
-                total += entry.size
-            self.waiting.popleft()
-            self.waiting_bytes -= entry.size
+            entry = self.waiting.popleft()
+            size = entry.size
+            if entry.future.done():
+                dropped += size
+                continue
+            if taken and total + size > batch_bytes:
+                self.waiting.appendleft(entry)
+                break
+            total += size
+            taken.append(entry)
+        self.waiting_bytes -= total + dropped
         return taken
 
     def put_back(self, entries: list[_Entry], batch_bytes: int) -> None:
@@ -112,21 +118,25 @@ class ProduceAccumulator:
         self._timer_due = math.inf
 
     def send(
-        self, message: Message, choice: QueueChoice, timeout: float | None
+        self, message: Message, choice: QueueChoice, timeout: float | None, size: int | None = None
     ) -> Awaitable[SendResult] | None:
         """Send a message; results and errors are those of a single send. None: it must be sent singly.
+
+        ``size``: what ``check_message`` has returned.
 
         A message that cannot share a request because it is compressed, or too large, joins the line of its
         queue, to keep its order, but not the line of a topic. A message whose time is over before it is in a
         request gets a SendError, one in a request an UnknownOutcomeError.
         """
-        if message.is_alone or isinstance(message, ReplyMessage):
-            return None
+        if size is None:
+            if message.is_alone or isinstance(message, ReplyMessage):
+                return None
+            size = content_bytes(message)
         if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return None
-        text = property_text(message)
-        size = bytes_in_batch(message, text)
-        if size >= self._limit or body_length(message.body) >= self._compress_over:
+        is_large = size >= self._compress_over and body_length(message.body) >= self._compress_over
+        size += FRAMING_BYTES
+        if is_large or size >= self._limit:
             if choice.is_free:
                 return None
             size = self._limit
@@ -134,7 +144,7 @@ class ProduceAccumulator:
         deadline = since + (self._config.send_timeout if timeout is None else timeout)
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-        entry = _Entry(message, text, size, since, deadline, self._loop.create_future())
+        entry = _entry(message, size, since, deadline, self._loop.create_future())
         if choice.selector is None:
             return self._join(entry, choice.queue)
         return self._select_and_join(entry, choice)
@@ -252,9 +262,7 @@ class ProduceAccumulator:
     def _encode(self, entries: list[_Entry]) -> Outgoing:
         if len(entries) == 1:
             return self._encoder.encode(entries[0].message)
-        return self._encoder.encode_batch(
-            [entry.message for entry in entries], [entry.text for entry in entries]
-        )
+        return self._encoder.encode_batch([entry.message for entry in entries])
 
     def _watch(self, due: float) -> None:
         """Have :meth:`_expire` run at ``due``, earlier than before. One timer serves all messages."""

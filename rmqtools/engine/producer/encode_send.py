@@ -254,10 +254,9 @@ def batch_bytes(messages: Sequence[Message], texts: Sequence[str]) -> list[int]:
     return [FRAMING_BYTES + body + text for body, text in zip(lengths, text_bytes, strict=True)]
 
 
-def bytes_in_batch(message: Message, text: str) -> int:
-    """As :func:`batch_bytes`, of one message."""
-    text_bytes = len(text) if text.isascii() else len(text.encode())
-    return FRAMING_BYTES + body_length(message.body) + text_bytes
+def content_bytes(message: Message) -> int:
+    """The bytes of a message's body and texts: in a batch it takes ``FRAMING_BYTES`` more, or a few less."""
+    return body_length(message.body) + len(property_text(message).encode())
 
 
 def _needs(message: Message) -> Feature | None:

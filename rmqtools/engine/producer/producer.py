@@ -99,12 +99,12 @@ class ProducerCore:
     ) -> SendResult:
         """See :meth:`rmqtools.aio.Producer.send`. ``way``: None: on the client's loop."""
         self.client.check_started()
-        check_message(message, self.config.max_message_bytes)
+        size = check_message(message, self.config.max_message_bytes)
         if self._observer is not None:
             place = partial(self._place, choice=choice, timeout=timeout, way=way)
             return (await self._observed(self._observer, [message], place))[0]
         if self._accumulator is not None:
-            joined = self._accumulator.send(message, choice, timeout)
+            joined = self._accumulator.send(message, choice, timeout, size)
             if joined is not None:
                 result = await joined
                 return result if self._tracer is None else self._traced([message], [result])[0]
@@ -123,8 +123,7 @@ class ProducerCore:
             return None
         if choice.selector is not None:
             return None
-        self._check(message)
-        joined = self._accumulator.send(message, choice, timeout)
+        joined = self._accumulator.send(message, choice, timeout, self._check(message))
         assert joined is None or isinstance(joined, asyncio.Future)  # only selectors need a coroutine
         return joined
 
@@ -336,9 +335,9 @@ class ProducerCore:
             _refuse_replies(messages)
         return checked
 
-    def _check(self, message: Message) -> None:
+    def _check(self, message: Message) -> int | None:
         self.client.check_started()
-        check_message(message, self.config.max_message_bytes)
+        return check_message(message, self.config.max_message_bytes)
 
 
 def _refuse_replies(messages: Sequence[Message]) -> None:
