@@ -3,11 +3,8 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from operator import attrgetter
 
-from rmqtools.model.message import Message, may_share_batches
-
-_TOPIC = attrgetter("topic")
+from rmqtools.model.message import Message, may_share_batches, topic_of
 
 
 def pack(
@@ -27,7 +24,7 @@ def pack(
     """
     if all_share is None:
         all_share = may_share_batches(messages)
-    if all_share and len({*map(_TOPIC, messages)}) == 1:
+    if all_share and len({*map(topic_of, messages)}) == 1:
         yield from cut(sizes, max_bytes)
         return
     open_groups: dict[str, tuple[list[int], int]] = {}

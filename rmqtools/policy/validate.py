@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rmqtools.compiled import twins
 from rmqtools.errors import MessageRejectedError
-from rmqtools.model.message import Message, body_length, may_share_batches, message_texts
+from rmqtools.model.message import Message, body_length, may_share_batches, message_texts, topic_of
 from rmqtools.model.message_const import KEY_SEPARATOR, RESERVED_PROPERTIES
 from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
 
@@ -25,7 +25,6 @@ _SEPARATORS = ("\x01", "\x02")
 _ODD = (*_SEPARATORS, "||")
 _TEXT, _WORDS = {str, type(None)}, {str, tuple, list}
 _FIELDS = attrgetter("topic", "body", "flag", "tags", "keys", "sharding_key", "properties")
-_TOPIC = attrgetter("topic")
 _BODY_TYPES = (bytes, bytearray, memoryview)
 _MAX_SEEN_TOPICS = 1024
 _seen_topics: set[str] = set()  # names that were valid, so they need no second check
@@ -153,7 +152,7 @@ def check_batch(messages: Sequence[Message], *, are_ordinary: bool = False) -> N
     """
     if not messages:
         raise MessageRejectedError("a batch of no messages: give at least one")
-    if len(topics := {*map(_TOPIC, messages)}) > 1:
+    if len(topics := {*map(topic_of, messages)}) > 1:
         raise MessageRejectedError(f"a batch has one topic, not {sorted(topics)}: use send_many")
     if not are_ordinary and not may_share_batches(messages):
         if any(message.is_delayed for message in messages):

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from rmqtools.config import ProducerConfig
@@ -15,7 +14,7 @@ from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_order import QueueLines
 from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.errors import RocketMQError, SendError, SendManyError
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, topic_of
 from rmqtools.model.parcel import Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
@@ -23,7 +22,6 @@ from rmqtools.policy.packing import cut, pack
 
 T = TypeVar("T")
 
-_TOPIC = attrgetter("topic")
 _NOT_TRIED = "not tried: a request before it failed"
 
 Fate = tuple[Placed, list[SendAttempt]] | SendError
@@ -155,7 +153,7 @@ class ManySender:
                 yield _Request(messages[numbers[0]].topic, partial(self._encode, messages, texts, numbers))
 
         line = self.parcel_line(ends_at_failure=False)
-        fates = await self._run(map(_TOPIC, messages), requests(), line, timeout)
+        fates = await self._run(map(topic_of, messages), requests(), line, timeout)
         results: list[Any] = [None] * len(messages)
         for numbers, fate in zip(groups, fates, strict=True):
             told = [fate] * len(numbers) if isinstance(fate, SendError) else fate[0].results(fate[1])

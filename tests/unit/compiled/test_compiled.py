@@ -163,6 +163,7 @@ def test_plain_messages_are_checked_and_encoded_by_the_twins():
     assert twins.allowed_sizes([Message("known", b"x", properties={"KEYS": "a"})], *limits) is None
     assert twins.allowed_sizes([message], *limits[:4], "x") is None
     assert twins.encode_plain([message] * 3, "ID", 0xFFFF, "end").count(b"ID0000end") == 1
+    assert twins.encode_plain([Message("known", b"x", properties={"p": "v" * 0x8000})], "ID", 0, "") is None
     assert "KEYS\x01a b\x02" in twins.property_text(message, "")
 
 

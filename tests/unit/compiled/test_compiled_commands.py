@@ -11,6 +11,7 @@ from rmqtools.model import frozen
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.headers import (
     CheckTransactionStateRequestHeader,
+    GetMaxOffsetRequestHeader,
     PullMessageResponseHeader,
     SendMessageResponseHeader,
     codec,
@@ -75,6 +76,15 @@ def test_damaged_frames_are_read_as_by_the_originals_or_not_at_all(value):
         assert twins.read_frame(*nonsense) is None
 
 
+def test_a_frame_is_read_only_if_its_lengths_are_those_of_the_bytes_given():
+    frame = encode_frame(0, HEADER, b"body")
+    for extra in range(-12, 20):
+        other = frame[:4] + (len(HEADER) + extra).to_bytes(4, "big") + frame[8:]
+        assert (twins.read_frame(other, len(other)) is None) is (extra != 0)
+    for count in range(len(frame)):
+        assert twins.read_frame(memoryview(frame)[:count], len(frame)) is None
+
+
 NUMBERS = st.sampled_from(
     [
         "",
@@ -108,6 +118,19 @@ def test_fields_of_headers_are_read_as_by_the_original(numbers, texts, header_cl
         original = told(codec.decode_header, header_class, ext_fields)
 
     assert told(codec.decode_header, header_class, ext_fields) == original
+
+
+@pytest.mark.parametrize("number", ["2147483647", "2147483648", "9" * 9, "9" * 18, "9" * 19, "-1", "", "1 "])
+@pytest.mark.parametrize("name", ["queueId", "queueOffset", "nsd", "msgType"])
+def test_one_odd_field_is_read_as_by_the_original(name, number):
+    for header_class, others in (
+        (SendMessageResponseHeader, {"msgId": "7F00", "queueId": "3", "queueOffset": "12"}),
+        (GetMaxOffsetRequestHeader, {"topic": "T", "queueId": "3", "nsd": "true"}),
+    ):
+        with originals(codec):
+            original = told(codec.decode_header, header_class, others | {name: number})
+
+        assert told(codec.decode_header, header_class, others | {name: number}) == original
 
 
 def test_the_header_of_an_answer_is_read_by_the_twin():
