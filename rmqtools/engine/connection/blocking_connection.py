@@ -112,13 +112,17 @@ class BlockingConnection:
 
     def _write(self, data: bytes, sent: int, deadline: float) -> None:
         """Write what follows the first ``sent`` bytes."""
-        sent += self._send(memoryview(data)[sent:])
-        while sent < len(data):  # a large body, or a peer that takes its bytes slowly
-            writable = select.poll()
-            writable.register(self._sock, select.POLLOUT)
-            if not writable.poll(max(0.0, (deadline - self._clock.monotonic()) * 1000)):
-                raise TimeoutError
-            sent += self._send(memoryview(data)[sent:])
+        while sent < len(data):
+            if (taken := self._send(memoryview(data)[sent:])) == 0:
+                self._wait_writable(deadline)
+            sent += taken
+
+    def _wait_writable(self, deadline: float) -> None:
+        """Wait for a peer that takes its bytes slowly, or a large body."""
+        writable = select.poll()
+        writable.register(self._sock, select.POLLOUT)
+        if not writable.poll(max(0.0, (deadline - self._clock.monotonic()) * 1000)):
+            raise TimeoutError
 
     def _send(self, data: memoryview) -> int:
         try:
