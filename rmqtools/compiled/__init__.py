@@ -3,6 +3,9 @@
 A twin returns what its Python original returns, for plain input only; for any other input it returns None and
 has no effect, and the original runs. So errors and rare cases are written once, in Python. The C sources lie
 beside this file; ``RMQTOOLS_PURE_PYTHON=1`` in the environment leaves the twins out.
+
+``exchange`` is the exception: it writes to a socket and reads from it once, and says how far it came; its
+caller goes on from there.
 """
 
 import os

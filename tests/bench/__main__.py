@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -96,6 +97,7 @@ class Bench:
         program = self._program(side.program)
         done = program.ask(side.work, **settings)
         done.more.setdefault("resident_mb", program.resident_bytes() / 2**20)
+        self._tell_failures(side, done)
         if side.sends_to:
             stored = self._broker.await_stored(side.sends_to, before + done.count) - before
             if stored < done.count:
@@ -106,6 +108,16 @@ class Bench:
             if done.count != total:
                 raise RuntimeError(f"{side}: {done.count} of {total} messages read")
         return done
+
+    def _tell_failures(self, side: Side, done: Round) -> None:
+        """Say that sends have failed: a whole bench writes 80 GB, and brokers refuse all on a full disk."""
+        if failed := int(done.more.get("failed", 0)):
+            disk = shutil.disk_usage(self._broker.cluster.directory)
+            print(
+                f"  {side.program}: {failed} of {failed + done.count} sends of a round failed; "
+                f"the disk is {disk.used / (disk.used + disk.free):.0%} full, and brokers take up to 90 %",
+                flush=True,
+            )
 
     def _program(self, name: str) -> Program:
         if name not in self._programs:
