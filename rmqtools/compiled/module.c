@@ -51,6 +51,32 @@ int grow_writer(Writer *writer, Py_ssize_t count)
     return 1;
 }
 
+/* The field that a keyword names; -1: none. Keywords of calls are interned, so nearly always it is the same object. */
+static Py_ssize_t field_named(PyObject *const *names, Py_ssize_t fields, PyObject *name)
+{
+    for (Py_ssize_t field = 0; field < fields; field++)
+        if (names[field] == name)
+            return field;
+    return -1;
+}
+
+int take_arguments(PyObject **values, PyObject *const *names, Py_ssize_t fields, Arguments given, Py_ssize_t count,
+                   PyObject *keywords)
+{
+    if (count > fields)
+        return 0;
+    for (Py_ssize_t field = 0; field < count; field++)
+        values[field] = given[field];
+    Py_ssize_t named = keywords == NULL ? 0 : PyTuple_Size(keywords);
+    for (Py_ssize_t number = 0; number < named; number++) {
+        Py_ssize_t field = field_named(names, fields, PyTuple_GetItem(keywords, number));
+        if (field < 0 || values[field] != NULL)
+            return 0;
+        values[field] = given[count + number];
+    }
+    return 1;
+}
+
 PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
 {
     Py_ssize_t first = self != NULL, names = keywords == NULL ? 0 : PyTuple_Size(keywords);

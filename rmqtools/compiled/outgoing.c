@@ -36,36 +36,11 @@ static PyObject *default_of(int field)
     }
 }
 
-/* Which field a keyword names; -1: none. Keywords of calls are interned, so nearly always it is the same object. */
-static int field_named(PyObject *name)
-{
-    for (int field = 0; field < FIELDS; field++)
-        if (field_names[field] == name)
-            return field;
-    return -1;
-}
-
-/* The values of all fields, borrowed, or NULL where the default is to be used; 0: not a plain call. */
-static int take_arguments(PyObject **values, Arguments given, Py_ssize_t count, PyObject *keywords)
-{
-    if (count > FIELDS)
-        return 0;
-    for (Py_ssize_t field = 0; field < count; field++)
-        values[field] = given[field];
-    Py_ssize_t named = keywords == NULL ? 0 : PyTuple_Size(keywords);
-    for (Py_ssize_t number = 0; number < named; number++) {
-        int field = field_named(PyTuple_GetItem(keywords, number));
-        if (field < 0 || values[field] != NULL)
-            return 0;
-        values[field] = given[count + number];
-    }
-    return values[TOPIC] != NULL && values[BODY] != NULL;
-}
-
 static PyObject *init_message(PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
 {
     PyObject *values[FIELDS] = {NULL};
-    if (!take_arguments(values, given, count, keywords))
+    if (!take_arguments(values, field_names, FIELDS, given, count, keywords) || values[TOPIC] == NULL
+        || values[BODY] == NULL)
         return call_as_python(message_init, self, given, count, keywords);
     for (int field = 0; field < FIELDS; field++) {
         int failed = values[field] != NULL ? put(&message, self, field, values[field])

@@ -97,6 +97,11 @@ static inline void write_to(Writer *writer, const void *bytes, Py_ssize_t count)
 
 static inline void close_writer(Writer *writer) { PyMem_Free(writer->heap); }
 
+/* Sort the arguments of a vectorcall into the fields with these names, which are interned. values: all NULL before; those
+   of fields that are not given stay so. 0: too many arguments, an unknown name, or two values for a field. */
+int take_arguments(PyObject **values, PyObject *const *names, Py_ssize_t fields, Arguments given, Py_ssize_t count,
+                   PyObject *keywords);
+
 /* Call the original with the arguments of a vectorcall; self: its first argument, or NULL. */
 PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords);
 

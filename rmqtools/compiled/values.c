@@ -1,4 +1,4 @@
-/* Twins for making frozen values. The original: rmqtools.model.frozen.maker_of. */
+/* Twins for making values of dataclasses. The original: rmqtools.model.frozen.maker_of. */
 
 #include "shape.h"
 
@@ -10,38 +10,14 @@ typedef struct {
     PyObject *original;
 } Maker;
 
-static Py_ssize_t field_named(const Maker *maker, PyObject *name)
-{
-    for (Py_ssize_t field = 0; field < maker->fields; field++)
-        if (maker->names[field] == name)
-            return field;
-    return -1;
-}
-
-/* The values of all fields, borrowed; 0: not each field has one. */
-static int take_values(const Maker *maker, PyObject **values, Arguments given, Py_ssize_t count, PyObject *keywords)
-{
-    Py_ssize_t named = keywords == NULL ? 0 : PyTuple_Size(keywords);
-    if (count + named != maker->fields)
-        return 0;
-    for (Py_ssize_t field = 0; field < count; field++)
-        values[field] = given[field];
-    for (Py_ssize_t number = 0; number < named; number++) {
-        Py_ssize_t field = field_named(maker, PyTuple_GetItem(keywords, number));
-        if (field < 0 || values[field] != NULL)
-            return 0;
-        values[field] = given[count + number];
-    }
-    return 1;
-}
-
 static PyObject *make_value(PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
 {
     const Maker *maker = PyCapsule_GetPointer(self, NULL);
     PyObject *values[MOST_SLOTS] = {NULL};
     if (maker == NULL)
         return NULL;
-    if (!take_values(maker, values, given, count, keywords))
+    Py_ssize_t named = keywords == NULL ? 0 : PyTuple_Size(keywords);
+    if (count + named != maker->fields || !take_arguments(values, maker->names, maker->fields, given, count, keywords))
         return call_as_python(maker->original, NULL, given, count, keywords);
     PyObject *made = new_object(&maker->shape);
     for (int field = 0; made != NULL && field < maker->fields; field++)
@@ -82,6 +58,6 @@ static PyObject *maker_of(PyObject *Py_UNUSED(module), PyObject *arguments)
 }
 
 PyMethodDef value_methods[] = {
-    {"maker_of", maker_of, METH_VARARGS, "Return the twin of a function that makes frozen values."},
+    {"maker_of", maker_of, METH_VARARGS, "Return the twin of a function that makes values."},
     {NULL, NULL, 0, NULL},
 };

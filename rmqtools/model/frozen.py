@@ -1,4 +1,4 @@
-"""Makes frozen values four times as fast as their ``__init__``, which looks up each attribute."""
+"""Makes values of dataclasses fast: the ``__init__`` of a frozen one takes four times as long."""
 
 from collections.abc import Callable
 from dataclasses import fields, make_dataclass
@@ -10,17 +10,19 @@ T = TypeVar("T")
 
 
 def maker_of(value_class: type[T]) -> Callable[..., T]:
-    """Return a function that makes a frozen dataclass with slots from the values of all fields.
+    """Return a function that makes a dataclass with slots from the values of all fields.
 
-    It fills an unfrozen twin of the class and then changes the object's class. The dataclass must not have
-    a ``__post_init__``, and its defaults do not count.
+    For a frozen one it fills an unfrozen copy of the class and then changes the object's class. The dataclass
+    must not have a ``__post_init__``. Each field needs a value, also one with a default.
     """
     names = tuple(field.name for field in fields(value_class))  # type: ignore[arg-type]
-    twin = make_dataclass(value_class.__name__, names, slots=True)
+    unfrozen = make_dataclass(value_class.__name__, names, slots=True)
 
-    def make(*values: Any, **named: Any) -> Any:
-        made = twin(*values, **named)
+    def make_frozen(*values: Any, **named: Any) -> Any:
+        made = unfrozen(*values, **named)
         made.__class__ = value_class
         return made
 
+    is_frozen = value_class.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    make = make_frozen if is_frozen else value_class
     return (twins and twins.maker_of(value_class, names, make)) or make

@@ -82,7 +82,7 @@ class Checked(NamedTuple):
 
     Attributes:
         are_ordinary: no subclass of Message, and none with a delay or a priority. False: there may be some.
-        sizes: the bytes of each one's body and texts, and so many bytes more; None: not known.
+        sizes: for each message the bytes of its body and texts, plus ``fixed_bytes``; None: not known.
     """
 
     are_ordinary: bool
@@ -92,7 +92,8 @@ class Checked(NamedTuple):
 def check_messages(messages: Sequence[Message], max_message_bytes: int, fixed_bytes: int = 0) -> Checked:
     """Refuse messages of which one could not be stored, as :func:`check_message` does, which looks at each.
 
-    Lists of ordinary messages are looked at together, in a quarter of the time. ``fixed_bytes``: for sizes.
+    Lists of ordinary messages are looked at together, in a quarter of the time. ``fixed_bytes``: what a batch
+    adds to each message, for ``Checked.sizes``.
     """
     limits = max_message_bytes, MAX_USER_PROPERTIES_BYTES, _seen_topics, RESERVED_PROPERTIES
     if twins is not None and type(messages) is list:

@@ -36,7 +36,7 @@ class Routes:
     def known(self, topic: str) -> TopicPublishInfo | None:
         """The result of :meth:`publish_info` if no request is needed for it; else None."""
         info = self.tables.publish.get(topic)
-        return info if info is not None and info.queues else None
+        return info if info is not None and info.ok else None
 
     async def publish_info(
         self, topic: str, *, default_topic_queue_nums: int | None = None

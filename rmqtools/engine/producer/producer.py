@@ -98,8 +98,7 @@ class ProducerCore:
         self, message: Message, *, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
     ) -> SendResult:
         """See :meth:`rmqtools.aio.Producer.send`. ``way``: None: on the client's loop."""
-        self.client.check_started()
-        size = check_message(message, self.config.max_message_bytes)
+        size = self._check(message)
         if self._observer is not None:
             place = partial(self._place, choice=choice, timeout=timeout, way=way)
             return (await self._observed(self._observer, [message], place))[0]

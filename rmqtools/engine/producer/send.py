@@ -30,7 +30,7 @@ from rmqtools.model.result import Outcome, SendAttempt, SendResult
 from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
 from rmqtools.policy.publish import TopicPublishInfo
 from rmqtools.policy.retry import attempt_timeout, outcome_of
-from rmqtools.policy.select import QueueIndex, select_avoiding, select_next
+from rmqtools.policy.select import QueueIndex, select_avoiding
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.policy.send_loop import SendLoop
 
@@ -235,8 +235,6 @@ class Sender:
         if index is None:
             index = self._index_by_topic.setdefault(topic, QueueIndex(random.getrandbits(31)))
         if not self.tolerance.enabled:
-            if last_broker_name is None:
-                return select_next(info.queues, index)
             return select_avoiding(info.queues, index, last_broker_name)
         now_ms = round(self._client.clock.monotonic() * 1000)
         return select_tolerant(info.queues, index, last_broker_name, self.tolerance, now_ms)

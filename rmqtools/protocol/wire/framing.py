@@ -71,7 +71,7 @@ class FrameDecoder:
         return self._filled > 0 or (self._large is not None and not self._large.is_complete)
 
     def may_be_whole(self, count: int) -> bool:
-        """Whether the next ``count`` bytes may be one frame: none has begun, and it may be so large."""
+        """Whether the next ``count`` bytes may be one whole frame: none has begun, and it may be so large."""
         if self._filled or self._large is not None or self._error is not None:
             return False
         return _PREFIX.size <= count <= self._max_frame_bytes
