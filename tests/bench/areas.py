@@ -45,6 +45,11 @@ class Area:
     quick: bool = False
     broker: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def writes_much(self) -> bool:
+        """Whether it fills disks; no line that comes later in the same group reads what was there before."""
+        return self.ours.sends_to is not None and self.group != "peers"
+
 
 def backlog(size: int) -> str:
     """The topic with messages to read."""

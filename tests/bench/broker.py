@@ -1,5 +1,6 @@
 """The broker of a bench: a local cluster with a server's memory and compiler, and backlogs to read."""
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator
@@ -9,10 +10,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rmqtools import Admin, ClientConfig, Producer, ProducerConfig
+from rmqtools.aio import Client
 from rmqtools.arrow import send_batches
 from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.state import load_state
 from rmqtools.group import MessageRequestMode
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.command import RemotingCommand
 
 QUEUES = 8
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 16 * 1024 * 1024
@@ -21,7 +25,9 @@ SERVER_JVM = (
     "-Xmx1g -XX:MaxDirectMemorySize=1g -XX:TieredStopAtLevel=4 -XX:CICompilerCount=2 "
     "-XX:ReservedCodeCacheSize=240m -XX:-UseSerialGC -XX:+UseG1GC"
 )
+_KEPT_FILES = 4  # of a commit log: the last, and those that a slow deletion may leave
 _SETTINGS = {
+    "cleanResourceInterval": "1000",  # upstream 10000: files that may go, go soon
     "mappedFileSizeCommitLog": str(256 * 1024 * 1024),
     "mappedFileSizeConsumeQueue": "6000000",
     "waitTimeMillsInSendQueue": "10000",  # upstream 200: a busy machine is no reason to refuse
@@ -56,6 +62,26 @@ class Broker:
         """Change the settings of all brokers."""
         for addr in self.cluster.broker_addrs.values():
             self.admin.update_broker_config(addr, settings)
+
+    def drop_sent(self, *, timeout: float = 60.0) -> None:
+        """Have all but the end of the commit logs deleted: a whole bench writes more than many disks have."""
+        self.set(fileReservedTime="0")
+        asyncio.run(self._delete_expired())
+        deadline = time.monotonic() + timeout
+        while self._commit_log_files() > _KEPT_FILES and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.set(fileReservedTime="72")
+
+    async def _delete_expired(self) -> None:
+        request = RemotingCommand(code=RequestCode.DELETE_EXPIRED_COMMITLOG)
+        async with Client(ClientConfig(name_server=self.name_server)) as client:
+            for addr in self.cluster.broker_addrs.values():
+                await client.core.remoting.invoke_ok(addr, request)
+
+    def _commit_log_files(self) -> int:
+        """Of the broker that has the most."""
+        logs = self.cluster.directory.glob("*/store/commitlog")
+        return max(len(list(log.iterdir())) for log in logs)
 
     def let_pop(self, topic: str, group: str) -> None:
         """Have the members of a group that will consume a topic pop it."""

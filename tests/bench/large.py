@@ -22,8 +22,8 @@ def fill_large(broker: Broker) -> None:
 
 
 def large_areas() -> list[Area]:
-    """The lines of the group ``large``."""
-    return [area for size, text in SIZES.items() for area in (*_reads(size, text), *_sends(size, text))]
+    """The lines of the group ``large``, reads first: what sends have written is deleted after each line."""
+    return [area for lines in (_reads, _sends) for size, text in SIZES.items() for area in lines(size, text)]
 
 
 def _reads(size: int, text: str) -> list[Area]:
