@@ -277,8 +277,9 @@ static PyObject *command_of(const Header *header, PyObject *body)
     PyObject *made = new_object(shape);
     if (made == NULL)
         return NULL;
-    if (put(shape, made, BODY, body) < 0 || put(shape, made, SERIALIZE_TYPE, json_type) < 0
-        || put_new(shape, made, EXT_FIELDS, header->fields == NULL ? PyDict_New() : Py_NewRef(header->fields)) < 0
+    put(shape, made, BODY, body);
+    put(shape, made, SERIALIZE_TYPE, json_type);
+    if (put_new(shape, made, EXT_FIELDS, header->fields == NULL ? PyDict_New() : Py_NewRef(header->fields)) < 0
         || put_new(shape, made, CODE, PyLong_FromLong(header->code)) < 0
         || put_new(shape, made, OPAQUE, PyLong_FromLong(header->opaque)) < 0
         || put_new(shape, made, FLAG, PyLong_FromLong(header->flag)) < 0

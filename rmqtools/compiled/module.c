@@ -2,14 +2,24 @@
 
 #include "shape.h"
 
-descrgetfunc slot_get;
-descrsetfunc slot_set;
-
-int set_up_shapes(void)
+/* Where a slot lies: where its descriptor puts a value. probe: an object that has none; 0: an exception is set. */
+static Py_ssize_t find_slot(PyObject *probe, Py_ssize_t size, const char *name)
 {
-    slot_get = (descrgetfunc)PyType_GetSlot(&PyMemberDescr_Type, Py_tp_descr_get);
-    slot_set = (descrsetfunc)PyType_GetSlot(&PyMemberDescr_Type, Py_tp_descr_set);
-    return slot_get == NULL || slot_set == NULL ? -1 : 0;
+    Py_ssize_t found = 0, places = 0;
+    PyObject *descriptor = PyObject_GetAttrString((PyObject *)Py_TYPE(probe), name), *mark = PyList_New(0), *done = NULL;
+    if (descriptor != NULL && mark != NULL && Py_IS_TYPE(descriptor, &PyMemberDescr_Type))
+        done = PyObject_CallMethod(descriptor, "__set__", "OO", probe, mark);
+    for (Py_ssize_t at = sizeof(PyObject); done != NULL && at + (Py_ssize_t)sizeof mark <= size; at += sizeof mark)
+        if (*(PyObject **)((char *)probe + at) == mark)
+            found = at, places++;
+    Py_XDECREF(descriptor);
+    Py_XDECREF(mark);
+    Py_XDECREF(done);
+    if (places == 1)
+        return found;
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%R has no slot %s that can be found", Py_TYPE(probe), name);
+    return 0;
 }
 
 int fill_shape(Shape *shape, PyObject *type, const char *const *names)
@@ -18,21 +28,32 @@ int fill_shape(Shape *shape, PyObject *type, const char *const *names)
         PyErr_SetString(PyExc_TypeError, "want a class with slots");
         return -1;
     }
-    for (int slot = 0; names[slot] != NULL; slot++) {
-        PyObject *descriptor = PyObject_GetAttrString(type, names[slot]);
-        if (descriptor == NULL)
-            return -1;
-        if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
-            PyErr_Format(PyExc_TypeError, "%R has no slot %s", type, names[slot]);
-            Py_DECREF(descriptor);
-            return -1;
-        }
-        Py_XDECREF(shape->slots[slot]);
-        shape->slots[slot] = descriptor; /* kept as long as the process: so are the classes */
-    }
+    PyObject *basic_size = PyObject_GetAttrString(type, "__basicsize__");
+    Py_ssize_t size = basic_size == NULL ? -1 : PyLong_AsSsize_t(basic_size);
+    PyObject *probe = size < 0 ? NULL : PyType_GenericAlloc((PyTypeObject *)type, 0);
+    int is_filled = probe != NULL;
+    for (int slot = 0; is_filled && names[slot] != NULL; slot++)
+        is_filled = (shape->offsets[slot] = find_slot(probe, size, names[slot])) > 0;
+    Py_XDECREF(basic_size);
+    Py_XDECREF(probe);
+    if (!is_filled)
+        return -1;
     Py_XDECREF((PyObject *)shape->type);
     shape->type = (PyTypeObject *)Py_NewRef(type);
     return 0;
+}
+
+int has_known_layout(void)
+{
+    static const char *const names[] = {"first", "second", NULL};
+    Shape shape = {.type = NULL};
+    PyObject *type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(){s(ss)}", "Probe", "__slots__", names[0], names[1]);
+    int is_known = type != NULL && fill_shape(&shape, type, names) == 0;
+    Py_XDECREF((PyObject *)shape.type);
+    Py_XDECREF(type);
+    if (!is_known)
+        PyErr_SetString(PyExc_ImportError, "this interpreter lays out the slots of objects in an unknown way");
+    return is_known;
 }
 
 int grow_writer(Writer *writer, Py_ssize_t count)
@@ -104,7 +125,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__twins(void)
 {
-    if (set_up_shapes() < 0)
+    if (!has_known_layout())
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)

@@ -42,12 +42,9 @@ static PyObject *init_message(PyObject *self, Arguments given, Py_ssize_t count,
     if (!take_arguments(values, field_names, FIELDS, given, count, keywords) || values[TOPIC] == NULL
         || values[BODY] == NULL)
         return call_as_python(message_init, self, given, count, keywords);
-    for (int field = 0; field < FIELDS; field++) {
-        int failed = values[field] != NULL ? put(&message, self, field, values[field])
-                                           : put_new(&message, self, field, default_of(field));
-        if (failed)
+    for (int field = 0; field < FIELDS; field++)
+        if (put_new(&message, self, field, values[field] != NULL ? Py_NewRef(values[field]) : default_of(field)) < 0)
             return NULL;
-    }
     return Py_NewRef(Py_None);
 }
 
@@ -169,15 +166,10 @@ static int write_texts(Writer *writer, PyObject *one, PyObject *reserved)
 {
     PyObject *properties = get(&message, one, PROPERTIES), *keys = get(&message, one, KEYS);
     PyObject *tags = get(&message, one, TAGS), *sharding_key = get(&message, one, SHARDING_KEY);
-    int is_plain = properties != NULL && keys != NULL && tags != NULL && sharding_key != NULL
-                   && write_properties(writer, properties, reserved) && write_keys(writer, keys)
-                   && (tags == Py_None || write_tags(writer, tags))
-                   && (sharding_key == Py_None || write_pair(writer, "__SHARDINGKEY", 13, sharding_key));
-    Py_XDECREF(properties);
-    Py_XDECREF(keys);
-    Py_XDECREF(tags);
-    Py_XDECREF(sharding_key);
-    return is_plain;
+    return properties != NULL && keys != NULL && tags != NULL && sharding_key != NULL
+           && write_properties(writer, properties, reserved) && write_keys(writer, keys)
+           && (tags == Py_None || write_tags(writer, tags))
+           && (sharding_key == Py_None || write_pair(writer, "__SHARDINGKEY", 13, sharding_key));
 }
 
 /* ---- Checking ---- */
@@ -189,18 +181,9 @@ typedef struct {
     PyObject *topic; /* of the message before, borrowed: known, and the only one so far; NULL: there is none */
 } Limits;
 
-/* Whether a slot has this very value. */
-static int has(PyObject *one, int slot, PyObject *wanted)
-{
-    PyObject *value = get(&message, one, slot);
-    Py_XDECREF(value); /* the message still holds it */
-    return value == wanted;
-}
-
 static int has_plain_topic(PyObject *one, Limits *limits)
 {
     PyObject *topic = get(&message, one, TOPIC);
-    Py_XDECREF(topic);
     if (topic == limits->topic && topic != NULL)
         return 1;
     if (topic == NULL || !is_exactly(topic, &PyUnicode_Type) || PySet_Contains(limits->known_topics, topic) != 1)
@@ -213,7 +196,6 @@ static int has_plain_topic(PyObject *one, Limits *limits)
 static Py_ssize_t body_bytes(PyObject *one, const char **at)
 {
     PyObject *body = get(&message, one, BODY);
-    Py_XDECREF(body);
     if (body == NULL || !is_exactly(body, &PyBytes_Type))
         return -1;
     *at = PyBytes_AsString(body);
@@ -230,15 +212,15 @@ static int32_t flag_of(PyObject *one, int *is_plain)
     if (*is_plain)
         value = PyLong_AsLongAndOverflow(flag, &overflow);
     *is_plain = *is_plain && !overflow && value >= INT32_MIN && value <= INT32_MAX;
-    Py_XDECREF(flag);
     return (int32_t)value;
 }
 
 /* Whether an object is Message itself, without delay and priority. */
 static int is_plain_kind(PyObject *one)
 {
-    return is_exactly(one, message.type) && has(one, DELAY_LEVEL, zero) && has(one, DELAY, Py_None)
-           && has(one, DELIVER_AT, Py_None) && has(one, PRIORITY, Py_None);
+    return is_exactly(one, message.type) && get(&message, one, DELAY_LEVEL) == zero
+           && get(&message, one, DELAY) == Py_None && get(&message, one, DELIVER_AT) == Py_None
+           && get(&message, one, PRIORITY) == Py_None;
 }
 
 /* How many bytes the texts and the body of a message take, which is Message itself without delay and priority; -1: it
@@ -486,16 +468,13 @@ static PyObject *result_of(PyObject *const *common, int64_t offset, PyObject *ms
     if (result == NULL)
         return NULL;
     for (int slot = STATUS; slot <= ATTEMPTS; slot++)
-        if (common[slot] != NULL && put(&send_result, result, slot, common[slot]) < 0)
-            goto failed;
+        if (common[slot] != NULL)
+            put(&send_result, result, slot, common[slot]);
+    put(&send_result, result, MSG_ID, msg_id);
     if (put_new(&send_result, result, RESULT_OFFSET, PyLong_FromLongLong(offset)) < 0
-        || put(&send_result, result, MSG_ID, msg_id) < 0
         || put_new(&send_result, result, OFFSET_MSG_ID, PyUnicode_FromStringAndSize(offset_id, offset_id_length)) < 0)
-        goto failed;
+        Py_CLEAR(result);
     return result;
-failed:
-    Py_DECREF(result);
-    return NULL;
 }
 
 /* send_results(status, queue, first offset, msg_ids: list, offset ids: str, transaction_id, region_id, recall_handle,

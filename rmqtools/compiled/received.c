@@ -62,9 +62,10 @@ static PyObject *message_of(const Stored *stored, PyObject *topic, PyObject *bro
     PyObject *message = new_object(shape);
     if (message == NULL)
         return NULL;
-    if (put(shape, message, TOPIC, topic) < 0 || put(shape, message, BROKER_NAME, broker_name) < 0
-        || put(shape, message, FILLERS, fillers) < 0
-        || put_new(shape, message, QUEUE_OFFSET, PyLong_FromLongLong(read_i64(stored->head + OFFSET_AT))) < 0
+    put(shape, message, TOPIC, topic);
+    put(shape, message, BROKER_NAME, broker_name);
+    put(shape, message, FILLERS, fillers);
+    if (put_new(shape, message, QUEUE_OFFSET, PyLong_FromLongLong(read_i64(stored->head + OFFSET_AT))) < 0
         || put_new(shape, message, BODY, bytes_of(stored->body, stored->body_bytes)) < 0
         || put_new(shape, message, HEAD, bytes_of(stored->head, HEAD_BYTES)) < 0
         || put_new(shape, message, PROPERTIES, bytes_of(stored->properties, stored->properties_bytes)) < 0) {

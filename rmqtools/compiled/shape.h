@@ -15,43 +15,45 @@ raises nothing but MemoryError. */
 
 #define MOST_SLOTS 16
 
-/* A class with slots: itself, and the descriptors of the slots that a twin uses. */
+/* A class with slots: itself, and where in its objects the slots lie that a twin uses. */
 typedef struct {
     PyTypeObject *type;
-    PyObject *slots[MOST_SLOTS];
+    Py_ssize_t offsets[MOST_SLOTS]; /* bytes */
 } Shape;
 
 typedef PyObject *const *Arguments;
 
-extern descrgetfunc slot_get; /* of all slots; set by set_up_shapes */
-extern descrsetfunc slot_set;
-
-int set_up_shapes(void);
+/* Whether slots lie where fill_shape looks for them; if not, an ImportError is set. */
+int has_known_layout(void);
 
 /* Fill a shape from a class and the names of its slots, of which the last is NULL. -1: an exception is set. */
 int fill_shape(Shape *shape, PyObject *type, const char *const *names);
 
 static inline PyObject *new_object(const Shape *shape) { return PyType_GenericAlloc(shape->type, 0); }
 
-/* A new reference to the value of a slot. */
-static inline PyObject *get(const Shape *shape, PyObject *object, int slot)
+/* Where the value of a slot lies. The object must be of the class, or of one that inherits from it. */
+static inline PyObject **slot_of(const Shape *shape, PyObject *object, int slot)
 {
-    return slot_get(shape->slots[slot], object, (PyObject *)shape->type);
+    return (PyObject **)((char *)object + shape->offsets[slot]);
 }
 
-static inline int put(const Shape *shape, PyObject *object, int slot, PyObject *value)
-{
-    return slot_set(shape->slots[slot], object, value);
-}
+/* The value of a slot, borrowed; NULL: it has none. */
+static inline PyObject *get(const Shape *shape, PyObject *object, int slot) { return *slot_of(shape, object, slot); }
 
-/* As put, of a value that was just made and is owned here; NULL: making it has failed. */
+/* Set a slot to a value that is owned here; NULL: making it has failed, and so has this. */
 static inline int put_new(const Shape *shape, PyObject *object, int slot, PyObject *value)
 {
+    PyObject **place = slot_of(shape, object, slot), *before = *place;
     if (value == NULL)
         return -1;
-    int failed = slot_set(shape->slots[slot], object, value);
-    Py_DECREF(value);
-    return failed;
+    *place = value;
+    Py_XDECREF(before);
+    return 0;
+}
+
+static inline void put(const Shape *shape, PyObject *object, int slot, PyObject *value)
+{
+    put_new(shape, object, slot, Py_NewRef(value));
 }
 
 static inline PyObject *not_plain(void) { return Py_NewRef(Py_None); }

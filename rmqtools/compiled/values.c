@@ -21,8 +21,7 @@ static PyObject *make_value(PyObject *self, Arguments given, Py_ssize_t count, P
         return call_as_python(maker->original, NULL, given, count, keywords);
     PyObject *made = new_object(&maker->shape);
     for (int field = 0; made != NULL && field < maker->fields; field++)
-        if (put(&maker->shape, made, field, values[field]) < 0)
-            Py_CLEAR(made);
+        put(&maker->shape, made, field, values[field]);
     return made;
 }
 
