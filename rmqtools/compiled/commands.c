@@ -363,21 +363,18 @@ static PyObject *bind_command(PyObject *Py_UNUSED(module), PyObject *arguments)
 
 /* ---- Typed headers ---- */
 
-enum { FIELD_NAME, FIELD_WIRE, FIELD_PARSE, FIELD_PUT, FIELD_DEFAULT }; /* of a HeaderField */
-enum { MAX_DIGITS_32 = 9, MAX_DIGITS_64 = 18 };                        /* that fit into so many bits */
-static PyObject *parse_int32, *parse_int64, *missing;
+enum { FIELD_NAME, FIELD_WIRE, FIELD_PARSE, FIELD_PUT, FIELD_DEFAULT, FIELD_PARTS }; /* of a HeaderField */
+enum { AS_TEXT = 0, DIGITS_32 = 9, DIGITS_64 = 18, NEVER_PLAIN = -1 };                /* so many digits always fit */
 
-/* bind_headers(the parser of 32 bits, that of 64, the mark of a field without a default) */
-static PyObject *bind_headers(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    PyObject *given[3];
-    if (!PyArg_ParseTuple(arguments, "OOO", &given[0], &given[1], &given[2]))
-        return NULL;
-    parse_int32 = Py_NewRef(given[0]), parse_int64 = Py_NewRef(given[1]), missing = Py_NewRef(given[2]);
-    return not_plain();
-}
+/* Reads headers of one class. It lives as long as the process, as the classes do. */
+typedef struct {
+    Shape shape;
+    Py_ssize_t fields;
+    PyObject *wires[MOST_SLOTS], *defaults[MOST_SLOTS]; /* default NULL: the field is required */
+    int forms[MOST_SLOTS];                              /* AS_TEXT and so on */
+} Reader;
 
-static PyObject *plain_number(PyObject *text, Py_ssize_t most_digits)
+static PyObject *plain_number(PyObject *text, int most_digits)
 {
     Py_ssize_t length;
     const char *at = PyUnicode_AsUTF8AndSize(text, &length);
@@ -392,47 +389,26 @@ static PyObject *plain_number(PyObject *text, Py_ssize_t most_digits)
     return PyLong_FromLongLong(value);
 }
 
-/* The value of a header field, a new reference; NULL: it is not plain, or an error is set. */
-static PyObject *field_value(PyObject *header_field, PyObject *ext_fields)
+/* The value of a field, a new reference; NULL: it is not plain, or an error is set. */
+static PyObject *field_value(const Reader *reader, Py_ssize_t field, PyObject *ext_fields)
 {
-    PyObject *text = PyDict_GetItemWithError(ext_fields, PyTuple_GetItem(header_field, FIELD_WIRE));
-    PyObject *parse = PyTuple_GetItem(header_field, FIELD_PARSE);
-    if (text == NULL || text == Py_None) {
-        PyObject *preset = PyTuple_GetItem(header_field, FIELD_DEFAULT);
-        return PyErr_Occurred() || preset == missing ? NULL : Py_NewRef(preset);
-    }
-    if (!is_exactly(text, &PyUnicode_Type))
+    PyObject *text = PyDict_GetItemWithError(ext_fields, reader->wires[field]);
+    if (text == NULL || text == Py_None)
+        return PyErr_Occurred() ? NULL : Py_XNewRef(reader->defaults[field]);
+    if (!is_exactly(text, &PyUnicode_Type) || reader->forms[field] == NEVER_PLAIN)
         return NULL;
-    if (parse == (PyObject *)&PyUnicode_Type)
-        return Py_NewRef(text);
-    if (parse == parse_int32 || parse == parse_int64)
-        return plain_number(text, parse == parse_int32 ? MAX_DIGITS_32 : MAX_DIGITS_64);
-    return NULL;
+    return reader->forms[field] == AS_TEXT ? Py_NewRef(text) : plain_number(text, reader->forms[field]);
 }
 
-static int put_field(PyObject *header, PyObject *header_field, PyObject *ext_fields)
+/* read(ext_fields: dict) -> header | None */
+static PyObject *read_fields(PyObject *self, PyObject *ext_fields)
 {
-    if (!PyTuple_Check(header_field) || PyTuple_Size(header_field) != FIELD_DEFAULT + 1)
-        return 0;
-    PyObject *value = field_value(header_field, ext_fields);
-    if (value == NULL)
-        return 0;
-    PyObject *done =
-        PyObject_CallFunctionObjArgs(PyTuple_GetItem(header_field, FIELD_PUT), header, value, NULL);
-    Py_DECREF(value);
-    Py_XDECREF(done);
-    return done != NULL;
-}
-
-/* read_fields(header class, fields: tuple[HeaderField, ...], ext_fields: dict) -> header | None */
-static PyObject *read_fields(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
-{
-    if (count != 3 || !PyType_Check(given[0]) || !PyTuple_Check(given[1]) || !PyDict_Check(given[2]))
+    const Reader *reader = PyCapsule_GetPointer(self, NULL);
+    if (reader == NULL || !PyDict_Check(ext_fields))
         return not_plain();
-    PyObject *header = PyType_GenericAlloc((PyTypeObject *)given[0], 0);
-    Py_ssize_t length = PyTuple_Size(given[1]);
-    for (Py_ssize_t number = 0; header != NULL && number < length; number++) {
-        if (put_field(header, PyTuple_GetItem(given[1], number), given[2]))
+    PyObject *header = new_object(&reader->shape);
+    for (Py_ssize_t field = 0; header != NULL && field < reader->fields; field++) {
+        if (put_new(&reader->shape, header, (int)field, field_value(reader, field, ext_fields)) == 0)
             continue;
         Py_DECREF(header);
         if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
@@ -443,13 +419,52 @@ static PyObject *read_fields(PyObject *Py_UNUSED(module), Arguments given, Py_ss
     return header;
 }
 
+static PyMethodDef read_definition = {"read", read_fields, METH_O, "Make a header of text fields; None: not plain."};
+
+/* reader_of(class, fields: tuple[HeaderField, ...], the parser of 32 bits, that of 64, the mark of a field without a
+   default) -> function | None */
+static PyObject *reader_of(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *type, *fields, *parse_int32, *parse_int64, *missing;
+    const char *names[MOST_SLOTS + 1] = {NULL};
+    if (!PyArg_ParseTuple(arguments, "OO!OOO", &type, &PyTuple_Type, &fields, &parse_int32, &parse_int64, &missing))
+        return NULL;
+    if (PyTuple_Size(fields) > MOST_SLOTS)
+        return not_plain();
+    Reader *reader = PyMem_Calloc(1, sizeof *reader);
+    if (reader == NULL)
+        return PyErr_NoMemory();
+    reader->fields = PyTuple_Size(fields);
+    for (Py_ssize_t number = 0; number < reader->fields; number++) {
+        PyObject *field = PyTuple_GetItem(fields, number), *parts[FIELD_PARTS];
+        if (!PyArg_ParseTuple(field, "OOOOO", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4])
+            || (names[number] = PyUnicode_AsUTF8AndSize(parts[FIELD_NAME], NULL)) == NULL)
+            goto failed;
+        PyObject *parse = parts[FIELD_PARSE], *preset = parts[FIELD_DEFAULT];
+        reader->forms[number] = parse == (PyObject *)&PyUnicode_Type ? AS_TEXT
+                                : parse == parse_int32               ? DIGITS_32
+                                : parse == parse_int64               ? DIGITS_64
+                                                                     : NEVER_PLAIN;
+        reader->wires[number] = Py_NewRef(parts[FIELD_WIRE]);
+        reader->defaults[number] = preset == missing ? NULL : Py_NewRef(preset);
+    }
+    if (fill_shape(&reader->shape, type, names) < 0)
+        goto failed;
+    PyObject *self = PyCapsule_New(reader, NULL, NULL);
+    PyObject *read = self == NULL ? NULL : PyCFunction_NewEx(&read_definition, self, NULL);
+    Py_XDECREF(self);
+    return read;
+failed:
+    PyMem_Free(reader);
+    return NULL;
+}
+
 PyMethodDef command_methods[] = {
     {"fill_request", (PyCFunction)(void (*)(void))fill_request, METH_FASTCALL, "Twin of FilledRequest.encode."},
     {"bind_command", bind_command, METH_VARARGS, "Say which class read_header makes."},
     {"read_header", (PyCFunction)(void (*)(void))read_header, METH_FASTCALL, "Twin of _decode_json_header."},
     {"read_frame", (PyCFunction)(void (*)(void))read_frame, METH_FASTCALL,
      "Twin of FrameDecoder and decode_command, for one whole frame."},
-    {"bind_headers", bind_headers, METH_VARARGS, "Say which parsers read_fields knows."},
-    {"read_fields", (PyCFunction)(void (*)(void))read_fields, METH_FASTCALL, "Twin of decode_header."},
+    {"reader_of", reader_of, METH_VARARGS, "Return the twin of decode_header for one class."},
     {NULL, NULL, 0, NULL},
 };

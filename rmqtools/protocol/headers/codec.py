@@ -96,6 +96,7 @@ class _Plan(NamedTuple):
     unread: tuple[HeaderField, ...]  # never on the wire, so they keep their defaults
     wires: tuple[str, ...]
     values: Callable[[Any], tuple[Any, ...]]
+    read: Callable[[Mapping[str, str | None]], Any] | None  # the compiled twin of decode_header; None: none
 
 
 def encode_header(header: Header) -> dict[str, str]:
@@ -115,8 +116,8 @@ def decode_header(header_class: type[H], ext_fields: Mapping[str, str | None]) -
         ProtocolError: a required field is missing, or a text has the wrong form.
     """
     plan = _plan_of(header_class, own_only=header_class.fast)
-    if twins is not None and not plan.unread:
-        plain: H | None = twins.read_fields(header_class, plan.fields, ext_fields)
+    if twins is not None and plan.read is not None:
+        plain: H | None = plan.read(ext_fields)
         if plain is not None:
             if header_class.check_decoded is not Header.check_decoded:
                 plain.check_decoded()
@@ -179,10 +180,6 @@ def _parse_int64(text: str) -> int:
     return parse_int(text, 64)
 
 
-if twins is not None:
-    twins.bind_headers(_parse_int32, _parse_int64, MISSING)
-
-
 def _parse_bool(text: str) -> bool:
     """Parse like Java's parseBoolean: every text but "true" is false."""
     return text.lower() == "true"
@@ -201,6 +198,7 @@ def _format_value(value: Any) -> str:
     return str(value.name) if isinstance(value, Enum) else str(value)
 
 
+_reader_of: Callable[..., Any] = (lambda *_: None) if twins is None else twins.reader_of
 _plans: dict[tuple[type[Header], bool], _Plan] = {}  # made at the first use of a class
 
 
@@ -223,7 +221,11 @@ def _make_plan(header_class: type[Header], own_only: bool) -> _Plan:
     made = tuple(field for field in every if field.name not in inherited)
     unread = tuple(field for field in every if field.name in inherited)
     return _Plan(
-        made, unread, tuple(field.wire for field in made), _values_getter([field.name for field in made])
+        made,
+        unread,
+        tuple(field.wire for field in made),
+        _values_getter([field.name for field in made]),
+        None if unread else _reader_of(header_class, made, _parse_int32, _parse_int64, MISSING),
     )
 
 

@@ -1,6 +1,7 @@
 """The twins of headers, frames and values against their originals, as in ``test_compiled``."""
 
 import os
+from dataclasses import MISSING
 
 import pytest
 from hypothesis import given
@@ -135,13 +136,25 @@ def test_one_odd_field_is_read_as_by_the_original(name, number):
 
 def test_the_header_of_an_answer_is_read_by_the_twin():
     ext_fields = {"msgId": "7F00", "queueId": "3", "queueOffset": "12", "MSG_REGION": "r"}
-    plan = codec.header_fields(SendMessageResponseHeader)
+    read = reader_of(codec.header_fields(SendMessageResponseHeader))
 
-    header = twins.read_fields(SendMessageResponseHeader, plan, ext_fields)
+    assert read(ext_fields) == SendMessageResponseHeader(msg_id="7F00", queue_id=3, queue_offset=12)
+    assert read({"msgId": "7F00", "queueId": "3"}) is None
+    assert read(list(ext_fields)) is None
 
-    assert header == SendMessageResponseHeader(msg_id="7F00", queue_id=3, queue_offset=12)
-    assert twins.read_fields(SendMessageResponseHeader, plan, {"msgId": "7F00", "queueId": "3"}) is None
-    assert twins.read_fields(SendMessageResponseHeader, (*plan[:1], (1, 2)), ext_fields) is None
+
+def reader_of(fields):
+    """The twin that reads a broker's answer to a send, from these fields of its header."""
+    parsers = codec._parse_int32, codec._parse_int64
+    return twins.reader_of(SendMessageResponseHeader, fields, *parsers, MISSING)
+
+
+def test_a_reader_wants_fields_that_are_slots_and_not_too_many():
+    fields = codec.header_fields(SendMessageResponseHeader)
+
+    with pytest.raises(TypeError, match="no slot fast"):
+        reader_of((fields[0]._replace(name="fast"),))
+    assert reader_of(fields[:1] * 17) is None
 
 
 @pytest.mark.parametrize(
