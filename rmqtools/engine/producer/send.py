@@ -35,6 +35,7 @@ from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.policy.send_loop import SendLoop
 
 _send_attempt = maker_of(SendAttempt)
+_send_loop = maker_of(SendLoop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ class Sender:
     def _loop_for(self, choice: QueueChoice) -> SendLoop:
         """A queue chosen by the caller gets one attempt, as in Java: another queue would break its order."""
         retries = self._config.retry_times_when_send_failed if choice.is_free else 0
-        return SendLoop(1 + retries, self._config.retry_another_broker_when_not_store_ok)
+        return _send_loop(1 + retries, self._config.retry_another_broker_when_not_store_ok, None)
 
     def _select(
         self,
