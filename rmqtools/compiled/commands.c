@@ -450,10 +450,7 @@ static PyObject *reader_of(PyObject *Py_UNUSED(module), PyObject *arguments)
     }
     if (fill_shape(&reader->shape, type, names) < 0)
         goto failed;
-    PyObject *self = PyCapsule_New(reader, NULL, NULL);
-    PyObject *read = self == NULL ? NULL : PyCFunction_NewEx(&read_definition, self, NULL);
-    Py_XDECREF(self);
-    return read;
+    return function_with(&read_definition, reader);
 failed:
     PyMem_Free(reader);
     return NULL;

@@ -118,6 +118,14 @@ done:
     return result;
 }
 
+PyObject *function_with(PyMethodDef *method, void *data)
+{
+    PyObject *self = PyCapsule_New(data, NULL, NULL);
+    PyObject *function = self == NULL ? NULL : PyCFunction_NewEx(method, self, NULL);
+    Py_XDECREF(self);
+    return function;
+}
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "rmqtools.compiled._twins", .m_doc = "Compiled twins of hot functions.",
     .m_size = -1, /* its shapes are global: one interpreter a process has twins */

@@ -107,6 +107,9 @@ int take_arguments(PyObject **values, PyObject *const *names, Py_ssize_t fields,
 /* Call the original with the arguments of a vectorcall; self: its first argument, or NULL. */
 PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords);
 
+/* A function whose self is a capsule with data, which is never freed. */
+PyObject *function_with(PyMethodDef *method, void *data);
+
 /* A text that is often the same: the name of a property or of a field. A new reference. */
 PyObject *known_name(const char *at, Py_ssize_t length);
 

@@ -50,10 +50,7 @@ static PyObject *maker_of(PyObject *Py_UNUSED(module), PyObject *arguments)
     }
     if (fill_shape(&maker->shape, type, slots) < 0)
         return NULL;
-    PyObject *self = PyCapsule_New(maker, NULL, NULL);
-    PyObject *make = self == NULL ? NULL : PyCFunction_NewEx(&make_definition, self, NULL);
-    Py_XDECREF(self);
-    return make;
+    return function_with(&make_definition, maker);
 }
 
 PyMethodDef value_methods[] = {
