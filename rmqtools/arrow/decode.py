@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,22 +26,22 @@ from rmqtools.arrow.spans import (
     cut_fixed,
     cut_spans,
     is_repeated,
-    join_pieces,
     number_array,
     repeat_text,
 )
-from rmqtools.arrow.stored import COMPRESSED, PlainMessages, cut_bodies, find_plain
+from rmqtools.arrow.stored import COMPRESSED, PlainMessages, find_plain
 from rmqtools.arrow.texts import host_column, is_utf8, offset_id_column
 from rmqtools.config.text import check_choice
 from rmqtools.errors import ProtocolError
 from rmqtools.log import get_logger
-from rmqtools.model.block import CORRUPT_BODY_CHOICES, LARGE_MESSAGE_BYTES, CorruptBody, MessageBlock
+from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
+from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, INNER_BATCH_POSITION
 from rmqtools.protocol.messages.stored_block import decode_bodiless, decode_stored
 
@@ -77,44 +77,60 @@ def decode_block(
     return batch
 
 
+class StoredRows(Protocol):
+    """Messages as they are stored, of one topic on one broker."""
+
+    @property
+    def queue(self) -> MessageQueue:
+        """Of the first message."""
+
+    @property
+    def data(self) -> Bytes:
+        """The messages; possibly without their bodies."""
+
+    @property
+    def starts(self) -> Positions:
+        """Where they begin in ``data``."""
+
+    def body_column(self, plain: PlainMessages) -> pa.Array:
+        """The bodies of the plain messages, which were found in ``data``."""
+
+    def decode(self, row: int, corrupt_body: CorruptBody, *, with_bodies: bool = True) -> list[MessageExt]:
+        """The messages stored at a row, one by one; without bodies, these stay as they are stored."""
+
+
 class JoinedBlocks:
     """Several blocks of one topic on one broker, used like one block.
 
     Attributes:
         queue: of the first block.
-        data: the messages of all blocks. Large ones that are decoded ``with_bodies`` lack these there.
+        data: the messages of all blocks.
         starts: where they begin in ``data``.
-        bodies: those that ``data`` lacks; None: it lacks none.
     """
 
-    def __init__(self, blocks: Sequence[MessageBlock], *, with_bodies: bool = False) -> None:
+    def __init__(self, blocks: Sequence[MessageBlock]) -> None:
         self._blocks = blocks
         self.queue = blocks[0].queue
-        self.bodies: Sequence[memoryview] | None = None
         self._ends = list(accumulate(map(len, blocks)))  # by block, the number of rows up to its end
-        are_large = sum(len(block.buffer) for block in blocks) >= self._ends[-1] * LARGE_MESSAGE_BYTES
-        if with_bodies and are_large and len(blocks) > 1:
-            bodiless = cut_bodies((block.buffer, block.starts) for block in blocks)
-            if bodiless is not None:
-                self.data: Bytes = np.frombuffer(bodiless.data, np.uint8)
-                self.starts: Positions = bodiless.starts
-                self.bodies = bodiless.bodies
-                return
         whole = blocks[0].buffer if len(blocks) == 1 else b"".join(block.buffer for block in blocks)
-        self.data = np.frombuffer(whole, np.uint8)
+        self.data: Bytes = np.frombuffer(whole, np.uint8)
         begins = accumulate((len(block.buffer) for block in blocks), initial=0)
         parts = [
             np.asarray(block.starts, np.int64) + begin for block, begin in zip(blocks, begins, strict=False)
         ]
-        self.starts = np.concatenate(parts)
+        self.starts: Positions = np.concatenate(parts)
 
     def hold_inner_batch(self) -> bool:
         """Whether a message contains others. Blocks cut by ``message_starts`` have a flag at every start."""
         flags = self.data[self.starts + INNER_BATCH_POSITION]
         return bool((flags & INNER_BATCH == INNER_BATCH).any())
 
+    def body_column(self, plain: PlainMessages) -> pa.Array:
+        """See :class:`StoredRows`."""
+        return cut_spans(self.data, plain.body, pa.binary())
+
     def decode(self, row: int, corrupt_body: CorruptBody, *, with_bodies: bool = True) -> list[MessageExt]:
-        """The messages stored at a row, one by one; without bodies, these stay as they are stored."""
+        """See :class:`StoredRows`."""
         number = bisect_right(self._ends, row)
         block = self._blocks[number]
         start = block.starts[row - self._ends[number] + len(block)]
@@ -129,7 +145,7 @@ class JoinedBlocks:
 
 
 def decode_parts(
-    joined: JoinedBlocks,
+    joined: StoredRows,
     schema: pa.Schema = MESSAGE_SCHEMA,
     *,
     grown_bytes: float = inf,
@@ -186,7 +202,7 @@ def _with_regular_properties(data: Bytes, plain: PlainMessages) -> tuple[PlainMe
 
 
 def _plain_batch(
-    joined: JoinedBlocks, plain: PlainMessages, properties: Properties, schema: pa.Schema
+    joined: StoredRows, plain: PlainMessages, properties: Properties, schema: pa.Schema
 ) -> pa.RecordBatch:
     head, count, data, queue = plain.head, len(plain), joined.data, joined.queue
     topic = data[plain.topic.begin[0] : plain.topic.end[0]].tobytes().decode() if count else ""
@@ -195,7 +211,7 @@ def _plain_batch(
         "brokerName": lambda: repeat_text(queue.broker_name, count),
         "queueId": lambda: number_array(head["queue_id"].astype(np.int32)),
         "queueOffset": lambda: number_array(head["queue_offset"].astype(np.int64)),
-        "body": lambda: _body_column(joined, plain),
+        "body": lambda: joined.body_column(plain),
         "tags": lambda: properties.value_column(PROPERTY_TAGS),
         "keys": lambda: properties.value_column(PROPERTY_KEYS),
         "properties": lambda: properties.map_column(),
@@ -209,12 +225,6 @@ def _plain_batch(
         "offsetMsgId": lambda: offset_id_column(head),
     }
     return pa.record_batch([columns[field.name]() for field in schema], schema=schema)
-
-
-def _body_column(joined: JoinedBlocks, plain: PlainMessages) -> pa.Array:
-    if joined.bodies is None:
-        return cut_spans(joined.data, plain.body, pa.binary())
-    return join_pieces([joined.bodies[row] for row in plain.rows.tolist()])
 
 
 def _sys_flags(head: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
@@ -232,7 +242,7 @@ def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
 
 
 def _one_by_one(
-    joined: JoinedBlocks,
+    joined: StoredRows,
     plain_rows: Positions,
     grown_bytes: float,
     decode: Callable[[int], list[MessageExt]],

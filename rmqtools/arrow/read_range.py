@@ -3,18 +3,19 @@
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rmqtools.arrow.cut_blocks import CutBlocks
 from rmqtools.arrow.decode import JoinedBlocks, decode_parts
 from rmqtools.arrow.in_turn import in_turn
+from rmqtools.arrow.portions import BYTES_PER_BATCH, Portion, in_portions
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, select_columns
 from rmqtools.arrow.spans import text_array
 from rmqtools.config.text import check_choice
-from rmqtools.errors import ProtocolError
 from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
 from rmqtools.model.message_const import PROPERTY_INNER_NUM
 from rmqtools.model.queue import QueueRange
@@ -23,13 +24,9 @@ if TYPE_CHECKING:
     from rmqtools.sync import Client
 
 ROWS_PER_BATCH: Final = 4096  # from 1000 on a row's cost no longer falls, in decoding and in Spark
-BYTES_PER_BATCH: Final = 4 * 1024 * 1024
 _GROWN_BYTES: Final = 2 * 1024 * 1024  # of all decompressed bodies: they may grow a thousandfold
 _LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # of messages from inner batches
 _RANGES_AT_ONCE: Final = 8  # each holds a batch
-
-_Read: TypeAlias = tuple[QueueRange, MessageBlock]
-"""A range, and a block of it."""
 
 
 def read_range(
@@ -46,8 +43,9 @@ def read_range(
     """Yield the messages of a range, by queue offset, as batches of ``schema``.
 
     A batch has ``rows_per_batch`` rows or a few more, whatever the size of pulls. It has fewer only if the
-    messages are large (about 4 MiB stored, or 2 MiB decompressed), the range ends, or brokers do not
-    filter out all other tags. Offsets without a message (filtered, compacted, transactions) are skipped.
+    messages are large (about 4 MiB stored, 8 MiB if a message has 32 KiB or more, or 2 MiB decompressed), the
+    range ends, or brokers do not filter out all other tags. Offsets without a message (filtered, compacted,
+    transactions) are skipped.
 
     Args:
         client: who reads.
@@ -119,72 +117,13 @@ def read_ranges(
 
     weighed = [(range_, len(range_), blocks_of(range_)) for range_ in ranges]
     found = in_turn(weighed, max_weight=rows_per_batch, at_once=_RANGES_AT_ONCE)
-    portions = _portions(found, rows_per_batch)
+    portions = in_portions(found, max_rows=rows_per_batch, with_bodies="body" in schema.names)
     wanted = text_array(sorted(tags))
     return client.iterate(_batches(portions, schema, wanted, corrupt_body))
 
 
-class _Portion:
-    """Blocks to be decoded together, because each batch has a fixed cost here and 2 ms in Spark."""
-
-    def __init__(self, max_rows: int) -> None:
-        self._max_rows = max_rows
-        self._reads: list[_Read] = []
-        self._rows = self._size = 0
-
-    def __len__(self) -> int:
-        return len(self._reads)
-
-    @property
-    def is_full(self) -> bool:
-        return self._rows >= self._max_rows or self._size >= BYTES_PER_BATCH
-
-    def takes(self, block: MessageBlock) -> bool:
-        """Whether the block fits too."""
-        if not self._reads:
-            return True
-        rows, size = self._rows + len(block), self._size + len(block.buffer)
-        _, first = self._reads[0]
-        return rows <= self._max_rows and size <= BYTES_PER_BATCH and _is_alike(first, block)
-
-    def add(self, read: _Read) -> None:
-        self._reads.append(read)
-        self._rows += len(read[1])
-        self._size += len(read[1].buffer)
-
-    def hand_out(self) -> list[_Read]:
-        """Return the blocks and become empty."""
-        reads, self._reads = self._reads, []
-        self._rows = self._size = 0
-        return reads
-
-
-async def _portions(found: AsyncGenerator[_Read, None], max_rows: int) -> AsyncGenerator[list[_Read], None]:
-    portion = _Portion(max_rows)
-    try:
-        async with aclosing(found):
-            async for read in found:
-                if not portion.takes(read[1]):
-                    yield portion.hand_out()
-                portion.add(read)
-                del read  # see _batches
-                if portion.is_full:
-                    yield portion.hand_out()
-    except ProtocolError:  # the end of an answer is unreadable; these are its first messages
-        if portion:
-            yield portion.hand_out()
-        raise
-    if portion:
-        yield portion.hand_out()
-
-
-def _is_alike(first: MessageBlock, block: MessageBlock) -> bool:
-    one, other = first.queue, block.queue
-    return (one.topic, one.broker_name) == (other.topic, other.broker_name)
-
-
 async def _batches(
-    portions: AsyncGenerator[list[_Read], None],
+    portions: AsyncGenerator[Portion, None],
     schema: pa.Schema,
     wanted: pa.StringArray,
     corrupt_body: CorruptBody,
@@ -230,10 +169,11 @@ def _with_columns(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([*schema, *select_columns(*lacking)]) if lacking else schema
 
 
-def _decode(
-    portion: Sequence[_Read], schema: pa.Schema, corrupt_body: CorruptBody
-) -> Iterator[pa.RecordBatch]:
-    joined = JoinedBlocks([block for _, block in portion], with_bodies="body" in schema.names)
+def _decode(portion: Portion, schema: pa.Schema, corrupt_body: CorruptBody) -> Iterator[pa.RecordBatch]:
+    if isinstance(portion, CutBlocks):
+        yield from decode_parts(portion, schema, grown_bytes=_GROWN_BYTES, corrupt_body=corrupt_body)
+        return
+    joined = JoinedBlocks([block for _, block in portion])
     if not joined.hold_inner_batch():
         yield from decode_parts(joined, schema, grown_bytes=_GROWN_BYTES, corrupt_body=corrupt_body)
         return

@@ -51,14 +51,6 @@ def cut_spans(data: Bytes, spans: Spans, kind: pa.DataType) -> pa.Array:
     return both.take(number_array(np.arange(0, 2 * count, 2, dtype=np.int32)))
 
 
-def join_pieces(pieces: Sequence[memoryview]) -> pa.Array:
-    """Return pieces of several buffers as one binary array."""
-    offsets = np.zeros(len(pieces) + 1, np.int32)
-    np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
-    content = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(pieces))]
-    return pa.Array.from_buffers(pa.binary(), len(pieces), content)
-
-
 def content_of(pieces: pa.Array) -> tuple[Bytes, Offsets]:
     """Return the bytes of an array that :func:`cut_spans` made, back to back, and its offsets."""
     _, places, content = pieces.buffers()

@@ -15,10 +15,8 @@ bodies, inner batches, broken bytes) are left to
 :func:`rmqtools.protocol.messages.stored.decode_message`, which reads every form.
 """
 
-import struct
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -49,9 +47,9 @@ _HEAD: Final = np.dtype(
         ("body_length", ">i4"),
     ]
 )
-_BODY_LENGTH_POSITION: Final = _HEAD.itemsize - 4
-_INT: Final = struct.Struct(">i")
-_SHORTEST: Final = _HEAD.itemsize + 3  # no body, no topic, no properties: three bytes of lengths
+HEAD_BYTES: Final = _HEAD.itemsize
+BODY_LENGTH_POSITION: Final = HEAD_BYTES - 4
+SHORTEST: Final = HEAD_BYTES + 3  # no body, no topic, no properties: three bytes of lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,56 +76,12 @@ class PlainMessages:
         )
 
 
-class Bodiless(NamedTuple):
-    """Messages without their bodies, so that these are copied only once.
-
-    Attributes:
-        data: the messages back to back, each as if it had a body of no bytes.
-        starts: where they begin.
-        bodies: what each of them lacks; of one that is not plain, any bytes of it.
-    """
-
-    data: bytes
-    starts: Positions
-    bodies: Sequence[memoryview]
-
-
-def cut_bodies(parts: Iterable[tuple[bytes, Sequence[int]]]) -> Bodiless | None:
-    """Take the bodies out of messages, given by their bytes and where they begin in these.
-
-    None: a length does not fit. Of a message without plain form only the fields that tell so remain right.
-    """
-    pieces: list[bytes | memoryview] = []
-    bodies: list[memoryview] = []
-    starts: list[int] = []
-    at = 0
-    for data, begins in parts:
-        view = memoryview(data)
-        for begin in begins:
-            if not 0 <= begin <= len(data) - _SHORTEST:
-                return None
-            (size,), (length,) = (
-                _INT.unpack_from(data, begin),
-                _INT.unpack_from(data, begin + _BODY_LENGTH_POSITION),
-            )
-            body, end = begin + _HEAD.itemsize, begin + size
-            rest = body + length
-            if length < 0 or rest + 3 > end or end > len(data):
-                return None
-            kept = view[begin + _INT.size : begin + _BODY_LENGTH_POSITION]
-            pieces += (_INT.pack(size - length), kept, _INT.pack(0), view[rest:end])
-            bodies.append(view[body:rest])
-            starts.append(at)
-            at += size - length
-    return Bodiless(b"".join(pieces), np.array(starts, np.int64), bodies)
-
-
 def find_plain(data: Bytes, starts: Positions, *, with_bodies: bool = True) -> PlainMessages:
     """Return the plain messages among those that begin at ``starts``; reads nothing outside ``data``.
 
     Without bodies, messages with a compressed body count as plain.
     """
-    rows = np.flatnonzero((starts >= 0) & (starts + _SHORTEST <= data.size))
+    rows = np.flatnonzero((starts >= 0) & (starts + SHORTEST <= data.size))
     begin = starts[rows]
     head = cut_fixed(data, begin, _HEAD.itemsize).view(_HEAD)
     end = begin + head["size"]

@@ -47,7 +47,7 @@ MAX_MSG_NUMS = 32  # a broker's default maxTransferCountOnMessageInMemory; broke
 READ_PATIENCE = 3  # request timeouts without an answer until a read fails
 IN_FLIGHT = 64  # pulls of a queue while predictions are right: many share a system call
 _FIRST_IN_FLIGHT = 4
-_AHEAD_BYTES = 4 * 1024 * 1024  # of answers in flight: the broker works while a block is decoded
+_AHEAD_BYTES = 8 * 1024 * 1024  # of answers in flight: the broker works while a batch is decoded
 _MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"  # the remark of such an answer
 
 

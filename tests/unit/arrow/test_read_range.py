@@ -7,7 +7,7 @@ import pytest
 
 from rmqtools import MessageBlock, MessageQueue, QueueRange
 from rmqtools.arrow import MESSAGE_SCHEMA, message_schema, read_range, read_ranges, select_columns
-from rmqtools.arrow.read_range import BYTES_PER_BATCH
+from rmqtools.arrow.portions import LARGE_BYTES_PER_BATCH
 from rmqtools.errors import ConfigError, CorruptBodyError, ProtocolError
 from rmqtools.sync.loop import Bridge
 from tests.unit.arrow.stored_messages import (
@@ -57,14 +57,14 @@ def test_blocks_are_asked_for_by_the_thousand_and_a_full_one_becomes_a_batch():
 
 
 def test_blocks_of_large_messages_are_not_put_together():
-    large = block_of([Stored(body=bytes(BYTES_PER_BATCH))])
+    large = block_of([Stored(body=bytes(LARGE_BYTES_PER_BATCH))])
 
     assert [batch.num_rows for batch in read_range(Blocks([large, large]), RANGE)] == [1, 1]
 
 
 def test_blocks_that_are_too_many_or_too_large_together_are_two_batches():
     rows = block_of([Stored()] * 2)
-    sizes = block_of([Stored(body=bytes(BYTES_PER_BATCH * 2 // 3))])
+    sizes = block_of([Stored(body=bytes(LARGE_BYTES_PER_BATCH * 2 // 3))])
 
     assert [batch.num_rows for batch in read_range(Blocks([rows, rows]), RANGE, rows_per_batch=3)] == [2, 2]
     assert [batch.num_rows for batch in read_range(Blocks([sizes, sizes]), RANGE)] == [1, 1]

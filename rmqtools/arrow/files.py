@@ -1,18 +1,25 @@
-"""Reads the rows of a Parquet or CSV file as record batches to send, and files of messages that were read."""
+"""Reads the rows of Parquet and CSV files to send them, and reads and writes files of messages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Self
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from rmqtools.arrow.schema import WRITE_COLUMNS
+from rmqtools.arrow.rows_to_batch import rows_to_batch
+from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS
 from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
 
-_ROWS: Final = 10_000  # as send_batches takes them
+_ROWS: Final = (
+    10_000  # of a batch that is read, as send_batches takes them, and of a row group that is written
+)
 
 
 def read_file(path: Path, form: str) -> Iterator[pa.RecordBatch]:
@@ -85,3 +92,47 @@ def _check(path: Path, names: list[str]) -> None:
             raise ConfigError(f"{path}: {unknown_name('column', name, list(WRITE_COLUMNS))}")
     if "body" not in names:
         raise ConfigError(f"{path}: no column 'body': the file has {', '.join(names)}")
+
+
+class ParquetFile:
+    """A Parquet file with the columns of ``MESSAGE_SCHEMA``. It can be read only after :meth:`close`.
+
+    Args:
+        target: a path, whose file is replaced, or an open binary file.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+
+    def __init__(self, target: Path | BinaryIO) -> None:
+        self._waiting: list[MessageExt] = []
+        try:
+            self._writer = pa.parquet.ParquetWriter(target, MESSAGE_SCHEMA)
+        except OSError as error:
+            raise ConfigError(f"{target} cannot be written: {error}") from error
+
+    def write(self, messages: Sequence[MessageExt]) -> None:
+        """Add messages; they are kept in memory until a row group is full."""
+        self._waiting += messages
+        if len(self._waiting) >= _ROWS:
+            self._write_group()
+
+    def close(self) -> None:
+        """Write what is left, and the end of the file."""
+        if self._waiting:
+            self._write_group()
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write_group(self) -> None:
+        messages, self._waiting = self._waiting, []
+        by_queue = groupby(messages, lambda m: MessageQueue(m.topic, m.broker_name, m.queue_id))
+        batches = [rows_to_batch(list(part), queue) for queue, part in by_queue]
+        self._writer.write_table(pa.Table.from_batches(batches, MESSAGE_SCHEMA))
