@@ -52,10 +52,13 @@ class Broker:
         return sum(self.admin.max_offset(queue) for queue in self.admin.fetch_subscribe_queues(topic))
 
     def await_stored(self, topic: str, count: int, *, timeout: float = 10.0) -> int:
-        """Wait until a topic shows ``count`` messages, or time is up; how many it shows."""
-        deadline = time.monotonic() + timeout
-        while (stored := self.stored(topic)) < count and time.monotonic() < deadline:
-            time.sleep(0.05)  # brokers show what they acknowledged a moment later
+        """Wait until a topic shows ``count`` messages, or for ``timeout`` no further one; how many it shows."""
+        stored, deadline = self.stored(topic), time.monotonic() + timeout
+        while stored < count and time.monotonic() < deadline:
+            time.sleep(0.05)  # brokers show what they acknowledged later: millions of messages take seconds
+            before, stored = stored, self.stored(topic)
+            if stored > before:
+                deadline = time.monotonic() + timeout
         return stored
 
     def set(self, **settings: str) -> None:
