@@ -52,7 +52,7 @@ class Broker:
         return sum(self.admin.max_offset(queue) for queue in self.admin.fetch_subscribe_queues(topic))
 
     def await_stored(self, topic: str, count: int, *, timeout: float = 10.0) -> int:
-        """Wait until a topic shows ``count`` messages, or for ``timeout`` no further one; how many it shows."""
+        """Wait until a topic shows ``count`` messages, or no further one for ``timeout``; return how many."""
         stored, deadline = self.stored(topic), time.monotonic() + timeout
         while stored < count and time.monotonic() < deadline:
             time.sleep(0.05)  # brokers show what they acknowledged later: millions of messages take seconds
