@@ -1,10 +1,8 @@
-"""Large messages in two parts: their bodies back to back in one buffer, all the rest in another.
+"""Cuts blocks of large messages: copies the bodies to one buffer and everything else to another.
 
-A block is cut when it comes, and not kept. So a body is copied once, to where its record batch has it, and
-until then takes no memory twice.
+Each block is cut on arrival and then released. A body is copied once, to its place in the record batch.
 """
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,26 +13,25 @@ import pyarrow as pa
 
 from rmqtools.arrow.decode import JoinedBlocks
 from rmqtools.arrow.spans import Bytes, Positions, number_array
-from rmqtools.arrow.stored import BODY_LENGTH_POSITION, HEAD_BYTES, SHORTEST, PlainMessages
+from rmqtools.arrow.stored import BODY_LENGTH_POSITION, HEAD_BYTES, LENGTHS, SHORTEST, PlainMessages
 from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
 
-_LENGTHS: Final = struct.Struct(">i32xi44xi")  # of a stored message: total size, sys flag, body length
 _INT: Final = np.dtype(">i4")
 
 
 @dataclass(frozen=True, slots=True)
 class CutBlocks:
-    """Messages of several blocks of one topic on one broker, in two parts; used like one block.
+    """Messages of several blocks of one topic on one broker, with their bodies apart.
 
     Attributes:
         data: the messages back to back, each as if it had a body of no bytes.
         starts: where they begin in ``data``.
-        bodies: what each of them lacks, a binary array.
-        queues: the queue of each.
-        max_decompressed_bytes: as of the blocks.
+        bodies: the body of each message, as a binary array.
+        queues: the queue of each message.
+        max_decompressed_bytes: see :class:`MessageBlock`.
     """
 
     data: Bytes
@@ -49,11 +46,11 @@ class CutBlocks:
         return self.queues[0]
 
     def body_column(self, plain: PlainMessages) -> pa.Array:
-        """The bodies of the plain messages."""
+        """See :class:`StoredRows`."""
         return self.bodies if len(plain) == len(self.starts) else self.bodies.take(number_array(plain.rows))
 
     def decode(self, row: int, corrupt_body: CorruptBody, *, with_bodies: bool = True) -> list[MessageExt]:
-        """As of :class:`JoinedBlocks`; a message that is not plain is put together again."""
+        """See :class:`StoredRows`. Puts the message and its body together again."""
         start, body = int(self.starts[row]), self.bodies[row].as_buffer()
         end = int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(self.data)
         head = self.data[start : start + HEAD_BYTES].copy()
@@ -73,9 +70,10 @@ class BlockCutter:
 
     def __init__(self, room: int) -> None:
         self._bodies = np.empty(room, np.uint8)
-        self._body_ends = [0]
-        self._pieces: list[bytes] = []  # of each message its head and what follows its body
-        self._ends = [0]  # of these
+        self._filled = 0  # bytes of the bodies
+        self._body_sizes: list[int] = []
+        self._pieces: list[bytes] = []  # of each message the head, and the bytes after the body
+        self._sizes: list[int] = []  # of each message without its body
         self._queues: list[MessageQueue] = []
         self._max_decompressed_bytes = 0
 
@@ -83,46 +81,48 @@ class BlockCutter:
         return len(self._queues)
 
     def add(self, block: MessageBlock) -> bool:
-        """Whether the block could be cut: every length fits, and no message contains others."""
-        data, end_of_data = block.buffer, len(block.buffer)
+        """Cut a block; return False and add nothing if a length does not fit or a message contains others."""
+        data, source, target = block.buffer, memoryview(block.buffer), self._bodies.data
+        filled = self._filled
+        body_sizes: list[int] = []
         pieces: list[bytes] = []
-        cuts: list[tuple[int, int, int]] = []
+        sizes: list[int] = []
         for begin in block.starts:
-            if not 0 <= begin <= end_of_data - SHORTEST:
+            if not 0 <= begin <= len(data) - SHORTEST:
                 return False
-            size, sys_flag, length = _LENGTHS.unpack_from(data, begin)
+            size, sys_flag, body_size = LENGTHS.unpack_from(data, begin)
             body, end = begin + HEAD_BYTES, begin + size
-            rest = body + length
-            if length < 0 or rest + 3 > end or end > end_of_data or is_inner_batch(sys_flag):
+            rest = body + body_size
+            if body_size < 0 or rest + 3 > end or end > len(data) or is_inner_batch(sys_flag):
                 return False
             pieces += (data[begin:body], data[rest:end])
-            cuts.append((body, rest, size - length))
+            target[filled : filled + body_size] = source[body:rest]
+            filled += body_size
+            body_sizes.append(body_size)
+            sizes.append(size - body_size)
+        self._filled = filled
+        self._body_sizes += body_sizes
         self._pieces += pieces
-        self._queues += [block.queue] * len(cuts)
+        self._sizes += sizes
+        self._queues += [block.queue] * len(sizes)
         self._max_decompressed_bytes = block.max_decompressed_bytes
-        source, target = memoryview(data), self._bodies.data
-        at, end = self._body_ends[-1], self._ends[-1]
-        for body, rest, size in cuts:
-            begin, at = at, at + rest - body
-            target[begin:at] = source[body:rest]
-            self._body_ends.append(at)
-            end += size
-            self._ends.append(end)
         return True
 
     def finish(self) -> CutBlocks:
-        """Return what was cut. Little in a large buffer is copied: no batch holds much more than it has."""
-        bodies = self._bodies[: self._body_ends[-1]]
+        """Return the messages. Bodies that fill less than half of the buffer are copied, to release it."""
+        bodies = self._bodies[: self._filled]
         if 2 * len(bodies) < len(self._bodies):
             bodies = bodies.copy()
-        content = [None, pa.py_buffer(np.array(self._body_ends, np.int32)), pa.py_buffer(bodies)]
-        ends = np.array(self._ends, np.int64)
+        offsets = np.cumsum([0, *self._body_sizes], dtype=np.int32)
+        content = [None, pa.py_buffer(offsets), pa.py_buffer(bodies)]
+        sizes = np.array(self._sizes, np.int64)
+        starts = np.cumsum(sizes) - sizes
         data = np.frombuffer(bytearray().join(self._pieces), np.uint8)
-        _write_ints(data, ends[:-1], np.diff(ends))
-        _write_ints(data, ends[:-1] + BODY_LENGTH_POSITION, np.zeros(len(self), np.int64))
+        _write_ints(data, starts, sizes)
+        _write_ints(data, starts + BODY_LENGTH_POSITION, np.zeros_like(sizes))
         return CutBlocks(
             data,
-            ends[:-1],
+            starts,
             pa.Array.from_buffers(pa.binary(), len(self), content),
             self._queues,
             self._max_decompressed_bytes,

@@ -1,4 +1,4 @@
-"""Blocks of several ranges in portions, each of which becomes one record batch."""
+"""Puts blocks of several ranges together to portions, each of which becomes one record batch."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -59,7 +59,7 @@ class _Gathered:
         self._with_bodies = with_bodies
         self._cutter: BlockCutter | None = None
         self._reads: list[Read] = []  # those that are not cut; they come after those that are
-        self._has_odd_block = False  # one that cannot be cut: a portion is one or the other
+        self._cannot_cut = False  # a block that cannot be cut ends the portion
         self._queue: MessageQueue | None = None
         self._rows = self._size = 0
 
@@ -68,7 +68,7 @@ class _Gathered:
 
     @property
     def is_full(self) -> bool:
-        return self._has_odd_block or self._rows >= self._max_rows or self._size >= self._most_bytes
+        return self._cannot_cut or self._rows >= self._max_rows or self._size >= self._most_bytes
 
     @property
     def _most_bytes(self) -> int:
@@ -100,13 +100,13 @@ class _Gathered:
         self._cutter = None
         if not self._reads:
             self._rows = self._size = 0
-            self._has_odd_block = False
+            self._cannot_cut = False
         return portion
 
     def _cut(self, cutter: BlockCutter) -> None:
         while self._reads:
             if not cutter.add(self._reads[0][1]):
-                self._has_odd_block = True
+                self._cannot_cut = True
                 return
             del self._reads[0]
 

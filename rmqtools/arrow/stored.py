@@ -15,6 +15,7 @@ bodies, inner batches, broken bytes) are left to
 :func:`rmqtools.protocol.messages.stored.decode_message`, which reads every form.
 """
 
+import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,6 +50,7 @@ _HEAD: Final = np.dtype(
 )
 HEAD_BYTES: Final = _HEAD.itemsize
 BODY_LENGTH_POSITION: Final = HEAD_BYTES - 4
+LENGTHS: Final = struct.Struct(">i32xi44xi")  # of a head: total size, sys flag, body length
 SHORTEST: Final = HEAD_BYTES + 3  # no body, no topic, no properties: three bytes of lengths
 
 
