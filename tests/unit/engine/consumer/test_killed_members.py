@@ -53,7 +53,9 @@ def test_a_killed_push_consumer_leaves_what_it_had_not_committed_to_the_next(clu
         assert orderly, owner
 
     heard = []
-    with pushing(cluster, lambda messages, _: heard.extend(m.queue_offset for m in messages), orderly=orderly):
+    with pushing(
+        cluster, lambda messages, _: heard.extend(m.queue_offset for m in messages), orderly=orderly
+    ):
         wait_until(lambda: len(heard) >= COUNT - 3 and heard[-1] == COUNT - 1)
 
     assert heard == list(range(heard[0], COUNT))

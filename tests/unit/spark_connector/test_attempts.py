@@ -1,0 +1,51 @@
+"""Tasks that Spark runs again: reads give the same rows, writes store rows again with equal stamps."""
+
+import pyarrow as pa
+import pytest
+
+from rmqtools.testing import FakeCluster
+from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.table import parse_options
+from spark_connector.options.write_settings import write_options
+from spark_connector.read.batch_reader import RocketMQBatchReader
+from spark_connector.worker import clients
+from spark_connector.write.stamps import HASH, STAMP
+from spark_connector.write.write_task import TaskPlace, write_rows
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster() as cluster:
+        cluster.create_topic("orders", queues=1)
+        yield cluster
+        clients._CACHE.close_all()
+
+
+def given(cluster, **options):
+    return parse_options({"nameServer": cluster.name_server, "topic": "orders", **options})
+
+
+def test_a_read_task_that_is_run_again_reads_the_same_messages_whatever_came_meanwhile(cluster):
+    for number in range(5):
+        cluster.store("orders", b"%d" % number)
+    (task,) = RocketMQBatchReader(batch_options(given(cluster))).partitions()
+    attempts = []
+    for _ in range(2):
+        again = RocketMQBatchReader(batch_options(given(cluster))).read(task)
+        attempts.append([body for batch in again for body in batch.column("body").to_pylist()])
+        cluster.store("orders", b"later")
+
+    assert attempts == [[b"0", b"1", b"2", b"3", b"4"]] * 2
+
+
+def test_a_write_task_that_is_run_again_stores_its_rows_again_with_equal_stamps(cluster):
+    rows = pa.record_batch({"body": pa.array([b"a", b"b"], pa.binary())})
+    for attempt in range(2):
+        options = write_options(given(cluster, stamp="true"))
+        write_rows(options, [rows], TaskPlace("query", 7, 3, attempt))
+
+    stored = cluster.messages("orders")
+    stamps = [(each.body, each.properties[STAMP], each.properties[HASH]) for each in stored]
+    assert [body for body, _, _ in stamps] == [b"a", b"b"] * 2
+    assert stamps[:2] == stamps[2:]
+    assert len(set(stamps)) == 2
