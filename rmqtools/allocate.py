@@ -15,7 +15,7 @@ from typing import Any
 from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
-from rmqtools.plug_in import load_callable, match_options
+from rmqtools.plug_in import Load, Role, load_any, match_options
 from rmqtools.policy.allocate.addresses import client_address
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.averagely_by_circle import AllocateAveragelyByCircle
@@ -66,6 +66,8 @@ STRATEGIES: Mapping[str, Callable[..., AllocateMessageQueueStrategy]] = {
 }
 """Each strategy by its name on the command line and in Spark options."""
 
+_STRATEGY = Role("strategy", {"allocate": 4})
+_RESOLVER = Role("machine-room resolver", {"broker_deploy_in": 1, "consumer_deploy_in": 1})
 _NO_PARSERS: Mapping[str, Callable[[str], Any]] = {}
 
 
@@ -83,14 +85,26 @@ def strategy_of(text: str, /, **options: Any) -> AllocateMessageQueueStrategy:
     Raises:
         ConfigError: an unknown name, module, class or option; an option is missing or has a wrong form.
     """
+    return make_strategy(text, options, load_any)
+
+
+def make_strategy(text: str, options: Mapping[str, Any], load: Load) -> AllocateMessageQueueStrategy:
+    """Make a strategy as :func:`strategy_of`; ``load`` loads every ``module:Class``, also in the options.
+
+    Raises:
+        ConfigError: as :func:`strategy_of`.
+    """
     if ":" in text:
-        return _checked(text, _call(text, load_callable(text, what=f"strategy {text!r}"), options))
+        make = load(text, what=f"strategy {text!r}", role=_STRATEGY)
+        return _checked(text, _call(text, make, options))
+    parsers = _parsers(load)
     outer, dash, inner = text.partition("-")
     if dash and outer == "MACHINE_ROOM_NEARBY":
-        return _checked(text, _call(text, partial(STRATEGIES[outer], strategy_of(inner)), options, _PARSERS))
+        nearby = partial(STRATEGIES[outer], make_strategy(inner, {}, load))
+        return _checked(text, _call(text, nearby, options, parsers))
     if text not in STRATEGIES:
         raise ConfigError(unknown_name("allocation strategy", text, [*STRATEGIES, "module:Class"]))
-    return _checked(text, _call(text, STRATEGIES[text], options, _PARSERS))
+    return _checked(text, _call(text, STRATEGIES[text], options, parsers))
 
 
 def _call(
@@ -136,11 +150,12 @@ def _queues(text: str) -> tuple[MessageQueue, ...]:
     )
 
 
-_PARSERS: Mapping[str, Callable[[str], Any]] = {
-    "consumer_idcs": _texts,
-    "inner": strategy_of,
-    "ips": _texts,
-    "queues": _queues,
-    "resolver": lambda text: _call(text, load_callable(text, what=f"resolver {text!r}"), {}),
-    "virtual_nodes": int,
-}
+def _parsers(load: Load) -> Mapping[str, Callable[[str], Any]]:
+    return {
+        "consumer_idcs": _texts,
+        "inner": lambda text: make_strategy(text, {}, load),
+        "ips": _texts,
+        "queues": _queues,
+        "resolver": lambda text: _call(text, load(text, what=f"resolver {text!r}", role=_RESOLVER), {}),
+        "virtual_nodes": int,
+    }

@@ -4,15 +4,42 @@
     allocate_by_rack = partial(make, **match_options(make, {"Racks": "a,b"}, what="strategy"))
 
 The one place of the package that imports by name; command line and Spark options come here.
+:func:`load_class` is for texts of users who may not run programs: it returns only a class of a role.
 """
 
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rmqtools.config.text import match_name, unknown_name
 from rmqtools.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The purpose of a class that users name.
+
+    Attributes:
+        noun: the name of the purpose in errors: ``allocation strategy``.
+        methods: the methods that a class needs, and with how many arguments each is called.
+    """
+
+    noun: str
+    methods: Mapping[str, int]
+
+
+class Load(Protocol):
+    """Function that returns the class, or function, that ``module:Class`` names."""
+
+    def __call__(self, text: str, *, what: str, role: Role) -> Callable[..., Any]:
+        """Return it; ``what`` is its name in errors: ``strategy 'a:B'``."""
+
+
+def load_any(text: str, *, what: str, role: Role) -> Callable[..., Any]:
+    """Return what :func:`load_callable` returns; the role is not checked."""
+    return load_callable(text, what=what)
 
 
 def load_callable(text: str, *, what: str) -> Callable[..., Any]:
@@ -25,15 +52,50 @@ def load_callable(text: str, *, what: str) -> Callable[..., Any]:
     Raises:
         ConfigError: no such module or name, or nothing that can be called.
     """
-    module, _, name = text.partition(":")
-    try:
-        found: Any = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(f"{what}: {error}: want module:Class that can be imported") from error
+    found = _load(text, what)
     if not callable(found):
         raise ConfigError(f"{what} is a {type(found).__name__}: want a class, or a function")
     make: Callable[..., Any] = found
     return make
+
+
+def load_class(text: str, *, what: str, role: Role) -> Callable[..., Any]:
+    """Return the class of a role that ``module:Class`` names. Imports the module, and calls nothing of it.
+
+    Raises:
+        ConfigError: no such module or name, no class, or a class without the methods of the role.
+    """
+    found = _load(text, what)
+    if not isinstance(found, type):
+        raise ConfigError(f"{what} is a {type(found).__name__}: want a class")
+    for method, count in role.methods.items():
+        if not _has_method(found, method, count):
+            raise ConfigError(
+                f"{what} cannot be a {role.noun}: want a class with a method {method!r} of {count} arguments"
+            )
+    return found
+
+
+def _load(text: str, what: str) -> Any:
+    module, _, name = text.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise ConfigError(f"{what}: {error}: want module:Class that can be imported") from error
+
+
+def _has_method(kind: type, name: str, count: int) -> bool:
+    """Whether instances have a method that takes ``count`` arguments; every class itself has ``__call__``."""
+    method = next((vars(one)[name] for one in kind.__mro__ if name in vars(one)), None)
+    own = 0 if isinstance(method, staticmethod) else 1  # the instance, or the class
+    function = getattr(method, "__func__", method)
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind(*[None] * (own + count))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def match_options(

@@ -94,6 +94,7 @@ def spark() -> "Iterator[SparkSession]":
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["RMQTOOLS_SPARK_PLUG_INS"] = "tests.spark.plug_ins"  # as every process of Spark will see it
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests")

@@ -11,11 +11,12 @@ from itertools import groupby
 from typing import Any, Final
 
 from rmqtools import MessageQueue
-from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, share, strategy_of
+from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, make_strategy, share
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.options.option import GivenOptions
 from spark_connector.options.queue_json import places
+from spark_connector.worker.plug_ins import load_listed
 
 log = get_logger(__name__)
 
@@ -55,11 +56,11 @@ class Allocation:
         """Make the strategy.
 
         Raises:
-            ConfigError: it cannot be imported, or not made with these settings.
+            ConfigError: its module is not listed or cannot be imported, or these settings do not fit.
         """
         name = self.allocator or "AVG"
         try:
-            return strategy_of(name, **(_DEFAULTS.get(name, {}) | self.settings))
+            return make_strategy(name, _DEFAULTS.get(name, {}) | self.settings, load_listed)
         except ConfigError as error:
             raise ConfigError(f"option 'allocator' = {name!r}: {error}") from error
 

@@ -288,7 +288,7 @@ ALLOCATION_OPTIONS: Final = (
     ),
     Option(
         "allocator",
-        "a strategy's name, or module:Class",
+        "a strategy's name, or module:Class of a module in RMQTOOLS_SPARK_PLUG_INS",
         parse_name,
         None,
         "How queues are shared, by default AVG: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, "

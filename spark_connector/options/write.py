@@ -15,7 +15,7 @@ def _parse_stamp_id(text: str) -> str:
 WRITE_OPTIONS: Final = (
     Option(
         "queueSelector",
-        "round-robin, hash, random, machine-room or module:Class",
+        "round-robin, hash, random, machine-room, or module:Class of a module in RMQTOOLS_SPARK_PLUG_INS",
         parse_name,
         "round-robin",
         "How a queue is chosen for rows that name none: hash and machine-room use shardingKey, else keys. "

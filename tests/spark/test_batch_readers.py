@@ -63,6 +63,12 @@ def test_readers_are_spark_partitions_and_read_every_queue_once(filled, read):
     assert {row["count"] for row in rows} == {1}
 
 
+def test_a_strategy_of_a_module_that_was_listed_when_spark_started_is_used(filled, read):
+    frame = read(topic=filled, readers=2, allocator="tests.spark.plug_ins:AllToTheLast")
+
+    assert [len(rows) for rows in frame.select("queueId").rdd.glom().collect()] in ([0, 80], [80])
+
+
 def test_shares_are_those_of_the_strategy(filled, tasks, admin):
     queues = admin.fetch_subscribe_queues(filled)
 

@@ -159,3 +159,39 @@ def test_writing_to_a_row_without_topic_names_the_row(write, make_topic):
     rows = [(make_topic(), "a"), (None, "b")]
 
     assert "row 1: topic is null" in error_of(lambda: write(rows, "topic string, body string"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param("readers '2', allocator 'subprocess:getoutput', 'allocator.cmd' '{}'", id="allocator"),
+        pytest.param(
+            "readers '2', allocator 'MACHINE_ROOM_NEARBY', 'allocator.resolver' 'subprocess:Popen'",
+            id="resolver",
+        ),
+    ],
+)
+def test_sql_runs_no_program_whatever_it_sets_before(spark, tmp_path, options):
+    file = tmp_path / "ran"
+    settings = ("spark.executorEnv.", "spark.yarn.appMasterEnv.", "spark.sql.", "")
+    for name in settings:
+        spark.sql(f"SET {name}RMQTOOLS_SPARK_PLUG_INS=subprocess")
+    view = f"nameServer '127.0.0.1:9', topic 'T', {options.format(f'touch {file}')}"
+
+    text = error_of(lambda: spark.sql(f"CREATE TEMPORARY VIEW harmful USING rocketmq OPTIONS ({view})"))
+
+    for name in settings:
+        spark.conf.unset(f"{name}RMQTOOLS_SPARK_PLUG_INS")
+    assert "Set RMQTOOLS_SPARK_PLUG_INS=tests.spark.plug_ins,subprocess before Spark starts" in text
+    assert not file.exists()
+
+
+def test_sql_writes_run_no_program(spark, tmp_path):
+    file = tmp_path / "ran"
+    options = {"nameServer": "127.0.0.1:9", "topic": "T", "queueSelector": "subprocess:getoutput"}
+    frame = spark.sql("SELECT 'a' AS body").write.format("rocketmq").mode("append")
+
+    text = error_of(lambda: frame.options(**options, **{"queueSelector.cmd": f"touch {file}"}).save())
+
+    assert "Set RMQTOOLS_SPARK_PLUG_INS=tests.spark.plug_ins,subprocess before Spark starts" in text
+    assert not file.exists()

@@ -13,17 +13,6 @@ from tests.spark.test_errors import error_of
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
-class SecondBroker:
-    """A selector of a user's own: all rows to one broker, one queue per length of the body."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, queues, message, arg):
-        mine = [queue for queue in queues if queue.broker_name == self.name]
-        return mine[len(message.body) % len(mine)]
-
-
 def texts_by_queue(frame):
     """Bodies in the order of each queue."""
     found = defaultdict(list)
@@ -79,7 +68,7 @@ def test_rows_of_a_sharding_key_stay_in_order_on_the_queue_of_javas_hash(make_to
             {"queueSelector": "machine-room", "queueSelector.room": "broker"}, None, 1, id="machine-room"
         ),
         pytest.param(
-            {"queueSelector": f"{__name__}:SecondBroker", "queueSelector.name": "broker-b"},
+            {"queueSelector": "tests.spark.plug_ins:SecondBroker", "queueSelector.name": "broker-b"},
             {"broker-b"},
             1,
             id="own",

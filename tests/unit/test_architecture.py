@@ -75,7 +75,7 @@ ROOMS = {  # room -> the rooms of its package that it may import from; "" is the
     "rmqtools.policy": {"allocate": set(), "endpoint": set(), "": {"allocate", "endpoint"}},
     "rmqtools.testing": {"fake": set(), "": {"fake"}},
     "spark_connector": {
-        "options": set(),
+        "options": {"worker"},
         "worker": set(),
         "read": {"options", "worker"},
         "write": {"options", "worker"},

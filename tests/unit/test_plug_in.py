@@ -6,12 +6,31 @@ from types import ModuleType
 import pytest
 
 from rmqtools.errors import ConfigError
-from rmqtools.plug_in import load_callable, match_options
+from rmqtools.plug_in import Role, load_callable, load_class, match_options
 
 
 class Rack:
     def __init__(self, rack_names: str, *, size: int = 1) -> None:
         self.rack_names, self.size = rack_names, size
+
+
+class Shelf:
+    """Has methods of every kind; making one is an error."""
+
+    def __init__(self) -> None:
+        raise AssertionError("a check of its class has made one")
+
+    def own(self, one: object, two: object = None) -> None: ...
+
+    @classmethod
+    def of_class(cls, one: object) -> None: ...
+
+    @staticmethod
+    def of_nobody(one: object) -> None: ...
+
+
+class LargeShelf(Shelf):
+    own_number = 5
 
 
 def anything(**options: object) -> dict[str, object]:
@@ -22,6 +41,7 @@ def anything(**options: object) -> dict[str, object]:
 def module(monkeypatch):
     module = ModuleType("users_racks")
     module.Rack, module.number = Rack, 5  # type: ignore[attr-defined]
+    module.LargeShelf, module.anything = LargeShelf, anything  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "users_racks", module)
 
 
@@ -42,6 +62,36 @@ def test_a_class_is_found_by_module_and_name():
 def test_what_cannot_be_called_is_a_config_error_that_names_it(text, why):
     with pytest.raises(ConfigError, match=f"^rack {text!r}.*{why}"):
         load_callable(text, what=f"rack {text!r}")
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [{"own": 1}, {"own": 2}, {"of_class": 1}, {"of_nobody": 1}, {"own": 1, "of_nobody": 1}],
+    ids=str,
+)
+def test_a_class_of_a_role_is_found_and_not_made(methods):
+    role = Role("shelf", methods)
+
+    assert load_class("users_racks:LargeShelf", what="shelf", role=role) is LargeShelf
+
+
+@pytest.mark.parametrize(
+    ("name", "methods", "why"),
+    [
+        ("LargeShelf", {"own": 3}, "cannot be a shelf: want a class with a method 'own' of 3 arguments"),
+        ("LargeShelf", {"of_class": 2}, "cannot be a shelf"),
+        ("LargeShelf", {"of_nobody": 2}, "cannot be a shelf"),
+        ("LargeShelf", {"own": 1, "missing": 1}, "want a class with a method 'missing' of 1 arguments"),
+        ("LargeShelf", {"own_number": 1}, "cannot be a shelf"),
+        ("LargeShelf", {"__call__": 3}, "want a class with a method '__call__' of 3 arguments"),
+        ("anything", {}, "is a function: want a class"),
+        ("number", {}, "is a int: want a class"),
+        ("Wreck", {}, "no attribute 'Wreck'"),
+    ],
+)
+def test_what_is_no_class_of_a_role_is_refused_before_anything_is_called(name, methods, why):
+    with pytest.raises(ConfigError, match=f"^the shelf.*{why}"):
+        load_class(f"users_racks:{name}", what="the shelf", role=Role("shelf", methods))
 
 
 @pytest.mark.parametrize("name", ["rack_names", "rackNames", "RACK-NAMES", "rack.names"])

@@ -29,6 +29,11 @@ class Everything:
         return list(queues)
 
 
+@pytest.fixture
+def listed(monkeypatch):
+    monkeypatch.setenv("RMQTOOLS_SPARK_PLUG_INS", __name__)
+
+
 def sharing(allocator, **settings):
     known = {name: settings.pop(name) for name in ("allow_unassigned", "as_member") if name in settings}
     return Allocation(allocator=allocator, settings=settings, readers=len(IDS), reader_ids=IDS, **known)
@@ -82,6 +87,7 @@ def test_queues_of_nobody_may_be_accepted_and_are_logged(caplog):
     assert "A/a/0" in caplog.text
 
 
+@pytest.mark.usefixtures("listed")
 def test_a_queue_of_two_readers_is_an_error_that_names_them():
     with pytest.raises(ConfigError) as error:
         share_queues(sharing(f"{__name__}:Everything"), QUEUES[:1], IDS[:2])
@@ -89,6 +95,7 @@ def test_a_queue_of_two_readers_is_an_error_that_names_them():
     assert "gives A/a/0 to more than one reader (10.0.0.1@reader-0, 10.0.0.1@reader-1)" in str(error.value)
 
 
+@pytest.mark.usefixtures("listed")
 def test_a_strategy_of_the_users_own_is_fine_where_each_queue_has_one_reader():
     assert share_queues(sharing(f"{__name__}:Everything"), QUEUES, IDS[:1]) == {IDS[0]: QUEUES}
 

@@ -286,7 +286,7 @@ def case(when, options, *says, id):
             load,
             READERS | {"allocator": "no.module:Class"},
             "strategy 'no.module:Class'",
-            "want module:Class that can be imported",
+            "Set RMQTOOLS_SPARK_PLUG_INS=no.module before Spark starts",
             id="no-module",
         ),
         case(

@@ -32,6 +32,7 @@ SERVER = {"nameServer": "h:1"}
 def _nothing_in_the_environment(monkeypatch):
     for name in ("NAMESRV_ADDR", "ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RMQTOOLS_SPARK_PLUG_INS", f"{__name__},no_such")
 
 
 def options(**given: str) -> WriteOptions:
@@ -50,6 +51,10 @@ class Own:
 
 def not_callable() -> int:
     return 1
+
+
+class NotCallable:
+    """A class whose instances cannot be called."""
 
 
 OWN = f"{__name__}:Own"
@@ -91,6 +96,14 @@ def test_a_selector_of_ones_own_is_made_in_every_task_of_its_settings():
     assert make() is not make()
 
 
+def test_a_process_that_lists_no_module_makes_no_selector(monkeypatch):
+    make = options(queueSelector=OWN, **{"queueselector.shardcount": "8"}).make_selector
+    monkeypatch.delenv("RMQTOOLS_SPARK_PLUG_INS")
+
+    with pytest.raises(ConfigError, match=r"Set RMQTOOLS_SPARK_PLUG_INS=.* before Spark starts"):
+        make()
+
+
 def test_stamps_are_off_unless_asked_for():
     assert (options().stamp, options().id_column) == (False, None)
     assert (options(stamp="TRUE", idColumn="id").stamp, options(stamp="true", idColumn="id").id_column) == (
@@ -116,9 +129,12 @@ def test_stamps_are_off_unless_asked_for():
         pytest.param({"queueSelector": "hash", "queueSelector.room": "b"}, "unknown option", id="no-setting"),
         pytest.param({"queueSelector": "no_such:Class"}, "No module named 'no_such'", id="no-module"),
         pytest.param({"queueSelector": f"{__name__}:No"}, "has no attribute 'No'", id="no-class"),
-        pytest.param({"queueSelector": f"{__name__}:OWN"}, "want a class, or a function", id="no-callable"),
+        pytest.param({"queueSelector": f"{__name__}:OWN"}, "is a str: want a class", id="no-callable"),
         pytest.param(
-            {"queueSelector": f"{__name__}:not_callable"}, "makes 1: want a callable", id="no-result"
+            {"queueSelector": f"{__name__}:not_callable"}, "is a function: want a class", id="function"
+        ),
+        pytest.param(
+            {"queueSelector": f"{__name__}:NotCallable"}, "a method '__call__' of 3 arguments", id="no-call"
         ),
         pytest.param({"queueSelector": OWN}, "missing a required argument: 'shard_count'", id="own-half"),
         pytest.param({"stamp": "maybe"}, "option 'stamp' = 'maybe': want true or false", id="stamp"),
