@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rmqtools.arrow.canonical import canonical_batches
 from rmqtools.arrow.schema import TIMESTAMP, WRITE_COLUMNS
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
@@ -98,7 +99,7 @@ def rows_of(
     first_row: int = 0,
     extra: dict[str, pa.Array] | None = None,
 ) -> Rows:
-    """Make rows of a batch.
+    """Make rows of a batch with canonical columns.
 
     Raises:
         MessageRejectedError: a column is unknown, of a wrong type or missing.
@@ -124,8 +125,11 @@ def batch_to_messages(
     Raises:
         MessageRejectedError: a column is unknown, of a wrong type or missing, or a row lacks body or topic.
     """
-    rows = rows_of(batch, topic=topic, first_row=first_row)
-    return [_message(rows, row) for row in range(len(rows))]
+    found: list[Message] = []
+    for part in canonical_batches([batch]):
+        rows = rows_of(part, topic=topic, first_row=first_row + len(found))
+        found += [_message(rows, row) for row in range(len(rows))]
+    return found
 
 
 def check_columns(schema: pa.Schema, topic: str | None = None) -> None:

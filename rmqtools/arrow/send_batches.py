@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 import pyarrow as pa
 
 from rmqtools.arrow.bad_row import BadRow
+from rmqtools.arrow.canonical import canonical_batches, canonical_column
 from rmqtools.arrow.check_rows import find_bad_rows
 from rmqtools.arrow.parcels import parcels_of
 from rmqtools.arrow.queue_choice import RowQueues
@@ -121,7 +122,7 @@ def send_batches(
 
     Args:
         producer: a started producer.
-        batches: batches with columns of ``WRITE_COLUMNS``.
+        batches: batches with columns of ``WRITE_COLUMNS``; large types, views and dictionaries of them too.
         topic: the topic of all rows; replaces a column ``topic``.
         selector: chooses the queue of other rows, by ``shardingKey``, else ``keys``.
         extra_properties: returns more properties.
@@ -137,8 +138,9 @@ def send_batches(
     report = SendReport() if report is None else report
     choice, row = RowQueues(selector), 0
     with _Wire(producer, report) as wire:
-        for part in chain.from_iterable(map(_portions, batches)):
-            extra = None if extra_properties is None else extra_properties(part, row)
+        for part in chain.from_iterable(map(_portions, canonical_batches(batches))):
+            more = {} if extra_properties is None else extra_properties(part, row)
+            extra = {name: canonical_column(column) for name, column in more.items()}
             sent = part.drop_columns([name for name in unsent if name in part.schema.names])
             rows = rows_of(sent, topic=topic, first_row=row, extra=extra)
             wire.send(_parcels(producer, rows, choice, on_bad_rows))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import WriterCommitMessage
 
 from rmqtools import Producer
-from rmqtools.arrow import SendReport, send_batches
+from rmqtools.arrow import SendReport, canonical_batches, send_batches
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.options.write_settings import WriteOptions
@@ -136,6 +136,7 @@ def _prepared(
     options: WriteOptions, batches: Iterable["pa.RecordBatch"], producer: Producer
 ) -> Iterable["pa.RecordBatch"]:
     """The rows to send; of rows that were read, without the parts that brokers and clients set."""
+    batches = canonical_batches(batches)
     if not options.create_topic:
         batches = check_topics(options, batches)
     if not options.is_copy:

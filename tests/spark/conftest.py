@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rmqtools.cluster import LocalCluster
     from tests.spark.streams import Stream
 
+_LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
+
 
 @pytest.fixture
 def read(spark: "SparkSession", local_cluster: "LocalCluster") -> "Callable[..., DataFrame]":
@@ -55,6 +57,14 @@ def write(spark: "SparkSession", local_cluster: "LocalCluster") -> Callable[...,
         frame.write.format("rocketmq").options(**settings).mode(mode).save()
 
     return save
+
+
+@pytest.fixture
+def large_var_types(spark: "SparkSession") -> "Iterator[None]":
+    """Spark exchanges large types with Python, as it does for columns above 2 GiB."""
+    spark.conf.set(_LARGE, "true")
+    yield
+    spark.conf.unset(_LARGE)
 
 
 @pytest.fixture

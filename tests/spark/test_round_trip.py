@@ -19,6 +19,15 @@ def test_hard_rows_come_back_equal(make_topic, write, read):
     assert messages_of(read(topic=topic).collect()) == Counter(message(*row) for row in HARD_ROWS)
 
 
+@pytest.mark.usefixtures("large_var_types")
+def test_hard_rows_come_back_equal_with_large_types(make_topic, write, read):
+    topic = make_topic()
+
+    write(HARD_ROWS, WRITE_SCHEMA, topic=topic)
+
+    assert messages_of(read(topic=topic).collect()) == Counter(message(*row) for row in HARD_ROWS)
+
+
 def test_rows_of_one_task_keep_their_order_in_a_queue(make_topic, write, read):
     topic = make_topic(queues=1, broker_names=["broker-a"])
     numbers = [f"{row:06d}" for row in range(20_000)]
