@@ -1,12 +1,14 @@
 """Decides where a member starts to read a new queue.
 
     committed >= 0                    there
-    none, and consume_from_where is   topic           retry topic
+    none or negative, and
+    consume_from_where is             topic           retry topic
         CONSUME_FROM_LAST_OFFSET      ask the end     0
         CONSUME_FROM_FIRST_OFFSET     0               0
         CONSUME_FROM_TIMESTAMP        ask the time    ask the end
 
-The caller asks the broker, as :class:`StartAt` states. Offset 0 may not be stored: the broker then answers
+Java clients store -1 for "none", in the file of a broadcasting group too; no negative offset
+is ever a start. The caller asks the broker, as :class:`StartAt` states. Offset 0 may not be stored: the broker then answers
 PULL_OFFSET_MOVED with the offset to continue at. A queue whose start is unknown is left out of this rebalance
 round and tried again in the next.
 Source of the rules: computePullFromWhereWithException of RebalancePushImpl and RebalanceLitePullImpl (Java
@@ -39,20 +41,22 @@ _START_OF_RETRY: dict[ConsumeFromWhere, int | StartAt] = {
 }
 
 
+def known_offset(stored: int | None) -> int | None:
+    """Return a group's stored offset; None if there is none. A negative one is none."""
+    return None if stored is None or stored < 0 else stored
+
+
 def start_offset(committed: int | None, consume_from: ConsumeFromWhere, topic: str) -> int | StartAt:
     """Return a queue's start, or what to ask; pass the broker's answer through :func:`checked_offset`.
 
     Args:
-        committed: the group's offset; None if it has none. A failed look-up must raise and never give None:
+        committed: the group's offset; None or negative if it has none. A failed look-up must raise and never give None:
             the group would lose its place.
         consume_from: the rule for a group without an offset.
         topic: the queue's topic.
-
-    Raises:
-        ProtocolError: a negative offset.
     """
-    if committed is not None:
-        return checked_offset(committed)
+    if (known := known_offset(committed)) is not None:
+        return known
     is_retry = topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
     return (_START_OF_RETRY if is_retry else _START)[consume_from]
 

@@ -46,8 +46,9 @@ def start_of_queue(case: Case) -> Case:
 
 
 def found_offset(case: Case, calls: list[str]) -> int:
-    committed = None if case["committedOffset"] == _NO_OFFSET else case["committedOffset"]
-    start = start_offset(committed, consume_from_where(case["consumeFromWhere"]), case["topic"])
+    if case["committedOffset"] < _NO_OFFSET:  # the sign of Java's store that a look-up failed
+        raise ProtocolError("scripted")
+    start = start_offset(case["committedOffset"], consume_from_where(case["consumeFromWhere"]), case["topic"])
     return asked_offset(case, start, calls) if isinstance(start, StartAt) else start
 
 

@@ -21,6 +21,7 @@ from rmqtools.model.group_config import SetMessageRequestModeRequestBody, Subscr
 from rmqtools.model.names import without_this_namespace
 from rmqtools.model.queue import MessageQueue, java_order
 from rmqtools.model.running_info import ConsumerRunningInfo
+from rmqtools.policy.start_offset import known_offset
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 from rmqtools.protocol.headers import (
     DeleteSubscriptionGroupRequestHeader,
@@ -131,7 +132,11 @@ class GroupAdminCore:
             await parse_aside(parse_consume_stats, answer.body) for answer in await self._ask_masters(header)
         ]
         table = {
-            self._bare_queue(queue): offsets for each in stats for queue, offsets in each.offset_table.items()
+            self._bare_queue(queue): replace(
+                offsets, consumer_offset=known_offset(offsets.consumer_offset) or 0
+            )
+            for each in stats
+            for queue, offsets in each.offset_table.items()
         }
         return ConsumeStats(offset_table=table, consume_tps=sum(each.consume_tps for each in stats))
 
@@ -189,7 +194,7 @@ class GroupAdminCore:
             if error.code != ResponseCode.QUERY_NOT_FOUND:
                 raise
             return None
-        return decode_header(OffsetResponseHeader, answer.ext_fields).offset
+        return known_offset(decode_header(OffsetResponseHeader, answer.ext_fields).offset)
 
     async def _reset_on_broker(
         self, group: str, queue: MessageQueue, timestamp_ms: int

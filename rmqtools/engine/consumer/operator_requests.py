@@ -23,6 +23,7 @@ from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, Co
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import CMResult, ConsumeMessageDirectlyResult, GetConsumerStatusBody
+from rmqtools.policy.start_offset import known_offset
 from rmqtools.protocol.headers import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerRunningInfoRequestHeader,
@@ -107,7 +108,11 @@ class OperatorRequests:
     def _reset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
         for queue, offset in offsets.items():
             held = self._member.held.pulled.get(queue)
-            if queue.topic == topic and held is not None and not held.is_dropped:
+            if queue.topic != topic or held is None or held.is_dropped:
+                continue
+            if known_offset(offset) is None:
+                log.warning("offset_reset_ignored", queue=str(queue), offset=offset)
+            else:
                 self._member.held.move(held, offset, note=True)
 
     def _no_such_group(self, command: RemotingCommand, group: str) -> RemotingCommand:

@@ -30,6 +30,7 @@ from rmqtools.model.group import ConsumeType
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.start_offset import known_offset
 from rmqtools.protocol.headers import OffsetResponseHeader, QueryConsumerOffsetRequestHeader, decode_header
 from rmqtools.protocol.wire.command import request
 
@@ -268,7 +269,7 @@ class PullCore:
             if error.code != ResponseCode.QUERY_NOT_FOUND:
                 raise
             return None
-        return decode_header(OffsetResponseHeader, answer.ext_fields).offset
+        return known_offset(decode_header(OffsetResponseHeader, answer.ext_fields).offset)
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """See :meth:`rmqtools.aio.PullConsumer.min_offset`."""

@@ -6,8 +6,11 @@ client).
 
 from rmqtools.engine.admin.admin import AdminCore
 from rmqtools.engine.group.member import Member
+from rmqtools.log import get_logger
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.start_offset import StartAt, checked_offset, start_offset
+from rmqtools.policy.start_offset import StartAt, checked_offset, known_offset, start_offset
+
+log = get_logger(__name__)
 
 _HALF_AN_HOUR_MS = 30 * 60 * 1000
 
@@ -25,10 +28,22 @@ class StartOffsets:
         Raises:
             RocketMQError: it is currently unknown.
         """
-        offsets, config = self._member.offsets, self._member.config
+        offsets = self._member.offsets
         noted = offsets.read_memory(queue)  # kept for assigned queues; removed for all others
-        committed = await offsets.read_store(queue) if noted is None else noted
-        start = start_offset(committed, config.consume_from, queue.topic)
+        stored = await offsets.read_store(queue) if noted is None else noted
+        start = await self._start(queue, stored)
+        if stored is not None and known_offset(stored) is None:
+            log.warning(
+                "stored_offset_ignored",
+                group=self._member.group,
+                queue=str(queue),
+                stored=stored,
+                chosen=start,
+            )
+        return start
+
+    async def _start(self, queue: MessageQueue, stored: int | None) -> int:
+        start = start_offset(stored, self._member.config.consume_from, queue.topic)
         if start is StartAt.MAX_OFFSET:
             return checked_offset(await self._admin.max_offset(queue))
         if start is StartAt.SEARCH_TIMESTAMP:

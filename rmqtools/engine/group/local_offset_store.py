@@ -17,6 +17,7 @@ from rmqtools.engine.group.offset_store import NotedOffsets
 from rmqtools.errors import ConfigError, ProtocolError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.start_offset import known_offset
 from rmqtools.protocol.wire.bodies import format_body, parse_body
 from rmqtools.safe_file import open_new_descriptor
 
@@ -49,7 +50,9 @@ class LocalFileOffsetStore(NotedOffsets):
     """Offsets in a file. Queues have wire names."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(_load(path))
+        loaded = _load(path)
+        super().__init__({queue: at for queue, at in loaded.items() if known_offset(at) is not None})
+        self._loaded = loaded  # with the negative ones, which the next write leaves out
         self._path = path
         self._stored = dict(self._offsets)
         self._writing = threading.Lock()  # a write continues when the task that requested it is cancelled
@@ -60,7 +63,7 @@ class LocalFileOffsetStore(NotedOffsets):
 
     async def read_store(self, queue: MessageQueue) -> int | None:
         """See :class:`OffsetStore`."""
-        return self._offsets.get(queue)
+        return self._offsets.get(queue, self._loaded.get(queue))
 
     async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:
         """See :class:`OffsetStore`. Writes the whole file once, for any ``queues``."""

@@ -19,6 +19,7 @@ from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.start_offset import known_offset
 from rmqtools.protocol.headers import (
     OffsetResponseHeader,
     QueryConsumerOffsetRequestHeader,
@@ -37,13 +38,13 @@ class OffsetStore(Protocol):
         """Note an offset in memory; ``increase_only``: keep a higher one that is noted already."""
 
     def read_memory(self, queue: MessageQueue) -> int | None:
-        """The offset noted in memory; None: there is none."""
+        """The offset noted in memory, 0 or more; None: there is none."""
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
         """The offset that a pull carries for its broker to store; None: none."""
 
     async def read_store(self, queue: MessageQueue) -> int | None:
-        """The stored offset; None: there is none.
+        """The stored offset; None: there is none. A negative one is returned as it is, and never noted.
 
         Raises:
             RocketMQError: the store could not be read.
@@ -116,7 +117,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
         return self._offsets.get(queue) if is_known else None
 
     async def read_store(self, queue: MessageQueue) -> int | None:
-        """See :class:`OffsetStore`. Also notes the offset it reads."""
+        """See :class:`OffsetStore`. Also notes the offset it reads, unless it is negative."""
         header = QueryConsumerOffsetRequestHeader(
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
         )
@@ -129,7 +130,8 @@ class RemoteBrokerOffsetStore(NotedOffsets):
                 return None
             raise
         offset = decode_header(OffsetResponseHeader, answer.ext_fields).offset
-        self._offsets[queue] = self._stored[broker_name][queue] = offset
+        if known_offset(offset) is not None:
+            self._offsets[queue] = self._stored[broker_name][queue] = offset
         return offset
 
     async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:

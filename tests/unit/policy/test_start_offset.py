@@ -5,6 +5,7 @@ from rmqtools.model.group import ConsumeFromWhere
 from rmqtools.policy.start_offset import (
     StartAt,
     checked_offset,
+    known_offset,
     start_offset,
 )
 
@@ -35,10 +36,12 @@ def test_a_group_without_offset_begins_where_it_was_told(consume_from, topic, st
     assert start_offset(None, consume_from, topic) == start
 
 
-@pytest.mark.parametrize("offset", [-1, -2])
-def test_a_negative_offset_is_no_start(offset):
-    with pytest.raises(ProtocolError, match=f"offset {offset}"):
-        start_offset(offset, LAST, "T")
+@pytest.mark.parametrize("offset", [-1, -2, -(2**63)])
+@pytest.mark.parametrize("consume_from", ConsumeFromWhere)
+@pytest.mark.parametrize("topic", ["T", "%RETRY%g"])
+def test_a_negative_stored_offset_is_none(offset, consume_from, topic):
+    assert start_offset(offset, consume_from, topic) == start_offset(None, consume_from, topic)
+    assert known_offset(offset) is None
 
 
 def test_a_negative_answer_is_no_start():

@@ -101,6 +101,19 @@ def test_a_group_without_offset_is_told_from_one_with_it(answer, offset):
     run(scenario)
 
 
+def test_a_negative_offset_is_read_but_neither_noted_nor_stored_again():
+    answer = response(ResponseCode.SUCCESS, 0, ext_fields={"offset": "-1"})
+
+    async def scenario():
+        async with pushing(answer=lambda request: answer) as scene:
+            assert await scene.core.member.offsets.read_store(QUEUE) == -1
+            assert scene.core.member.offsets.noted() == {}
+            await scene.core.member.offsets.persist([QUEUE])
+            assert scene.asked(UPDATE) == []
+
+    run(scenario)
+
+
 def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset():
     async def scenario():
         async with pushing(answer=refuses) as scene:
