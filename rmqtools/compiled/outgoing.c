@@ -494,7 +494,7 @@ static PyObject *send_results(PyObject *Py_UNUSED(module), Arguments given, Py_s
         return not_plain();
     }
     Py_ssize_t length = PyList_Size(given[MSG_ID]);
-    if (length == 0)
+    if (length == 0 || offset > INT64_MAX - (length - 1)) /* Python's numbers do not overflow */
         return not_plain();
     PyObject *results = PyList_New(length);
     for (Py_ssize_t number = 0; results != NULL && number < length; number++) {

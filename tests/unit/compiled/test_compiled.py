@@ -10,7 +10,7 @@ from itertools import cycle, product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqtools.compiled import twins
@@ -231,7 +231,11 @@ def test_a_message_has_its_own_properties_by_default():
     assert Message("t", b"x").properties is not Message("t", b"x").properties
 
 
-@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2**62))
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2**63 - 1))
+@example(2, 2, 2**63 - 1)
+@example(2, 2, 2**63 - 2)
+@example(1, 1, 2**63 - 1)
+@example(5, 5, 2**63 - 4)
 def test_results_are_those_of_the_original(ids, places, offset):
     header = SendMessageResponseHeader(
         msg_id=",".join(["7F00"] * places),
