@@ -3,7 +3,11 @@
 import contextlib
 import os
 import signal
+import sys
 import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -34,3 +38,37 @@ def interrupted_when(event: threading.Event):
         interrupted.set()
         thread.join()
         signal.signal(signal.SIGUSR1, before)
+
+
+class Interrupted(BaseException):
+    """What the signal handler raises."""
+
+
+def interrupted_at(number: int, files: Collection[str], call: Callable[[], Any]) -> bool:
+    """Make a call, and raise :class:`Interrupted` at its bytecode with this number; whether it has so many.
+
+    Bytecodes of these files are counted. A signal's handler runs between some of them, so none is left out.
+    """
+    seen = 0
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal seen
+        if Path(frame.f_code.co_filename).name not in files:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            seen += 1
+            if seen == number:
+                sys.settrace(None)
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False

@@ -3,6 +3,7 @@
 import select
 import socket
 import threading
+import weakref
 from collections import deque
 from typing import Final
 
@@ -15,8 +16,15 @@ MAX_CONNECTIONS: Final = 64  # of one client; further threads share the loop's c
 IDLE_SECONDS: Final = 60.0  # brokers close idle connections after 120 s
 FRESH_SECONDS: Final = 0.01  # after an answer; a look gives the interpreter's lock away
 _OPEN_SECONDS = 0.5  # at most; longer, and the loop's connection is used
+_LOOK_SECONDS = 0.05  # between two looks at whether all connections are closed
 _PAUSE_SECONDS = 1.0  # without another try, after a connection could not be opened
 _HAS_POLL = hasattr(select, "poll")  # Windows has none
+
+
+class _PoolSocket(socket.socket):
+    """A socket that closes without a warning when an interrupt has taken it from its thread."""
+
+    __del__ = socket.SocketType.close  # written in C: nothing can interrupt it
 
 
 class ConnectionPool:
@@ -27,13 +35,16 @@ class ConnectionPool:
 
     It has no lock: a signal handler may close the client while the thread that it interrupts is in here. Each
     access to a table is one call of a built-in type, which no other thread can interrupt.
+
+    It refers to lent connections weakly. A signal handler that raises may interrupt a thread between any two
+    steps of lending and giving back; then nobody refers to the connection: it is closed and not counted.
     """
 
     def __init__(self, config: ClientConfig, clock: Clock) -> None:
         self._max_frame_bytes = config.max_frame_bytes
         self._clock = clock
         self._idle: dict[str, deque[BlockingConnection]] = {}  # the one used last is the last
-        self._open: set[BlockingConnection] = set()  # idle and lent ones
+        self._open: set[weakref.ref[BlockingConnection]] = set()  # idle and lent ones
         self._paused: dict[str, float] = {}  # addresses not to be tried before this time
         self._is_cut = False
         self._all_closed = threading.Event()
@@ -79,16 +90,18 @@ class ConnectionPool:
     def cut(self) -> None:
         """Lend nothing more, and end all connections: threads that wait for an answer get an error."""
         self._is_cut = True
-        for connection in self._open.copy():
-            connection.shut()
+        for reference in self._open.copy():
+            if (connection := reference()) is not None:
+                connection.shut()
         self._discard_idle()
         if not self._open:
             self._all_closed.set()
 
     def join(self, timeout: float) -> None:
         """Wait until all connections are given back and closed, after :meth:`cut`."""
-        if self._open:
-            self._all_closed.wait(timeout)
+        deadline = self._clock.monotonic() + timeout
+        while self._open and (left := deadline - self._clock.monotonic()) > 0:
+            self._all_closed.wait(min(left, _LOOK_SECONDS))  # one that was abandoned sets no event
 
     def _make(self, beside: Connection, timeout: float) -> BlockingConnection | None:
         peer, now = beside.peer, self._clock.monotonic()
@@ -104,7 +117,7 @@ class ConnectionPool:
         connection = BlockingConnection(
             sock, beside, max_frame_bytes=self._max_frame_bytes, clock=self._clock
         )
-        self._open.add(connection)
+        self._open.add(weakref.ref(connection, self._open.discard))
         self._idle.setdefault(beside.addr, deque())
         if self._is_cut:  # after it was noted, so that either this or `cut` ends it
             self._discard(connection)
@@ -118,7 +131,7 @@ class ConnectionPool:
 
     def _discard(self, connection: BlockingConnection) -> None:
         connection.close()
-        self._open.discard(connection)
+        self._open.discard(weakref.ref(connection))
         if self._is_cut and not self._open:
             self._all_closed.set()
 
@@ -146,7 +159,7 @@ def _connected(peer: tuple[str, int] | tuple[str, int, int, int], timeout: float
     Raises:
         OSError: not within ``timeout``.
     """
-    sock = socket.socket(socket.AF_INET if len(peer) == 2 else socket.AF_INET6)
+    sock = _PoolSocket(socket.AF_INET if len(peer) == 2 else socket.AF_INET6)
     try:
         sock.settimeout(timeout)
         sock.connect(peer)

@@ -10,6 +10,7 @@ import pytest
 from rmqtools import Message, Producer, ProducerConfig, TransactionProducer
 from rmqtools.errors import ClientStateError, RocketMQError
 from rmqtools.testing import FakeCluster
+from tests.support.interrupts import interrupted_at
 from tests.support.send_ways import pool_of
 
 MESSAGE = Message("T", b"body")
@@ -69,6 +70,23 @@ def test_a_signal_handler_may_close_the_producer_wherever_it_interrupts_a_send()
 
     assert len(reached) > 10
     assert number not in reached  # every line was tried
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'ProducerCore.send' was never awaited:RuntimeWarning")
+def test_no_interrupt_of_a_send_keeps_a_connection_wherever_it_comes():
+    with FakeCluster() as cluster:
+        cluster.create_topic("T", queues=1)
+        producer = producing(cluster)
+        pool, number, kept = pool_of(producer), 1, []
+        while interrupted_at(number, OURS, lambda: producer.send(MESSAGE)):
+            if len(pool) > sum(map(len, pool._idle.values())):
+                kept.append(number)
+            number += 1
+        producer.close()
+
+    assert number > 200
+    assert kept == []
+    assert len(pool) == 0
 
 
 def test_a_send_on_the_loop_thread_is_refused():
