@@ -7,8 +7,8 @@
         CONSUME_FROM_FIRST_OFFSET     0               0
         CONSUME_FROM_TIMESTAMP        ask the time    ask the end
 
-Java clients store -1 for "none", in the file of a broadcasting group too; no negative offset
-is ever a start. The caller asks the broker, as :class:`StartAt` states. Offset 0 may not be stored: the broker then answers
+Java clients store -1 for "none", in the file of a broadcasting group too; no negative offset is ever a start.
+The caller asks the broker, as :class:`StartAt` states. Offset 0 may not be stored: the broker then answers
 PULL_OFFSET_MOVED with the offset to continue at. A queue whose start is unknown is left out of this rebalance
 round and tried again in the next.
 Source of the rules: computePullFromWhereWithException of RebalancePushImpl and RebalanceLitePullImpl (Java
@@ -50,8 +50,8 @@ def start_offset(committed: int | None, consume_from: ConsumeFromWhere, topic: s
     """Return a queue's start, or what to ask; pass the broker's answer through :func:`checked_offset`.
 
     Args:
-        committed: the group's offset; None or negative if it has none. A failed look-up must raise and never give None:
-            the group would lose its place.
+        committed: the group's offset; None or negative if it has none. A failed look-up must raise and never
+            give None: the group would lose its place.
         consume_from: the rule for a group without an offset.
         topic: the queue's topic.
     """

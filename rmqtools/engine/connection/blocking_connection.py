@@ -25,6 +25,10 @@ _ANSWER_BYTES: Final = 4096  # of one call of the socket; answers to sends have 
 _SLICE: Final = struct.pack("ll", 0, round(_SLICE_SECONDS * 1e6))  # struct timeval
 
 
+class UnexpectedBytesError(Exception):
+    """Bytes had come that answer nothing, or the peer has ended. Nothing was sent: use another connection."""
+
+
 class BlockingConnection:
     """A connection that one thread uses at a time.
 
@@ -61,9 +65,11 @@ class BlockingConnection:
     def invoke(self, command: Request, timeout: float) -> RemotingCommand:
         """Send a request and wait at most ``timeout`` seconds for its answer, on the calling thread.
 
-        After any error but the first two, and after an interrupt, the connection is spent.
+        The connection is spent after an interrupt, after bytes of another frame behind the answer, and after
+        any error but RemotingConnectError and that of a request that cannot be written.
 
         Raises:
+            UnexpectedBytesError: something has come since the last answer: nothing was sent.
             RemotingConnectError: no time is left: nothing was sent.
             ProtocolError: the request cannot be written, or the peer does not speak the remoting protocol.
             RemotingTimeoutError: no answer in time.
@@ -86,7 +92,7 @@ class BlockingConnection:
             raise ConnectionLostError(f"connection to {self.addr} lost: {error}") from error
         except ProtocolError as error:
             raise ProtocolError(f"{self.addr}: {error}") from error
-        self.is_spent = False
+        self.is_spent = self._decoder.is_inside_frame or self._decoder.error is not None
         return answer
 
     def shut(self) -> None:
@@ -104,7 +110,11 @@ class BlockingConnection:
         """Write a request and read its answer, with one call of the socket's functions if that is enough."""
         begun: bytes | int = 0
         if twins is not None and timeout >= _SLICE_SECONDS:
-            begun = twins.exchange(self._fd, data)
+            begun = twins.exchange(self._fd, data, self._has_received)
+            if begun == -1:
+                raise UnexpectedBytesError
+        elif self._has_received and not self.is_quiet():
+            raise UnexpectedBytesError
         if isinstance(begun, int):
             self._write(data, begun, deadline)
             begun = self._receive(deadline)

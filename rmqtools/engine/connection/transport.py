@@ -51,6 +51,7 @@ class _Unfinished:
     since: float
     bytes_received: int
     is_watched: bool = False
+    is_expected: bool = True  # a request waits for an answer, or its time was over before one came
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -82,6 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         self.bytes_received = 0
         self.peer: tuple[str, int] | tuple[str, int, int, int] | None = None  # its address
         self._unfinished: _Unfinished | None = None
+        self._owed = 0  # answers to requests whose time was over
         self.is_silent = False  # no bytes came while a request timed out: the peer may be unreachable
         self._failure: ProtocolError | None = None
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -95,8 +97,13 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is open and not silent."""
-        return self.is_open and not self.is_silent
+        """Whether it is open and not silent, and no frame has begun that answers nothing.
+
+        Behind such bytes no answer could be read. If they were the begin of a peer's request, it is lost.
+        """
+        return (
+            self.is_open and not self.is_silent and (self._unfinished is None or self._unfinished.is_expected)
+        )
 
     @property
     def is_ready(self) -> bool:
@@ -234,6 +241,8 @@ class Connection(asyncio.BufferedProtocol):
             elif frames or self._unfinished is None:
                 self._unfinished = _Unfinished(self._loop.time(), self.bytes_received)
             self._take_all(frames)
+            if self._unfinished is not None and not (self._pending or self._owed):
+                self._unfinished.is_expected = False
         except ProtocolError as error:
             self._drop(error)
             return
@@ -307,8 +316,10 @@ class Connection(asyncio.BufferedProtocol):
             self._requests.take(command)
             return
         awaited = self._pending.pop(command.opaque, None)
-        if awaited is not None and not awaited.answer.done():
-            awaited.answer.set_result(command)  # otherwise it came after its timeout
+        if awaited is None:
+            self._owed = max(0, self._owed - 1)  # it came after its timeout
+        elif not awaited.answer.done():
+            awaited.answer.set_result(command)
 
     def _takes_bytes(self) -> bool:
         return self.is_open and self._writable.is_set()
@@ -325,6 +336,7 @@ class Connection(asyncio.BufferedProtocol):
         for opaque, awaited in list(self._pending.items()):
             if awaited.answer.done() or awaited.deadline <= now:
                 del self._pending[opaque]
+                self._owed += 1
                 self._give_up(awaited)
         if self._pending:
             self._set_alarm(min(awaited.deadline for awaited in self._pending.values()))

@@ -8,6 +8,7 @@ runs there while the thread waits.
 from collections.abc import Awaitable, Coroutine
 from typing import Any, Protocol, TypeVar
 
+from rmqtools.engine.connection.blocking_connection import UnexpectedBytesError
 from rmqtools.engine.connection.remoting import Remoting
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.protocol.wire.template import Request
@@ -59,8 +60,11 @@ class CallerWay:
             return self._loop.run(self._invoke_on_loop(addr, command, max(0.0, deadline - now())))
         try:
             return connection.invoke(self._remoting.signed(command), deadline - now())
+        except UnexpectedBytesError:  # only where it was used before, so this ends
+            pass
         finally:
             self._remoting.pool.give_back(connection)
+        return await self.invoke(addr, command, timeout=deadline - now())
 
     async def on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         """See :meth:`SendWay.on_loop`."""

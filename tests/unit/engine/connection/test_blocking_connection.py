@@ -1,5 +1,6 @@
 """A blocking connection: answers in pieces, answers of others, silence, ends."""
 
+import contextlib
 import signal
 import socket
 import threading
@@ -10,7 +11,7 @@ import pytest
 
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.connection import blocking_connection
-from rmqtools.engine.connection.blocking_connection import BlockingConnection
+from rmqtools.engine.connection.blocking_connection import BlockingConnection, UnexpectedBytesError
 from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
 from rmqtools.protocol.wire.framing import FrameDecoder
@@ -217,6 +218,55 @@ def test_nothing_is_sent_without_time_or_if_it_cannot_be_written_and_the_connect
         with pytest.raises(ProtocolError):
             connection.invoke(RemotingCommand(310, {"b": "\ud800"}, b""), 20)
         assert not connection.is_spent
+
+
+@pytest.mark.parametrize("left_over", [b"\0\0\0", b"\0\0\0\x40\0\0\0\2", b"\0" * 8, b"\x7f" * 8, b"x"])
+def test_bytes_of_another_frame_behind_the_answer_spend_the_connection(left_over):
+    def serve(peer):
+        peer.sendall(answer_to(next_request(peer), b"mine") + left_over)
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        assert connection.invoke(REQUEST, 20).body == b"mine"
+        assert connection.is_spent
+
+
+def test_a_whole_frame_behind_the_answer_is_ignored():
+    def serve(peer):
+        for _ in range(2):
+            request = next_request(peer)
+            peer.sendall(
+                answer_to(request, b"mine") + answer_to(RemotingCommand(0, {}, b"", opaque=5), b"other")
+            )
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        for _ in range(2):
+            assert connection.invoke(REQUEST, 20).body == b"mine"
+            assert not connection.is_spent
+
+
+@pytest.mark.parametrize("timeout", [20, 0.05])
+def test_nothing_is_sent_where_bytes_have_come_since_the_last_answer(timeout):
+    received = []
+
+    def serve(peer):
+        peer.sendall(answer_to(next_request(peer), b"mine"))
+        late.wait(20)
+        peer.sendall(b"\0\0\0")
+        with contextlib.suppress(ConnectionResetError):  # ours is closed with bytes that it has not read
+            received.append(peer.recv(65536))
+
+    late = threading.Event()
+    with connected(serve) as connection:
+        connection.invoke(REQUEST, 20)
+        late.set()
+        while connection.is_quiet():
+            pass
+        with pytest.raises(UnexpectedBytesError):
+            connection.invoke(REQUEST, timeout)
+        assert connection.is_spent
+    assert received in ([b""], [])
 
 
 def test_another_thread_can_end_a_wait():

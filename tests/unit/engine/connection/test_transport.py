@@ -6,7 +6,7 @@ import pytest
 
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.errors import ConnectionLostError, RemotingTimeoutError
-from rmqtools.protocol.wire.command import RemotingCommand, decode_command
+from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
 from rmqtools.protocol.wire.framing import FrameDecoder
 from tests.support.event_loops import on_both_loops
 from tests.support.scripted_peer import run
@@ -50,6 +50,29 @@ def test_a_request_alone_goes_out_at_once_those_behind_it_together():
         assert wire.opaques() == [[1]]
         await asyncio.sleep(0)
         assert wire.opaques() == [[1], [2, 3, 4]]
+        connection.connection_lost(None)
+
+    run(scenario)
+
+
+def test_a_frame_that_begins_while_no_request_waits_makes_the_connection_unusable_until_it_is_whole():
+    stray = RemotingCommand(40).encode(7)
+
+    def arrive(connection: Connection, data: bytes) -> None:
+        connection.get_buffer(-1)[: len(data)] = data
+        connection.buffer_updated(len(data))
+
+    async def scenario() -> None:
+        connection, _ = connected()
+        arrive(connection, stray[:9])
+        assert not connection.is_usable
+        assert not connection.is_ready
+        arrive(connection, stray[9:])
+        assert connection.is_usable
+        answer = connection.start(ASK, 5)
+        arrive(connection, response(0, 1).encode(1)[:9])
+        assert connection.is_usable  # the answer that is waited for
+        answer.cancel()
         connection.connection_lost(None)
 
     run(scenario)

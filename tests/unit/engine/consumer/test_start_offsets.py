@@ -1,6 +1,5 @@
 """A negative offset in a group's store is no offset: whoever reads it starts at ``consume_from``."""
 
-import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +12,7 @@ from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
 from rmqtools.model.group import ConsumeFromWhere, MessageModel
 from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import Q0, Q1, BrokerSet, polled, reading
-from tests.unit.engine.consumer.push_scene import QUEUE, pushing
+from tests.unit.engine.consumer.push_scene import QUEUE, pushing, until
 
 LAST, FIRST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 JAVA_FILE = '{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:-1}}'
@@ -35,8 +34,7 @@ def test_a_broadcasting_member_starts_at_consume_from_where_javas_file_has_none(
         brokers = BrokerSet(high=100)
         given = {"message_model": MessageModel.BROADCASTING, "offset_store_path": str(path)}
         async with reading(brokers, consume_from=consume_from, **given) as consumer:
-            while not consumer.assignment():
-                await asyncio.sleep(0.001)
+            await until(consumer.assignment)
             brokers.grow(0, range(100, 105))
             assert await consumer.committed(Q0) is None
             assert (await polled(consumer, 2))[0] == begins
