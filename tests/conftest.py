@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from rmqtools import Admin, Client, ClientConfig, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
@@ -21,8 +21,11 @@ from tests.support.proxy import running_proxy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("quick", max_examples=15, deadline=None)
-settings.register_profile("thorough", max_examples=300, deadline=None)
+# A busy machine may be slow: neither an example nor its making has a deadline.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", _PATIENT, max_examples=15)
+settings.register_profile("thorough", _PATIENT, max_examples=300)
+settings.register_profile("deep", _PATIENT, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 pytest_plugins = ["tests.support.docker_fixtures", "tests.support.workers"]

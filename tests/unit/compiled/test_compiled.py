@@ -121,21 +121,26 @@ MESSAGES = st.builds(
 PLAIN = {"topic": "known", "body": b"x", "tags": "t", "keys": ["a", "b"], "properties": {"p": "\u00e9"}}
 
 
+def encoder_of(ids: MsgIds) -> encode_send.Encoder:
+    """An encoder that gives these ids from the first on: one by one to the originals, in a row to the twins."""
+    next_id = cycle(ids)
+    config = ProducerConfig(name_server="h:1")
+    return encode_send.Encoder(config, lambda _: next(next_id), lambda: 0, take_ids=lambda *_: ids)
+
+
 @given(st.lists(MESSAGES, min_size=1, max_size=3))
+@example([PLAIN | {"tags": None}, PLAIN | {"tags": ""}])
+@example([PLAIN] * 3)
 def test_messages_are_checked_measured_and_encoded_as_by_the_originals(all_values):
     validate.check_message(Message("known", b"x"), 100)
     messages = [Message(**values) for values in all_values]
-    encoder = encode_send.Encoder(
-        ProducerConfig(name_server="h:1"),
-        lambda _: "ID0000",
-        lambda: 0,
-        take_ids=lambda count, _: MsgIds("ID", 0, count),
-    )
+    ids = MsgIds("ID", 0, len(messages))
     with originals(validate, encode_send):
         checked = told(validate.check_messages, messages, 80, encode_send.FRAMING_BYTES)
         if checked[0] == "returned":
             sizes = encode_send.measured(messages)[1]
-            batch, single = encoder.encode_batch(messages), encoder.encode(messages[0])
+            batch = encoder_of(ids).encode_batch(messages)
+            single = encoder_of(ids).encode(messages[0])
 
     again = told(validate.check_messages, messages, 80, encode_send.FRAMING_BYTES)
 
@@ -144,8 +149,8 @@ def test_messages_are_checked_measured_and_encoded_as_by_the_originals(all_value
         assert not (again[1].are_ordinary and any(message.is_alone for message in messages))
         assert again[1].sizes in (None, sizes)
         assert encode_send.measured(messages)[1] == sizes
-        assert encoder.encode_batch(messages).body == batch.body
-        assert encoder.encode(messages[0]) == single
+        assert encoder_of(ids).encode_batch(messages).body == batch.body
+        assert encoder_of(ids).encode(messages[0]) == single
     else:
         assert again == checked
 
@@ -170,11 +175,7 @@ def test_plain_messages_are_checked_and_encoded_by_the_twins():
 @pytest.mark.parametrize("length", [1, 900, 1000, 1100, 4000, 4100, 9000, 30_000])
 def test_long_messages_and_requests_are_encoded_as_by_the_originals(length):
     messages = [Message("known", b"x" * 700, properties={"p": "v" * length}) for _ in range(40)]
-    ids = MsgIds("ID", 0, 40)
-    next_id = cycle(ids)
-    encoder = encode_send.Encoder(
-        ProducerConfig(name_server="h:1"), lambda _: next(next_id), lambda: 0, take_ids=lambda *_: ids
-    )
+    encoder = encoder_of(MsgIds("ID", 0, 40))
     with originals(encode_send, template):
         batch = encoder.encode_batch(messages)
         single = encoder.encode(messages[0])
