@@ -1,0 +1,58 @@
+"""The load beside a run: what it takes, and that it leaves no process. Nothing here is busy."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+from tests.support import load
+
+
+def wait_for_the_end(parent: int, seconds: float) -> None:
+    """Work that waits instead."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    time.sleep(seconds)
+
+
+def stop_the_parent(parent: int, seconds: float) -> None:
+    os.kill(parent, signal.SIGTERM)
+    wait_for_the_end(parent, seconds)
+
+
+def test_the_number_is_needed_and_the_time_has_a_default():
+    parsed = load.parse(["8"])
+
+    assert (parsed.processes, parsed.seconds) == (8, 3600.0)
+    assert load.parse(["8", "--seconds", "1.5"]).seconds == 1.5
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["0"], ["-1"], ["1001"], ["x"], ["1", "--seconds", "0"], ["1", "--seconds", "nan"]]
+)
+def test_what_is_out_of_bounds_is_refused(arguments, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        load.parse(arguments)
+
+    assert "usage: python -m tests.support.load" in capsys.readouterr().err
+
+
+def test_it_ends_with_its_processes():
+    load.run(2, 0.01, work=wait_for_the_end)
+
+    assert multiprocessing.active_children() == []
+
+
+def test_sigterm_ends_it_and_all_its_processes():
+    before = signal.getsignal(signal.SIGTERM)
+
+    with pytest.raises(SystemExit, match=str(128 + signal.SIGTERM)):
+        load.run(3, 600, work=stop_the_parent)
+
+    assert multiprocessing.active_children() == []
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_without_its_parent_a_process_ends_at_once():
+    load.burn(os.getpid(), 600)  # the parent of this process is another one
