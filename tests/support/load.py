@@ -14,15 +14,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import Any
 
 _LOOK = 0.25  # seconds between two looks at the clock and the parent
 _MOST = 1000
 
 
+def end_on_signals() -> None:
+    """Let SIGTERM and SIGINT end this process."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def burn(parent: int, seconds: float) -> None:
     """Keep one processor busy until the time is over or the parent has ended."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_on_signals()
     end = time.monotonic() + seconds
     while time.monotonic() < end and os.getppid() == parent:
         look = time.monotonic() + _LOOK
@@ -50,28 +56,39 @@ def run(processes: int, seconds: float, *, work: Callable[[int, float], None] = 
         context.Process(target=work, args=(os.getpid(), seconds), daemon=True) for _ in range(processes)
     ]
 
-    def leave(number: int, frame: FrameType | None) -> None:
-        for each in kept:
-            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the end
-        raise SystemExit(128 + number)
+    stopped_by: list[int] = []
 
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in kept:
-        signal.signal(number, leave)
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped_by.append(number)  # raising here could leave a process that is just being started
+
+    kept = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        for worker in workers:
-            worker.start()
-        print(f"load of {processes} processes for {seconds:g} s", flush=True)
-        parent, pause = os.getppid(), threading.Event()
-        while any(worker.is_alive() for worker in workers) and os.getppid() == parent:
-            pause.wait(_LOOK)
+        _watch(workers, stopped_by)
     finally:
         for worker in workers:
             if worker.pid is not None:
-                worker.terminate()
-                worker.join()
+                _end(worker)
         for number, handler in kept.items():
             signal.signal(number, handler)
+    if stopped_by:
+        raise SystemExit(128 + stopped_by[0])
+
+
+def _end(worker: Any) -> None:
+    """Terminate a process; again if the signal came before :func:`end_on_signals`."""
+    while worker.is_alive():
+        worker.terminate()
+        worker.join(_LOOK)
+
+
+def _watch(workers: Sequence[Any], stopped_by: Sequence[int]) -> None:
+    """Start the processes; return when they have ended, the parent has ended or a signal has come."""
+    parent, pause = os.getppid(), threading.Event()
+    for worker in workers:
+        worker.start()
+    print(f"load of {len(workers)} processes", flush=True)
+    while any(worker.is_alive() for worker in workers) and os.getppid() == parent and not stopped_by:
+        pause.wait(_LOOK)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.support import load
 
 def wait_for_the_end(parent: int, seconds: float) -> None:
     """Work that waits instead."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    load.end_on_signals()
     time.sleep(seconds)
 
 
