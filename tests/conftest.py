@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from rmqtools import Admin, Client, ClientConfig, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from tests.support.clock import ManualClock
+from tests.support.patience import PATIENT_REQUEST
 from tests.support.proxy import running_proxy
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def proxy(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def client_config(local_cluster: LocalCluster) -> ClientConfig:
-    return ClientConfig(name_server=local_cluster.name_server)
+    return ClientConfig(name_server=local_cluster.name_server, request_timeout=PATIENT_REQUEST)
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +76,13 @@ def client(client_config: ClientConfig) -> Iterator[Client]:
 
 @pytest.fixture
 def producer(local_cluster: LocalCluster) -> Iterator[Producer]:
-    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
+    config = ProducerConfig(
+        name_server=local_cluster.name_server,
+        group="tests",
+        send_timeout=PATIENT_REQUEST,
+        request_timeout=PATIENT_REQUEST,
+    )
+    with Producer(config) as producer:
         yield producer
 
 

@@ -29,6 +29,7 @@ from rmqtools.protocol.wire.bodies import format_heartbeat
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing import FakeCluster
 from tests.behaviour.wire import Wire
+from tests.support.patience import PATIENCE
 
 
 @dataclass
@@ -155,7 +156,7 @@ def producer_heartbeat(wire: Wire, client_id: str, group: str) -> RemotingComman
     return wire.ask(HeartbeatRequestHeader(), format_heartbeat(client_id, (group,)))
 
 
-def until(came: Callable[[], Any], seconds: float = 20) -> Any:
+def until(came: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """Ask again and again until the answer is true; it."""
     deadline = time.monotonic() + seconds
     while not (found := came()):

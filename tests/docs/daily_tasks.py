@@ -247,7 +247,7 @@ def scene() -> Iterator[tuple[Path, dict[str, str]]]:
             consumer = PushConsumer(config, strategy=AllocateByPins(when_absent="nobody"))
             consumer.subscribe("payments", lambda messages, context: None)
             stack.enter_context(consumer)
-        wait_until(lambda: len(admin.fetch_group("billing").members) == 2, seconds=30)
+        wait_until(lambda: len(admin.fetch_group("billing").members) == 2)
         run(
             "seq 100 | rmqtools produce payments && rmqtools consume payments -g audit --from earliest -c 50",
             100,

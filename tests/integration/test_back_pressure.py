@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -32,7 +33,7 @@ def test_a_reader_of_bodies_of_one_megabyte_stays_below_200_megabytes(
     settings = ProducerConfig(name_server=local_cluster.name_server, group="tests", compression=compression)
     with Producer(settings) as producer:
         results = [producer.send(Message(topic, bytes(MIB))) for _ in range(count)]
-    admin.await_readable({results[0].queue: count}, timeout=30)
+    admin.await_readable({results[0].queue: count}, timeout=PATIENCE)
 
     arguments = [sys.executable, "-c", READER, local_cluster.name_server, topic, "broker-a", str(count)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)

@@ -18,9 +18,10 @@ from rmqtools.arrow import read_range
 from rmqtools.errors import CorruptBodyError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import committed, new_group
+from tests.support.patience import PATIENCE
 from tests.support.raw_sends import send_corrupt
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.broker
 
 AT, COUNT = 4, 10
 
@@ -35,7 +36,7 @@ def queue(admin: Admin, producer: Producer) -> MessageQueue:
             send_corrupt(admin, queue, b"not compressed")
         else:
             producer.send(Message(queue.topic, b"%d" % number), queue=queue)
-    admin.await_readable({queue: COUNT})
+    admin.await_readable({queue: COUNT}, timeout=PATIENCE)
     return queue
 
 
@@ -59,8 +60,8 @@ def test_in_any_order_a_corrupt_message_is_tried_again_and_its_neighbours_are_co
     group, listener = new_group(), Reads()
     consume(queue.topic, listener, group=group, consume_message_batch_max_size=10)
 
-    wait_until(lambda: sum(map(len, listener.given)) > COUNT, seconds=60)  # once more, from the retry topic
-    wait_until(lambda: committed(admin, group, queue.topic) == COUNT, seconds=30)
+    wait_until(lambda: sum(map(len, listener.given)) > COUNT)  # once more, from the retry topic
+    wait_until(lambda: committed(admin, group, queue.topic) == COUNT)
 
     assert sorted(listener.bodies) == sorted(GOOD)
     assert [AT] in listener.given
@@ -70,7 +71,7 @@ def test_in_order_a_corrupt_message_is_a_dead_letter_at_once(queue, consume, adm
     group, listener = new_group(), Reads()
     consume(queue.topic, listener, group=group, orderly=True)
 
-    wait_until(lambda: committed(admin, group, queue.topic) == COUNT, seconds=60)
+    wait_until(lambda: committed(admin, group, queue.topic) == COUNT)
 
     assert listener.bodies == GOOD
     assert listener.given == [[number] for number in range(COUNT)]

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from rmqtools import MessageQueue
 from rmqtools.cli import app
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -52,7 +53,7 @@ def test_lines_go_in_and_come_out_and_a_message_is_found_by_each_name(run, admin
     run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
     lines = "\n".join(json.dumps({"body": f"m{n}", "keys": [f"k{n}"], "tags": f"t{n % 2}"}) for n in range(4))
     summary = json.loads(run("produce", topic, "--format", "json", "--json", stdin=lines))
-    admin.await_readable({MessageQueue(topic, "broker-a", 0): 4}, timeout=30)
+    admin.await_readable({MessageQueue(topic, "broker-a", 0): 4}, timeout=PATIENCE)
     rows = [json.loads(line) for line in run("consume", topic, "--format", "json").splitlines()]
     wait_until(lambda: admin.query_messages(topic, "k3"))
     found = [
@@ -76,7 +77,7 @@ def test_a_group_consumes_is_tracked_reset_and_deleted(run, admin, topic):
     queue = MessageQueue(topic, "broker-a", 0)
     run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
     run("produce", topic, stdin="a\nb\nc\n")
-    admin.await_readable({queue: 3}, timeout=30)
+    admin.await_readable({queue: 3}, timeout=PATIENCE)
 
     first = run("consume", topic, "-g", group, "--from", "earliest", "--count", 2)
     listed = {row["group"]: row for row in json.loads(run("group", "list", "--json"))}

@@ -11,6 +11,7 @@ from rmqtools.model.names import dlq_topic, retry_topic
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
 from tests.support.java_consumer import JavaConsumer
+from tests.support.patience import PATIENCE
 from tests.support.reading import read_all
 
 pytestmark = pytest.mark.broker
@@ -32,7 +33,7 @@ def letters(admin, producer, make_topic) -> tuple[str, str]:
         producer.send(Message(dlq_topic(group), body, tags="t", keys="k", properties={"color": "красный"}))
         for body in BODIES
     ]
-    admin.await_readable({sent[-1].queue: len(sent)}, timeout=30)
+    admin.await_readable({sent[-1].queue: len(sent)}, timeout=PATIENCE)
     return group, topic
 
 

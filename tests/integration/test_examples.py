@@ -13,12 +13,14 @@ import pytest
 
 from rmqtools import Admin
 from rmqtools.cluster import LocalCluster
+from tests.support.reading import await_stored
 
 pytestmark = pytest.mark.broker
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 Run = Callable[..., str]
+Fill = Callable[[str, str, int], None]
 
 
 @pytest.fixture
@@ -46,8 +48,16 @@ def run(local_cluster: LocalCluster) -> Run:
     return run
 
 
-def stored(admin: Admin, topic: str) -> int:
-    return sum(admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(topic))
+@pytest.fixture
+def fill(run: Run, admin: Admin) -> Fill:
+    """``fill("send.py", "T", 99)``: send by an example and wait until all messages can be read."""
+    sends_one_first = {"send.py": 1, "async_send.py": 0}
+
+    def fill(name: str, topic: str, count: int) -> None:
+        run(name, "--topic", topic, "--count", str(count))
+        await_stored(admin, topic, count + sends_one_first[name])
+
+    return fill
 
 
 def test_create_topic(run: Run, admin: Admin) -> None:
@@ -66,7 +76,7 @@ def test_send(run: Run, make_topic: Callable[..., str], admin: Admin) -> None:
 
     assert printed[0].startswith("SEND_OK: broker-")
     assert sum(int(line.split()[1]) for line in printed[1:]) == 20_000
-    assert stored(admin, topic) == 20_001
+    assert await_stored(admin, topic, 20_001) == 20_001
 
 
 def test_async_send(run: Run, make_topic: Callable[..., str], admin: Admin) -> None:
@@ -75,12 +85,12 @@ def test_async_send(run: Run, make_topic: Callable[..., str], admin: Admin) -> N
     printed = run("async_send.py", "--topic", topic, "--count", "100")
 
     assert printed == "100 messages stored in 8 queues\n"
-    assert stored(admin, topic) == 100
+    assert await_stored(admin, topic, 100) == 100
 
 
-def test_read_range(run: Run, make_topic: Callable[..., str]) -> None:
+def test_read_range(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic(queues=1)
-    run("async_send.py", "--topic", topic, "--count", "30")
+    fill("async_send.py", topic, 30)
 
     printed = run("read_range.py", "--topic", topic)
 
@@ -91,9 +101,9 @@ def test_read_range(run: Run, make_topic: Callable[..., str]) -> None:
     ]
 
 
-def test_pull_consumer(run: Run, make_topic: Callable[..., str]) -> None:
+def test_pull_consumer(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic, group = make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
-    run("async_send.py", "--topic", topic, "--count", "30")
+    fill("async_send.py", topic, 30)
 
     printed = [run("pull_consumer.py", "--topic", topic, "--group", group) for _ in range(2)]
 
@@ -105,9 +115,9 @@ def test_pull_consumer(run: Run, make_topic: Callable[..., str]) -> None:
     assert printed[1] == "0 messages in all\n"
 
 
-def test_push_consumer(run: Run, make_topic: Callable[..., str]) -> None:
+def test_push_consumer(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
-    run("async_send.py", "--topic", topic, "--count", "100")
+    fill("async_send.py", topic, 100)
     arguments = ("push_consumer.py", "--topic", topic, "--group", topic, "--seconds", "8")
 
     printed = run(*arguments).splitlines()
@@ -150,9 +160,9 @@ def test_spark_write_read(run: Run, make_topic: Callable[..., str]) -> None:
 
 
 @pytest.mark.spark
-def test_pinned_readers(run: Run, make_topic: Callable[..., str]) -> None:
+def test_pinned_readers(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic(queues=1)
-    run("async_send.py", "--topic", topic, "--count", "30")
+    fill("async_send.py", topic, 30)
 
     printed = run("pinned_readers.py", "--topic", topic)
 
@@ -170,13 +180,13 @@ def test_write_stamped(run: Run, make_topic: Callable[..., str], admin: Admin) -
     printed = run("write_stamped.py", "--topic", topic)
 
     assert printed == "8 messages, 4 of them new orders\n"
-    assert stored(admin, topic) == 8
+    assert await_stored(admin, topic, 8) == 8
 
 
 @pytest.mark.spark
-def test_stream_to_parquet(run: Run, make_topic: Callable[..., str], tmp_path: Path) -> None:
+def test_stream_to_parquet(run: Run, fill: Fill, make_topic: Callable[..., str], tmp_path: Path) -> None:
     topic = make_topic()
-    run("send.py", "--topic", topic, "--count", "99")
+    fill("send.py", topic, 99)
 
     printed = run("stream_to_parquet.py", "--topic", topic, "--folder", str(tmp_path), "--max-offsets", "60")
 
@@ -187,9 +197,9 @@ def test_stream_to_parquet(run: Run, make_topic: Callable[..., str], tmp_path: P
 
 
 @pytest.mark.spark
-def test_stream_windows(run: Run, make_topic: Callable[..., str]) -> None:
+def test_stream_windows(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
-    run("send.py", "--topic", topic, "--count", "9")
+    fill("send.py", topic, 9)
 
     *windows, last = run("stream_windows.py", "--topic", topic).splitlines()
 
@@ -210,10 +220,10 @@ def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
 
 
 @pytest.mark.spark
-def test_spark35_read(run: Run, make_topic: Callable[..., str]) -> None:
+def test_spark35_read(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     """On Spark 3.5 itself: tests/spark/test_pyspark_versions.py."""
     topic = make_topic(queues=1)
-    run("send.py", "--topic", topic, "--count", "100")
+    fill("send.py", topic, 100)
 
     *queues, total = run("spark35_read.py", "--topic", topic).splitlines()
 

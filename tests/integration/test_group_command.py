@@ -61,7 +61,7 @@ def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
         ours = join(topic, "127.0.0.6")
         java.await_assigned(2)
         wait_until(lambda: len(owned(ours, topic)) == 2)
-        wait_until(lambda: check_group(admin.fetch_group(group)) == [], seconds=30)
+        wait_until(lambda: check_group(admin.fetch_group(group)) == [])
         shown = rmqtools("group", "show", group, "--json", **variables)
         table = rmqtools("group", "show", group, **variables).stdout
         checked = rmqtools("group", "check", group, **variables)
@@ -152,13 +152,13 @@ def test_a_pin_moves_all_queues_and_clearing_it_moves_them_back(make_topic, admi
 
     refused = rmqtools(*pin, **variables)
     pinned = rmqtools(*pin, "--allowed-groups", "group-*", **variables)
-    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (0, 4), seconds=15)
+    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (0, 4))
     checked = rmqtools("group", "check", group, "--within", "10", **variables)
     would = rmqtools(
         "allocate", "-t", topic, "-g", group, "-s", "PINS", "-o", "when_absent=nobody", **variables
     )
     cleared = rmqtools("pin", "clear", "-g", group, **variables)
-    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (2, 2), seconds=15)
+    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (2, 2))
 
     assert (refused.returncode, pinned.returncode, cleared.returncode) == (1, 0, 0), pinned.stderr
     assert "it is not among the allowed groups (none)" in refused.stderr

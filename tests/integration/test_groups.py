@@ -263,7 +263,7 @@ def test_no_key_is_seen_out_of_order_while_members_join_and_leave(docker_cluster
     finally:
         stop.set()
         sender.join()
-    wait_until(lambda: watch.all_seen(sent), seconds=90)
+    wait_until(lambda: watch.all_seen(sent))
     for last in members:
         last.close()
 

@@ -17,6 +17,7 @@ from rmqtools.arrow import read_range
 from rmqtools.errors import ConfigError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard, committed, new_group
+from tests.support.patience import PATIENCE
 from tests.support.raw_sends import create_batch_topic, send_batch
 
 pytestmark = pytest.mark.broker
@@ -36,7 +37,7 @@ def filled(admin: Admin, queue: MessageQueue) -> MessageQueue:
     """The queue with all batches in it."""
     for number in range(BATCHES):
         send_batch(admin, queue, range(number * SIZE, (number + 1) * SIZE))
-    admin.await_readable({queue: COUNT})
+    admin.await_readable({queue: COUNT}, timeout=PATIENCE)
     return queue
 
 
@@ -83,7 +84,7 @@ def test_tags_choose_among_the_messages_of_stored_batches(filled, consume):
     consume(filled.topic, heard, tags="t1")
 
     wanted = [number for number in range(COUNT) if number % 3 == 1]
-    found = heard.wait(len(wanted), seconds=10)
+    found = heard.wait(len(wanted))
 
     assert sorted(int(message.body) for message in found) == wanted
 
@@ -117,7 +118,7 @@ def test_a_message_of_a_stored_batch_that_fails_comes_again_alone(filled, consum
             raise OSError("disk full")
 
     consume(filled.topic, listen, group=group)
-    wait_until(lambda: len(seen) > COUNT, seconds=30)
+    wait_until(lambda: len(seen) > COUNT)
 
     assert seen[-1] == (b"7", filled.topic, 1)
     assert len(seen) == COUNT + 1

@@ -126,7 +126,7 @@ def test_a_failed_up_says_why_and_leaves_no_process(scene: Scene, case: Case) ->
     assert ended.returncode == case.code, ended.stderr
     assert [text for text in texts if text not in ended.stderr] == []
     assert "Traceback" not in ended.stderr
-    wait_until(lambda: not leftovers(scene.directory), seconds=10)
+    wait_until(lambda: not leftovers(scene.directory))
 
 
 def test_after_a_kill_in_mid_start_the_directory_can_be_used_again(scene: Scene) -> None:
@@ -220,7 +220,7 @@ def test_servers_die_with_the_process_that_started_them(tmp_path: Path) -> None:
         assert len(find_processes(tmp_path)) == 2
         owner.kill()
 
-    wait_until(lambda: not leftovers(tmp_path), seconds=10)
+    wait_until(lambda: not leftovers(tmp_path))
 
 
 def _config(cluster: LocalCluster) -> ClientConfig:

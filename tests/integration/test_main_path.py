@@ -28,6 +28,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.protocol.messages.stored import decode_messages
+from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable, read_queues
 
 pytestmark = pytest.mark.broker
@@ -213,7 +214,7 @@ def test_messages_of_a_range_are_those_sent_and_tags_are_compared_as_text(
     tags = ["Aa", "BB", "C"]  # the first two have the same hash code, which is all that brokers compare
     results = [producer.send(Message(topic, b"%d" % n, tags[n % 3], (f"k{n}",))) for n in range(30)]
     (queue,) = admin.fetch_subscribe_queues(topic)
-    admin.await_readable({queue: 30})
+    admin.await_readable({queue: 30}, timeout=PATIENCE)
 
     whole = [m for found in client.read_messages(QueueRange(queue, 0, 30), max_messages=7) for m in found]
     some = [m for found in client.read_messages(QueueRange(queue, 3, 30), tags=["BB"]) for m in found]
@@ -231,7 +232,7 @@ def test_messages_read_in_a_namespace_have_plain_topics_and_an_admin_sees_whole_
         admin.create_topic(name, read_queue_nums=1, write_queue_nums=1)
         with Producer(ProducerConfig(**settings)) as producer:
             result = producer.send(Message(name, b"x"))
-        admin.await_readable({result.queue: 1})
+        admin.await_readable({result.queue: 1}, timeout=PATIENCE)
         range_ = QueueRange(result.queue, 0, 1)
 
         read = [message for found in client.read_messages(range_) for message in found]

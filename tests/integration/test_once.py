@@ -69,7 +69,7 @@ def test_a_member_killed_between_effect_and_acknowledgement_has_each_effect_once
     done = effects(database)
     assert done
     with member(*arguments) as last:
-        wait_until(lambda: len(effects(database)) >= len(bodies), seconds=60)
+        wait_until(lambda: len(effects(database)) >= len(bodies))
         assert any(number_dropped(line) >= len(done) for line in last.stdout)  # reads until then
 
     assert effects(database) == sorted(bodies)

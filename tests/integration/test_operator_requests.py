@@ -205,7 +205,7 @@ def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(group):
         with member(cluster.name_server, group, "old", heard):
             wait_until(lambda: committed(admin, group, "old") == COUNT)
             admin.reset_offsets(group, "old", 0)
-            wait_until(heard.all(2), seconds=5)
+            wait_until(heard.all(2))
             wait_until(lambda: committed(admin, group, "old") == COUNT)
 
     assert set(heard.bodies.values()) == {2}

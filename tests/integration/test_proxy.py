@@ -33,7 +33,7 @@ from tests.support.listening import Heard, committed, new_group, numbers
 from tests.support.reading import await_messages, await_readable, read_all
 from tests.support.transactions import COMMIT, ROLLBACK, Listener
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.broker
 
 MakeTopic = Callable[..., str]
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -24,7 +24,7 @@ from tests.support.listening import Heard, new_group, numbers
 from tests.support.proxy import running_proxy
 from tests.support.reading import await_messages
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.broker
 
 TOPIC = "guarded"
 

@@ -17,7 +17,7 @@ from rmqtools.errors import SendError
 from tests.support.listening import Heard, new_group, numbers
 from tests.support.reading import await_messages
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.broker
 QUEUES = 2
 
 

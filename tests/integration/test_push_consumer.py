@@ -17,7 +17,7 @@ from rmqtools.errors import BrokerError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import FACES, Heard, committed, new_group, numbers
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.broker
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
@@ -161,7 +161,7 @@ def test_what_fails_too_often_becomes_a_readable_dead_letter(consume, send, make
     consume(topic, heard, group=group, max_reconsume_times=1, orderly=orderly)
     heard.wait(5)
     dead_letters = f"%DLQ%{group}"
-    wait_until(lambda: dead_letters in admin.fetch_topic_list(), seconds=20)
+    wait_until(lambda: dead_letters in admin.fetch_topic_list())
     consume(dead_letters, dead)
 
     (letter,) = dead.wait(1)
@@ -177,7 +177,7 @@ def test_minus_one_makes_a_dead_letter_at_once(consume, send, make_topic, admin)
     topic, group, dead = make_topic(), new_group(), Heard()
     send(topic, [b"x"])
     consume(topic, Heard(give_up), group=group)
-    wait_until(lambda: f"%DLQ%{group}" in admin.fetch_topic_list(), seconds=20)
+    wait_until(lambda: f"%DLQ%{group}" in admin.fetch_topic_list())
     consume(f"%DLQ%{group}", dead)
 
     assert dead.wait(1)[0].body == b"x"
@@ -222,7 +222,7 @@ def test_a_listener_that_takes_too_long_loses_its_message_to_the_retry_topic(
     send(topic, [b"x"])
     consumer = consume(topic, heard, group=group, consume_timeout=0.3, persist_consumer_offset_interval=0.2)
     heard.wait(1)
-    wait_until(lambda: committed(admin, group, topic) == 1, seconds=20)
+    wait_until(lambda: committed(admin, group, topic) == 1)
     gate.set()
     consumer.close()
 

@@ -21,7 +21,7 @@ def test_a_message_that_is_consumed_while_its_queue_changes_hands_comes_once(con
     leaving = consume(topic, first, group=group, orderly=True, instance_name="z")
     first.wait(1)
     consume(topic, second, group=group, orderly=True, instance_name="a")  # sorts before: gets the queue
-    wait_until(lambda: topic not in {queue.topic for queue in leaving.queues}, seconds=30)
+    wait_until(lambda: topic not in {queue.topic for queue in leaving.queues})
     gate.set()
     second.wait(5)
 
@@ -81,7 +81,7 @@ def test_a_topic_that_is_unsubscribed_and_subscribed_again_brings_nothing_again(
         assert consumer.poll(0) == []
         consumer.unsubscribe(topic)
         consumer.subscribe(topic)
-        wait_until(lambda: len(consumer.queues) == 8, seconds=20)
+        wait_until(lambda: len(consumer.queues) == 8)
         again = consumer.poll(2, 1000)
     assert (len(again), committed(admin, group, topic)) == (0, 128)
 

@@ -21,7 +21,7 @@ from rmqtools.errors import ConfigError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import FACES, Heard, committed, new_group, numbers
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.broker
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 
@@ -35,7 +35,7 @@ def test_a_suspended_consumer_hears_nothing_new_until_it_is_resumed(consume, sen
     send(topic, numbers(8, 200))
     connections = consumer._consumer.core.client.remoting._open
     # pulls that brokers hold already are still answered, one for each queue
-    wait_until(lambda: not any(one._pending for one in list(connections.values())), seconds=20)
+    wait_until(lambda: not any(one._pending for one in list(connections.values())))
     assert len(heard.messages) < 200
     consumer.resume()
     heard.wait(200)
@@ -58,7 +58,7 @@ def test_while_listeners_block_no_more_is_held_than_the_limits_and_one_pull(cons
         return max((one.count for one in list(table.values())), default=0)
 
     for consumer in consumers:
-        wait_until(lambda consumer=consumer: held(consumer) > 50, seconds=30)
+        wait_until(lambda consumer=consumer: held(consumer) > 50)
     assert [held(consumer) <= 50 + 32 for consumer in consumers] == [True] * 3
     gate.set()
     heard.wait(3 * 600)
@@ -142,7 +142,7 @@ def test_the_offsets_of_an_unsubscribed_topic_are_stored_at_once(consume, send, 
     heard.wait(10)
     consumer.unsubscribe(topic)
 
-    wait_until(lambda: committed(admin, group, topic) == 10, seconds=10)
+    wait_until(lambda: committed(admin, group, topic) == 10)
 
 
 def test_a_topic_that_is_made_after_the_start_is_heard(consume, send, admin):

@@ -11,7 +11,7 @@ from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard
 from tests.support.restarts import kill, start
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.broker
 
 TOPIC = "Restarts"
 
@@ -75,9 +75,9 @@ def test_while_a_broker_is_killed_and_started_nothing_is_lost(own_cluster, sendi
         kill(own_cluster, "broker-a")
         start(own_cluster, "broker-a")
         before = len(heard.messages)
-        heard.wait(before + 50, seconds=90)
+        heard.wait(before + 50)
         sent = sending()
-        wait_until(lambda: sent <= set(heard.bodies), seconds=60)
+        wait_until(lambda: sent <= set(heard.bodies))
 
 
 def test_while_the_name_server_is_away_consuming_goes_on_and_new_topics_are_found_afterwards(
@@ -95,7 +95,7 @@ def test_while_the_name_server_is_away_consuming_goes_on_and_new_topics_are_foun
         start(own_cluster, "namesrv")
         sent = sending()
         with Admin(ClientConfig(name_server=own_cluster.name_server)) as admin:
-            wait_until(lambda: admin.fetch_cluster_info().broker_addr_table, seconds=60)
+            wait_until(lambda: admin.fetch_cluster_info().broker_addr_table)
             admin.create_topic("AfterAll", read_queue_nums=1, write_queue_nums=1)
         with Producer(ProducerConfig(name_server=own_cluster.name_server)) as producer:
             producer.send(Message("AfterAll", b"x"))

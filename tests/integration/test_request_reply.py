@@ -20,7 +20,7 @@ from rmqtools import (
 from rmqtools.errors import MessageRejectedError, RemotingTimeoutError, SendError
 from tests.support.transactions import in_thread, read_all
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.broker
 
 Answer = Callable[[MessageExt], ReplyMessage]
 

@@ -23,6 +23,7 @@ from rmqtools import (
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError, ConfigError, ProtocolError, RemotingError, SendError
 from tests.support.listening import Heard
+from tests.support.patience import PATIENCE
 from tests.support.tls_proxy import TlsProxy
 
 pytestmark = pytest.mark.broker
@@ -53,7 +54,7 @@ def test_with_the_right_keys_everything_works(acl_cluster):
         admin.create_topic("signed", read_queue_nums=1, write_queue_nums=1)
         result = producer.send(Message("signed", b"x"))
         many = producer.send_many([Message("signed", b"y")] * 10)
-        admin.await_readable({result.queue: 11})
+        admin.await_readable({result.queue: 11}, timeout=PATIENCE)
         blocks = list(client.read_blocks(QueueRange(result.queue, 0, 11)))
 
     assert len(many) == 10

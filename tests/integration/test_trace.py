@@ -10,7 +10,7 @@ from tests.support.cluster_scene import wait_until
 from tests.support.trace_records import parse_pubs
 from tests.support.transactions import read_all
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.broker
 
 
 def test_each_message_is_told_of_in_the_trace_topic_under_its_id(local_cluster, client, admin, make_topic):

@@ -40,7 +40,7 @@ from tests.support.transactions import (
     says,
 )
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.support.transactions import (
     says,
 )
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(scope="module")

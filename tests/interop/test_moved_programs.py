@@ -14,7 +14,7 @@ from tests.support import moved_programs
 from tests.support.moved_programs import Run
 from tests.support.native_client import NativeClient
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 PROGRAMS = Path(moved_programs.__file__).parent
 TOPICS = ("consume", "later", "none", "send", "orderly", "transaction", "shop")

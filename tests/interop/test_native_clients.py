@@ -28,7 +28,7 @@ from rmqtools.testing import FakeCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.native_client import NativeClient, NativeMember
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 COUNT = 40
 
@@ -141,7 +141,7 @@ def test_a_group_of_both_kinds_owns_each_queue_once(native, local_cluster, ours,
         NativeMember(native, local_cluster.name_server, group, topic) as member,
         Admin(ClientConfig(name_server=local_cluster.name_server)) as admin,
     ):
-        wait_until(lambda: len(admin.fetch_consumer_ids(group)) == 2, seconds=90)
+        wait_until(lambda: len(admin.fetch_consumer_ids(group)) == 2)
         queues = admin.fetch_subscribe_queues(topic)
         client_ids = admin.fetch_consumer_ids(group)
         mine = share(AllocateAveragely(), group, consumed.consumer.client_id, queues, client_ids)
@@ -159,7 +159,7 @@ def test_a_group_of_both_kinds_owns_each_queue_once(native, local_cluster, ours,
             its_queues = {row["queueId"] for row in member.messages}
             return held() == sorted(mine) and len(its_queues) >= len(queues) - len(mine)
 
-        wait_until(shared_for_good, seconds=90)
+        wait_until(shared_for_good)
         first = next(numbers)
         for queue in queues * 10:
             producer.send(Message(topic, b"%d" % next(numbers)), queue=queue)

@@ -12,6 +12,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from rmqtools import Admin, Message, MessageQueue, Producer
 from rmqtools.clock import SYSTEM_CLOCK
+from tests.support.patience import PATIENCE
+from tests.support.reading import await_writable
 
 PLACE = ("topic", "brokerName", "queueId", "queueOffset")
 _WORKER_TOO_LATE = "failed to connect back"  # Spark waits 10 s for its own Python worker, and no longer
@@ -44,7 +46,7 @@ class Stream:
         """Run to the end: everything that is there now, by ``availableNow`` unless told otherwise."""
 
         def end(query: StreamingQuery) -> None:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(PATIENCE)
 
         return self._retried(end, trigger or {"availableNow": True})
 
@@ -105,15 +107,16 @@ def stored_places(admin: Admin, *topics: str) -> Counter[Place]:
 def fill(
     producer: Producer, admin: Admin, counts: dict[MessageQueue, int], *, body: bytes = b"x" * 100
 ) -> None:
-    """Send so many messages to each queue, and wait until they can be read."""
+    """Send so many messages to each queue once it has a route, and wait until they can be read."""
+    await_writable(admin, producer, counts)
     ends = {queue: admin.max_offset(queue) + count for queue, count in counts.items()}
     for queue, count in counts.items():
         for _ in range(count):
             producer.send(Message(queue.topic, body), queue=queue)
-    admin.await_readable(ends)
+    admin.await_readable(ends, timeout=PATIENCE)
 
 
-def await_true(condition: Callable[[], Any], what: str, *, timeout: float = 60.0) -> None:
+def await_true(condition: Callable[[], Any], what: str, *, timeout: float = PATIENCE) -> None:
     deadline = SYSTEM_CLOCK.monotonic() + timeout
     while not condition():
         assert SYSTEM_CLOCK.monotonic() < deadline, f"not in {timeout:.0f} s: {what}"

@@ -4,6 +4,7 @@ import pytest
 
 from rmqtools import Message
 from tests.spark.test_errors import error_of
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -36,7 +37,7 @@ def test_a_stream_diverts_its_bad_rows_and_goes_on(
 ):
     source, target, bad = make_topic(queues=1), make_topic(), make_topic()
     sent = [producer.send(Message(source, body)) for body in (b"good", b"bad", b"good")]
-    admin.await_readable({result.queue: result.queue_offset + 1 for result in sent})
+    admin.await_readable({result.queue: result.queue_offset + 1 for result in sent}, timeout=PATIENCE)
     rows = stream(topic=source, startingOffsets="earliest").load()
     emptied = rows.selectExpr("CASE WHEN body = X'626164' THEN X'' ELSE body END AS body")
 
@@ -47,6 +48,6 @@ def test_a_stream_diverts_its_bad_rows_and_goes_on(
         .start()
     )
 
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(PATIENCE)
     assert bodies(read_rows(topic=target)) == [b"good", b"good"]
     assert bodies(read_rows(topic=bad)) == [b"-"]

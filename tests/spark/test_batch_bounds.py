@@ -13,6 +13,7 @@ from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.read_settings import read_options
 from spark_connector.options.table import parse_options
 from spark_connector.read.tasks import ReadTask, read_task
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -31,7 +32,7 @@ def timed(admin, local_cluster):
         for number in range(COUNT):
             for queue in queues:
                 producer.send(Message(topic, b"%d" % number), queue=queue)
-    admin.await_readable(dict.fromkeys(queues, COUNT))
+    admin.await_readable(dict.fromkeys(queues, COUNT), timeout=PATIENCE)
     return topic
 
 

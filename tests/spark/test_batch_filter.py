@@ -6,6 +6,7 @@ import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.errors import BrokerError, ConfigError
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -25,7 +26,7 @@ def tagged(admin, local_cluster):
     with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
         for message in messages:
             producer.send(message, queue=queue)
-    admin.await_readable({queue: 400})
+    admin.await_readable({queue: 400}, timeout=PATIENCE)
     return topic
 
 

@@ -10,6 +10,7 @@ from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.data import messages_of
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -25,7 +26,7 @@ def filled(admin, local_cluster):
         for queue in queues:
             for number in range(300):
                 producer.send(Message(topic, b"%d" % number, tags=f"t{number % 3}"), queue=queue)
-    admin.await_readable(dict.fromkeys(queues, 300))
+    admin.await_readable(dict.fromkeys(queues, 300), timeout=PATIENCE)
     return topic
 
 

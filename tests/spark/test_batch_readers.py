@@ -16,6 +16,7 @@ from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -34,7 +35,7 @@ def filled(admin, local_cluster):
         for queue in queues:
             for number in range(10):
                 producer.send(Message(topic, b"%d" % number), queue=queue)
-    admin.await_readable(dict.fromkeys(queues, 10))
+    admin.await_readable(dict.fromkeys(queues, 10), timeout=PATIENCE)
     return topic
 
 

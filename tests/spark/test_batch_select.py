@@ -11,6 +11,7 @@ from spark_connector.options.read_settings import read_options
 from spark_connector.options.table import parse_options
 from spark_connector.read.lookup import Lookup
 from tests.spark.test_errors import error_of
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -30,7 +31,7 @@ def fill(admin, producer):
         ends = {}
         for result in results:
             ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-        admin.await_readable(ends)
+        admin.await_readable(ends, timeout=PATIENCE)
         return topic
 
     return make

@@ -10,6 +10,7 @@ from rmqtools.errors import TopicNotFoundError
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 from tests.spark.test_errors import error_of
 from tests.support.java_peer import PeerMessage
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -42,7 +43,7 @@ def test_a_copy_keeps_queues_and_their_order_on_request(make_topic, producer, ad
     queues = admin.fetch_publish_queues(source)
     for number in range(200):
         producer.send(Message(source, b"%d" % number), queue=queues[number % 3])
-    admin.await_readable(dict.fromkeys(queues[:2], 67))
+    admin.await_readable(dict.fromkeys(queues[:2], 67), timeout=PATIENCE)
 
     copy(source, to=target, keepQueue="true")
 
@@ -60,7 +61,7 @@ def test_a_queue_that_the_copy_lacks_is_refused_before_its_rows_are_sent(make_to
     source, target = make_topic(queues=4), make_topic(queues=1)
     queue = next(one for one in admin.fetch_publish_queues(source) if one.queue_id == 3)
     producer.send(Message(source, b"x"), queue=queue)
-    admin.await_readable({queue: 1})
+    admin.await_readable({queue: 1}, timeout=PATIENCE)
 
     text = error_of(lambda: copy(source, to=target, keepQueue="true"))
 

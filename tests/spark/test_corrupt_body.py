@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 
 from rmqtools import Message, MessageQueue, Producer
+from tests.support.patience import PATIENCE
 from tests.support.raw_sends import send_corrupt
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -18,7 +19,7 @@ def topic(admin, local_cluster, producer: Producer) -> str:
     producer.send(Message(queue.topic, b"first"), queue=queue)
     send_corrupt(admin, queue, b"as stored")
     producer.send(Message(queue.topic, b"last"), queue=queue)
-    admin.await_readable({queue: 3})
+    admin.await_readable({queue: 3}, timeout=PATIENCE)
     return queue.topic
 
 

@@ -16,6 +16,7 @@ from spark_connector import drop_duplicates
 from tests.faults.site import LocalSite
 from tests.spark.killed_driver import KilledDriver
 from tests.spark.streams import PLACE, stored_places
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -50,7 +51,7 @@ def send(name_server: str, admin: Admin, topic: str, count: int, *, first: int =
     with Producer(ProducerConfig(name_server=name_server, group="tests")) as producer:
         for result in producer.send_many(messages):
             ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-    admin.await_readable(ends)
+    admin.await_readable(ends, timeout=PATIENCE)
 
 
 def jobs_of(name_server: str, topics: dict[str, str]) -> dict[str, dict[str, object]]:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from rmqtools import Message
+from tests.support.patience import PATIENCE
 from tests.support.pyspark_versions import ROOT, python_with
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -62,7 +63,7 @@ def test_spark_3_5_reads_a_topic_by_the_recipe(local_cluster, make_topic, produc
     ends = {}
     for result in results:
         ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-    admin.await_readable(ends)
+    admin.await_readable(ends, timeout=PATIENCE)
     program = (
         "import pyspark, sys; from examples.spark35_read import read_topic; "
         "from pyspark.sql import SparkSession; "

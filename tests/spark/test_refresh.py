@@ -5,6 +5,7 @@ import pytest
 import spark_connector
 from rmqtools import Message
 from rmqtools.errors import ConfigError
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -16,7 +17,7 @@ def send(producer, admin, make_topic):
 
     def one():
         result = producer.send(Message(topic, b"x"))
-        admin.await_readable({result.queue: result.queue_offset + 1})
+        admin.await_readable({result.queue: result.queue_offset + 1}, timeout=PATIENCE)
         return topic
 
     return one

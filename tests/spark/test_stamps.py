@@ -6,6 +6,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from spark_connector import drop_duplicates
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -49,7 +50,7 @@ def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(spark, make_
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(PATIENCE)
 
     with pytest.raises(StreamingQueryException, match="after the rows were sent"):
         run()
@@ -76,7 +77,7 @@ def test_two_writes_in_one_foreach_batch_with_an_id_each_both_stay(spark, make_t
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(PATIENCE)
 
     assert bodies(drop_duplicates(read(topic=topic))) == {"same": 2}
 

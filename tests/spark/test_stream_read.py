@@ -7,6 +7,7 @@ import pytest
 
 from rmqtools.clock import SYSTEM_CLOCK
 from tests.spark.streams import await_true, counts, error_of, fill, next_offsets, stored_places
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -21,7 +22,7 @@ def crash_in_first_batch(query) -> None:
 
     sink = query.load().writeStream.foreachBatch(crash)
     started = sink.option("checkpointLocation", str(query.checkpoint)).start()
-    assert "crash in the first batch" in error_of(lambda: started.awaitTermination(120))
+    assert "crash in the first batch" in error_of(lambda: started.awaitTermination(PATIENCE))
 
 
 def test_every_message_comes_once_over_restarts(stream, make_topic, producer, admin):

@@ -11,6 +11,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import TopicNotFoundError
 from tests.spark.streams import await_true, error_of, fill, stored_places
 from tests.spark.test_errors import error_of as refusal
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -30,7 +31,7 @@ def test_a_star_of_tags_means_all(one, producer, admin, read_rows):
     topic, queue = one
     for tag in ("a", "b", None):
         producer.send(Message(topic, b"x", tags=tag), queue=queue)
-    admin.await_readable({queue: 3})
+    admin.await_readable({queue: 3}, timeout=PATIENCE)
 
     assert len(read_rows(topic=topic, tags="*")) == 3
 

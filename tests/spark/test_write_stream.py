@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from spark_connector import drop_duplicates
 from spark_connector.write.stamps import HASH, STAMP
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -43,7 +44,7 @@ def run(local_cluster, tmp_path):
             **options,
         }
         query = writer.options(**settings).trigger(availableNow=True).start()
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(PATIENCE)
         return query
 
     def write_once_more(frame, **options):
@@ -188,7 +189,7 @@ def test_a_stream_of_what_was_stored_drops_duplicates_with_bounded_state(
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(PATIENCE)
 
     found = texts(spark.read.parquet(str(tmp_path / "out")))
     assert texts(read(topic=topic)) == {"a": 4, "b": 2, "unstamped": 2}

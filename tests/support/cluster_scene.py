@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event
 
 from rmqtools.cluster.processes import find_processes
+from tests.support.patience import PATIENCE
 
 JAVA_17 = """case "$1" in -version) echo 'openjdk version "17.0.15" 2025-04-15' >&2; exit 0;; esac\n"""
 _ROUND = 0.02
@@ -24,7 +25,7 @@ def write_program(folder: Path, name: str, script: str) -> Path:
     return program
 
 
-def wait_until(true: Callable[[], object], *, seconds: float = 60) -> None:
+def wait_until(true: Callable[[], object], *, seconds: float = PATIENCE) -> None:
     pause = Event()
     for _ in range(int(seconds / _ROUND)):
         if true():

@@ -9,6 +9,7 @@ from typing import Any
 
 from rmqtools import Admin, ConsumeContext, MessageExt, MessageQueue, PushConsumer, PushConsumerConfig, aio
 from rmqtools.sync.loop import Bridge
+from tests.support.patience import PATIENCE
 
 Listener = Callable[[Sequence[MessageExt], ConsumeContext], Any]
 
@@ -38,7 +39,7 @@ class Heard:
     def bodies(self) -> list[bytes]:
         return [message.body for message in self.messages]
 
-    def wait(self, count: int, *, seconds: float = 30) -> list[MessageExt]:
+    def wait(self, count: int, *, seconds: float = PATIENCE) -> list[MessageExt]:
         """Wait until so many messages were heard."""
         with self._changed:
             came = self._changed.wait_for(lambda: sum(map(len, self.batches)) >= count, seconds)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
-from rmqtools import Admin, Client, MessageQueue, QueueRange, SendResult
+from rmqtools import Admin, Client, MessageQueue, Producer, QueueRange, SendResult
 from rmqtools.model.message import MessageExt
 from rmqtools.protocol.messages.stored import decode_messages
+from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 
 
 def await_readable(admin: Admin, results: Iterable[SendResult]) -> None:
@@ -12,7 +14,25 @@ def await_readable(admin: Admin, results: Iterable[SendResult]) -> None:
     ends: dict[MessageQueue, int] = {}
     for result in results:
         ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-    admin.await_readable(ends, timeout=30)
+    admin.await_readable(ends, timeout=PATIENCE)
+
+
+def stored(admin: Admin, topic: str) -> int:
+    """Number of messages that the queues of a topic show now: acknowledged ones may come later."""
+    return sum(admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(topic))
+
+
+def await_stored(admin: Admin, topic: str, count: int) -> int:
+    """Wait until the queues of a topic show ``count`` messages; return how many they show."""
+    wait_until(lambda: stored(admin, topic) >= count)
+    return stored(admin, topic)
+
+
+def await_writable(admin: Admin, producer: Producer, queues: Iterable[MessageQueue]) -> None:
+    """Wait until the producer may send to each queue: brokers that come back join its route later."""
+    for queue in queues:
+        wait_until(lambda queue=queue: queue in admin.fetch_publish_queues(queue.topic))
+        wait_until(lambda queue=queue: queue in producer.fetch_publish_queues(queue.topic))
 
 
 def read_queues(client: Client, admin: Admin, topic: str) -> dict[MessageQueue, list[MessageExt]]:
@@ -35,7 +55,7 @@ def read_all(client: Client, admin: Admin, topic: str) -> list[MessageExt]:
 
 
 def await_messages(
-    client: Client, admin: Admin, topic: str, count: int, *, timeout: float = 30
+    client: Client, admin: Admin, topic: str, count: int, *, timeout: float = PATIENCE
 ) -> list[MessageExt]:
     """Read a topic until it holds ``count`` messages."""
     clock = admin._admin.core.clock

@@ -101,7 +101,7 @@ def test_a_watchdog_kills_when_its_owner_is_gone(tmp_path: Path, spawn: Spawn, h
         getattr(owner, how)()
 
     assert process.wait(timeout=30) == -9
-    wait_until(lambda: not leftovers(tmp_path), seconds=10)
+    wait_until(lambda: not leftovers(tmp_path))
 
 
 @pytest.mark.process

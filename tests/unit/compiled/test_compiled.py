@@ -122,7 +122,7 @@ PLAIN = {"topic": "known", "body": b"x", "tags": "t", "keys": ["a", "b"], "prope
 
 
 def encoder_of(ids: MsgIds) -> encode_send.Encoder:
-    """An encoder that gives these ids from the first on: one by one to the originals, in a row to the twins."""
+    """An encoder with these ids from the first on, one by one and in a row alike."""
     next_id = cycle(ids)
     config = ProducerConfig(name_server="h:1")
     return encode_send.Encoder(config, lambda _: next(next_id), lambda: 0, take_ids=lambda *_: ids)

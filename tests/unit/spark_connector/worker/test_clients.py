@@ -97,7 +97,7 @@ def test_somebody_looks_for_idle_ones_without_being_asked(clock):
     client = cache.borrow(Client, CONFIG)
     cache.give_back(client)
     clock.advance(1)
-    wait_until(lambda: len(cache) == 0, seconds=5)
+    wait_until(lambda: len(cache) == 0)
     assert not client.asynchronous.core.is_open
 
 

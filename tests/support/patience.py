@@ -1,0 +1,7 @@
+"""Deadlines of what tests wait for, on a machine of any load. None is a promise of the product."""
+
+PATIENCE = 120.0
+"""Seconds until a condition must hold; ends a test that would hang."""
+
+PATIENT_REQUEST = 30.0
+"""Seconds for one request or send to a real broker, which may answer later than the default 3 s."""
