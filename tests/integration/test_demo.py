@@ -57,6 +57,7 @@ def test_the_demo_ends_equal_shows_every_queue_and_leaves_nothing(demo: Demo) ->
     wait_until(demo.nothing_is_left)  # Spark's JVM ends just after the Python process
 
 
+@pytest.mark.slow
 def test_one_altered_byte_is_seen_and_named(demo: Demo) -> None:
     ended = demo.run("--flip-byte", "4500")
 

@@ -172,7 +172,7 @@ def test_all_brokers_answer_as_soon_as_the_block_is_entered() -> None:
     assert not directory.exists()
 
 
-@pytest.mark.parametrize("_round", range(3))
+@pytest.mark.parametrize("_round", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
 def test_a_broker_registers_at_once_and_not_at_its_second_try_after_10_seconds(_round: int) -> None:
     with LocalCluster() as cluster:
         log = cluster.servers[1].log.read_text()

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 200
+FEW_SEEDS = 20
 
 
 def sim(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,15 +34,17 @@ def sim(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def found_by(seeds: range) -> str:
-    return " ".join(found for seed in seeds for found in simulate(seed).found)
+def is_found(text: str, seeds: range) -> bool:
+    """Run seed after seed until one finds it."""
+    return any(text in found for seed in seeds for found in simulate(seed).found)
 
 
-def test_the_engine_keeps_its_promises_whatever_the_trouble():
-    run = sim("--seeds", str(SEEDS))
+@pytest.mark.parametrize("seeds", [FEW_SEEDS, pytest.param(SEEDS, marks=pytest.mark.slow)])
+def test_the_engine_keeps_its_promises_whatever_the_trouble(seeds):
+    run = sim("--seeds", str(seeds))
 
     assert run.returncode == 0, run.stdout
-    assert run.stdout.startswith(f"{SEEDS} runs, 0 with findings")
+    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
 
 
 def test_every_kind_of_trouble_comes():
@@ -61,13 +64,13 @@ def test_a_consumer_that_skips_messages_is_found(monkeypatch):
     take = HandOut.take
     monkeypatch.setattr(HandOut, "take", lambda self, count: take(self, count)[::2])
 
-    assert "lost" in found_by(range(2))
+    assert is_found("lost", range(2))
 
 
 def test_an_unanswered_send_that_is_called_refused_is_found(monkeypatch):
     monkeypatch.setattr(send, "outcome_of", lambda error: Outcome.REFUSED)
 
-    assert "unexplained copies" in found_by(range(20))
+    assert is_found("unexplained copies", range(20))
 
 
 def test_a_send_that_outlasts_its_timeout_is_found(monkeypatch):
@@ -76,4 +79,4 @@ def test_a_send_that_outlasts_its_timeout_is_found(monkeypatch):
         Connection, "start", lambda self, command, timeout: start(self, command, 10 * timeout)
     )
 
-    assert "longest send" in found_by(range(20))
+    assert is_found("longest send", range(20))
