@@ -1,7 +1,7 @@
 """A process that runs examples one after another, so that those with Spark share one JVM.
 
-Reads lines of JSON, ``[path, argument, ...]``, and answers each with a line of JSON: what the example printed, and
-the traceback if it failed.
+Reads lines of JSON, ``[path, argument, ...]``, and answers each with a line of JSON: what the example printed,
+and the traceback if it failed.
 """
 
 import io
@@ -28,7 +28,7 @@ def run(path: str, *arguments: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Answer until there are no more lines."""
+    """Answer each line, until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # only answers go to stdout
     for line in sys.stdin:

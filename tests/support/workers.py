@@ -1,8 +1,8 @@
 """How the tests are shared out among the processes of a parallel run (pytest-xdist).
 
 The tests of a module run in one process, since they share fixtures. So do all tests on the Docker cluster: a
-checkout has one. So do those with the Spark session of ``tests.conftest``: a second JVM would have to warm up too.
-The longest groups start first.
+checkout has one. So do those with the Spark session of ``tests.conftest``: a second JVM would have to warm up
+too. The longest groups start first.
 """
 
 import os
