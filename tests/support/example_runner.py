@@ -1,6 +1,6 @@
 """A process that runs examples one after another, so that those with Spark share one JVM.
 
-Reads lines of JSON, ``[path, argument, ...]``, and answers each with a line of JSON: what the example printed,
+Reads lines of JSON, ``[path, argument, ...]``, and answers each with one: what the example printed,
 and the traceback if it failed.
 """
 
