@@ -3,7 +3,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# The groups and their order: tests/support/workers.py. Tests with servers mostly wait: twice as many as processors.
+# The groups and their order: tests/support/workers.py.
 PARALLEL := --dist loadscope --no-loadscope-reorder
 # Python's compiled files are kept: without them each process compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,7 +28,7 @@ demo: $(STAMP) jre ## start a local RocketMQ, write and read a data set through 
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP) jdk ## all tests except the long ones, with Docker and Spark
-	@$(BIN)/python -m pytest -m "not slow" -n 4 $(PARALLEL)
+	@$(BIN)/python -m pytest -m "not slow" -n 2 $(PARALLEL)
 
 test-long: $(STAMP) jdk ## the tests that take minutes, and every property with many examples
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or (hypothesis and not broker)" -n 2 $(PARALLEL)

@@ -1,13 +1,12 @@
 """Every small example runs as it stands, and does what its README says."""
 
-import json
 import os
 import re
 import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,17 +23,16 @@ Run = Callable[..., str]
 Fill = Callable[[str, str, int], None]
 
 
-@pytest.fixture(scope="module")
-def environment() -> dict[str, str]:
-    """The variables of an example's process, for a quick start of Java."""
-    unwanted = ("PYTHONPATH", "NAMESRV_ADDR")
-    kept = {name: text for name, text in os.environ.items() if name not in unwanted}
-    return kept | {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-
-
 @pytest.fixture
-def run(local_cluster: LocalCluster, environment: dict[str, str]) -> Run:
+def run(local_cluster: LocalCluster) -> Run:
     """``run("send.py", "--topic", "T")``; returns what it printed."""
+    environment = {
+        name: text for name, text in os.environ.items() if name not in ("PYTHONPATH", "NAMESRV_ADDR")
+    }
+    environment |= {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+    }  # a quick start
 
     def run(name: str, *arguments: str) -> str:
         ended = subprocess.run(
@@ -46,34 +44,6 @@ def run(local_cluster: LocalCluster, environment: dict[str, str]) -> Run:
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def spark_process(environment: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
-    """The process in which the examples with Spark run one after another: they share a JVM."""
-    command = [sys.executable, "-m", "tests.support.example_runner"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-@pytest.fixture
-def run_spark(local_cluster: LocalCluster, spark_process: "subprocess.Popen[str]") -> Run:
-    """The same as ``run``, for an example with Spark."""
-
-    def run(name: str, *arguments: str) -> str:
-        assert spark_process.stdin is not None
-        assert spark_process.stdout is not None
-        line = [str(EXAMPLES / name), "--name-server", local_cluster.name_server, *arguments]
-        spark_process.stdin.write(json.dumps(line) + "\n")
-        spark_process.stdin.flush()
-        answer = json.loads(spark_process.stdout.readline())
-        assert answer["failure"] == ""
-        return str(answer["printed"])
 
     return run
 
@@ -179,10 +149,10 @@ def test_pinned_consumer(run: Run, make_topic: Callable[..., str]) -> None:
 
 
 @pytest.mark.spark
-def test_spark_write_read(run_spark: Run, make_topic: Callable[..., str]) -> None:
+def test_spark_write_read(run: Run, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
 
-    printed = run_spark("spark_write_read.py", "--topic", topic)
+    printed = run("spark_write_read.py", "--topic", topic)
 
     assert printed.count("second| new|order-2|") == 1
     assert printed.count("third|NULL|   NULL|") == 1
@@ -190,11 +160,11 @@ def test_spark_write_read(run_spark: Run, make_topic: Callable[..., str]) -> Non
 
 
 @pytest.mark.spark
-def test_pinned_readers(run_spark: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
+def test_pinned_readers(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic(queues=1)
     fill("async_send.py", topic, 30)
 
-    printed = run_spark("pinned_readers.py", "--topic", topic)
+    printed = run("pinned_readers.py", "--topic", topic)
 
     assert printed.splitlines() == [
         "partition 0: 15 messages of broker-a/0",
@@ -204,25 +174,21 @@ def test_pinned_readers(run_spark: Run, fill: Fill, make_topic: Callable[..., st
 
 
 @pytest.mark.spark
-def test_write_stamped(run_spark: Run, make_topic: Callable[..., str], admin: Admin) -> None:
+def test_write_stamped(run: Run, make_topic: Callable[..., str], admin: Admin) -> None:
     topic = make_topic()
 
-    printed = run_spark("write_stamped.py", "--topic", topic)
+    printed = run("write_stamped.py", "--topic", topic)
 
     assert printed == "8 messages, 4 of them new orders\n"
     assert await_stored(admin, topic, 8) == 8
 
 
 @pytest.mark.spark
-def test_stream_to_parquet(
-    run_spark: Run, fill: Fill, make_topic: Callable[..., str], tmp_path: Path
-) -> None:
+def test_stream_to_parquet(run: Run, fill: Fill, make_topic: Callable[..., str], tmp_path: Path) -> None:
     topic = make_topic()
     fill("send.py", topic, 99)
 
-    printed = run_spark(
-        "stream_to_parquet.py", "--topic", topic, "--folder", str(tmp_path), "--max-offsets", "60"
-    )
+    printed = run("stream_to_parquet.py", "--topic", topic, "--folder", str(tmp_path), "--max-offsets", "60")
 
     assert printed.splitlines() == [
         "100 messages read in 2 micro-batches",
@@ -231,11 +197,11 @@ def test_stream_to_parquet(
 
 
 @pytest.mark.spark
-def test_stream_windows(run_spark: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
+def test_stream_windows(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
     fill("send.py", topic, 9)
 
-    *windows, last = run_spark("stream_windows.py", "--topic", topic).splitlines()
+    *windows, last = run("stream_windows.py", "--topic", topic).splitlines()
 
     counts = Counter[str]()
     for line in windows:
@@ -246,20 +212,20 @@ def test_stream_windows(run_spark: Run, fill: Fill, make_topic: Callable[..., st
 
 
 @pytest.mark.spark
-def test_stream_json(run_spark: Run, make_topic: Callable[..., str]) -> None:
-    printed = run_spark("stream_json.py", "--topic", make_topic())
+def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
+    printed = run("stream_json.py", "--topic", make_topic())
 
     assert "| cup|     1|8.0|" in printed
     assert "| tea|     2|7.0|" in printed
 
 
 @pytest.mark.spark
-def test_spark35_read(run_spark: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
+def test_spark35_read(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     """On Spark 3.5 itself: tests/spark/test_pyspark_versions.py."""
     topic = make_topic(queues=1)
     fill("send.py", topic, 100)
 
-    *queues, total = run_spark("spark35_read.py", "--topic", topic).splitlines()
+    *queues, total = run("spark35_read.py", "--topic", topic).splitlines()
 
     assert total == f"101 messages in {topic}"
     assert [line.split(":")[0] for line in queues] == ["broker-a queue 0", "broker-b queue 0"]

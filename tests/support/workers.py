@@ -1,8 +1,7 @@
 """How the tests are shared out among the processes of a parallel run (pytest-xdist).
 
 The tests of a module run in one process, since they share fixtures. So do all tests on the Docker cluster: a
-checkout has one. So do those with the Spark session of ``tests.conftest``: a second JVM would have to warm up
-too. The longest groups start first.
+checkout has one. The longest groups start first.
 """
 
 import os
@@ -16,15 +15,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from tests.support.docker_project import CHECKOUT, DockerProject
 
 _DOCKER = "docker"
-_SPARK = "spark"
-_OWN_JVM = (
-    "test_deployments.py",
-    "test_environment.py",
-    "test_killed_driver.py",
-    "test_once.py",
-    "test_pyspark_versions.py",
-)
-_ORDER = ("spark", "sim", "faults", "integration", "interop", "behaviour")
+_ORDER = ("spark", "sim", "faults", "interop", "integration", "behaviour")
 
 
 class ByModule(LoadScopeScheduling):
@@ -32,20 +23,13 @@ class ByModule(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0]
-        if is_on_docker(CHECKOUT / module):
-            return _DOCKER
-        return _SPARK if shares_spark(CHECKOUT / module) else module
+        return _DOCKER if is_on_docker(CHECKOUT / module) else module
 
 
 @cache
 def is_on_docker(module: Path) -> bool:
     """Whether a module's tests are marked ``docker``."""
     return "pytest.mark.docker" in module.read_text()
-
-
-def shares_spark(module: Path) -> bool:
-    """Whether a module's tests use the one Spark session, and start no JVM of their own."""
-    return module.parent.name == _SPARK and module.name not in _OWN_JVM
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
