@@ -16,11 +16,6 @@ TOMORROW = str(SYSTEM_CLOCK.now_ms() + 24 * 3600 * 1000)
 
 
 @pytest.fixture(autouse=True)
-def no_listed_modules(monkeypatch):
-    monkeypatch.delenv("RMQTOOLS_SPARK_PLUG_INS", raising=False)
-
-
-@pytest.fixture(autouse=True)
 def _no_name_server_in_the_environment(monkeypatch):
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
 
