@@ -3,6 +3,7 @@
 Source of the rules: DefaultMQProducerImpl.sendDefaultImpl, DefaultMQProducer (Java client).
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from rmqtools.errors import (
@@ -30,6 +31,7 @@ RETRY_RESPONSE_CODES = frozenset(
 )
 
 FIRST_CONNECT_PAUSE = 0.05  # seconds, after the second failure in a row: at most 20 tries a second
+FIRST_VAIN_PAUSE = 0.020  # seconds; upstream PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL
 LONGEST_CONNECT_PAUSE = 1.0  # seconds: a broker that is back is noticed this late
 
 
@@ -102,3 +104,37 @@ class ConnectBackoff:
         """Why the address must not be tried yet; None: it may be."""
         failure = self._failures.get(addr)
         return failure.reason if failure is not None and now < failure.until else None
+
+
+@dataclass(slots=True)
+class VainAnswers:
+    """Pauses after answers that brought nothing and may come again at once: of one consumer, by queue.
+
+    The first in a row has no pause: Java asks again at once, too. Each further one doubles the pause, with
+    jitter; an answer with progress ends the row.
+    Ours: the Java client asks again at once, or after 20 ms, as long as a broker answers so.
+    """
+
+    longest: float
+    jitter: Callable[[], float]
+    """Returns a number from 0 to 1."""
+    _rows: dict[Hashable, tuple[int, float]] = field(default_factory=dict)  # count, end of pause
+
+    def note(self, queue: Hashable, now: float, *, paused: bool = False) -> float:
+        """Note such an answer; return the seconds to wait. ``paused``: the first one has a pause, too."""
+        count = self._rows.get(queue, (0, 0.0))[0] + 1
+        steps = count if paused else count - 1
+        pause = 0.0 if steps == 0 else min(self.longest, FIRST_VAIN_PAUSE * 2.0 ** min(steps - 1, 32))
+        pause *= 1.0 + self.jitter() / 4
+        self._rows[queue] = (count, now + pause)
+        return pause
+
+    def ended(self, queue: Hashable) -> None:
+        """Note an answer with progress."""
+        if self._rows:
+            self._rows.pop(queue, None)
+
+    def delay(self, queue: Hashable, now: float) -> float:
+        """Seconds that are left of a queue's pause."""
+        row = self._rows.get(queue) if self._rows else None
+        return 0.0 if row is None else max(0.0, row[1] - now)

@@ -9,6 +9,7 @@ topic is requested or handed out.
 """
 
 import asyncio
+import random
 from collections.abc import Iterator, Sequence
 
 from rmqtools.config.consumer import PushConsumerConfig
@@ -18,7 +19,7 @@ from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.answers import AnswerDecoder
 from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.fetch_policy import PushFetch
-from rmqtools.engine.consumer.puller import BUSY, FLOW_CONTROL_DELAY, FORGOTTEN, FORGOTTEN_DELAY, LOOK_AGAIN
+from rmqtools.engine.consumer.puller import BUSY, FORGOTTEN, FORGOTTEN_DELAY, HELD_SECONDS, LOOK_AGAIN
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.reading.range_filter import is_wanted
@@ -31,6 +32,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import pop_init_mode
 from rmqtools.policy.pop_delay import invisible_time
 from rmqtools.policy.reconsume import max_reconsume_times
+from rmqtools.policy.retry import VainAnswers
 from rmqtools.protocol.headers import (
     PopMessageRequestHeader,
 )
@@ -63,6 +65,8 @@ class Popper:
         self._consumption = consumption
         self._invisible_time = invisible_time(config.pop_invisible_time)
         self._max_times = max_reconsume_times(config.max_reconsume_times)
+        self._vain = VainAnswers(config.delay_after_error, random.random)
+        self._held_seconds = min(HELD_SECONDS, config.long_poll_timeout / 2)
         self._tasks = Background()
         self._decoder = AnswerDecoder(
             member.note_passed_over,
@@ -119,7 +123,7 @@ class Popper:
     async def _pop_forever(self, held: PopProcessQueue) -> None:
         while not held.is_dropped:
             held.popped()  # waiting counts as activity; otherwise the queue would expire
-            rest = min(LOOK_AGAIN, self._policy.rate.delay()) if self._policy.may_pop(held) else LOOK_AGAIN
+            rest = self._rest(held)
             if rest > 0:
                 await held.changed(rest)
                 continue
@@ -137,16 +141,35 @@ class Popper:
             if portions is None:
                 await held.changed(self._config.delay_after_error)
                 continue
-            await self._handle_each(held, portions, self._client.clock.monotonic() - began)
+            seconds = self._client.clock.monotonic() - began
+            if await self._handle_each(held, portions, seconds) or seconds >= self._held_seconds:
+                self._vain.ended(held.queue)
+            else:
+                self._vain.note(held.queue, self._client.clock.monotonic())
+        self._vain.ended(held.queue)
 
-    async def _handle_each(self, held: PopProcessQueue, portions: Iterator[Portion], seconds: float) -> None:
-        """Hand out portion by portion; of bodies that grow, the next when the one before is consumed."""
+    def _rest(self, held: PopProcessQueue) -> float:
+        """Seconds after which a queue is looked at again; 0: it is popped now."""
+        if not self._policy.may_pop(held):
+            return LOOK_AGAIN
+        pause = self._vain.delay(held.queue, self._client.clock.monotonic())
+        return min(LOOK_AGAIN, max(pause, self._policy.rate.delay()))
+
+    async def _handle_each(self, held: PopProcessQueue, portions: Iterator[Portion], seconds: float) -> bool:
+        """Hand out portion by portion; of bodies that grow, the next when the one before is consumed.
+
+        Returns:
+            Whether any message came.
+        """
+        found = False
         for messages, has_more in portions:
+            found = found or bool(messages)
             await self._handle(held, messages, seconds)
             del messages
             while has_more and held.wait_ack_count and not held.is_dropped:
                 held.popped()  # waiting counts as activity; otherwise the queue would expire
                 await held.changed(LOOK_AGAIN)
+        return found
 
     async def _handle(self, held: PopProcessQueue, messages: Sequence[MessageExt], seconds: float) -> None:
         """Hand out wanted messages and acknowledge the others. Of an unsubscribed topic, do neither."""
@@ -176,4 +199,7 @@ class Popper:
             await self._client.send_heartbeats()
             await held.changed(FORGOTTEN_DELAY)
         else:
-            await held.changed(FLOW_CONTROL_DELAY if code in BUSY else self._config.delay_after_error)
+            pause = self._config.delay_after_error
+            if code in BUSY:
+                pause = self._vain.note(held.queue, self._client.clock.monotonic(), paused=True)
+            await held.changed(pause)

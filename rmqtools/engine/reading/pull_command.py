@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rmqtools.errors import BrokerError
+from rmqtools.errors import BrokerError, ProtocolError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.group import SUB_ALL
@@ -13,6 +13,7 @@ from rmqtools.protocol.headers import PullMessageRequestHeader
 from rmqtools.protocol.headers.codec import Header, Int64, decode_header
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
+LARGEST_OFFSET = 2**63 - 1  # no queue has it: nothing could follow
 _pull_result = maker_of(PullResult)
 _STATUS_BY_CODE: dict[int, PullStatus] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
@@ -67,11 +68,14 @@ def parse_pull(answer: RemotingCommand, addr: str) -> PullResult:
 
     Raises:
         BrokerError: a code that is no outcome of a pull.
+        ProtocolError: the next offset is one that no queue has.
     """
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark, addr)
     header = decode_header(_Progress, answer.ext_fields)
+    if not 0 <= header.next_begin_offset < LARGEST_OFFSET:
+        raise ProtocolError(f"{addr} answered a pull with the next offset {header.next_begin_offset}")
     return _pull_result(
         status,
         header.next_begin_offset,

@@ -4,6 +4,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+import pytest
+
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.stored import encode_message
@@ -104,7 +106,7 @@ def test_a_pop_that_finds_nothing_is_made_again():
         nothing = response(ResponseCode.POLLING_TIMEOUT, 0)
         async with pushing(answer=scripted(nothing, nothing, found(4))) as scene:
             begin(scene)
-            await until(lambda: scene.heard == [[4]])
+            await until(lambda: scene.clock.advance(0.02) or scene.heard == [[4]])
             await end(scene)
 
     run(scenario)
@@ -172,7 +174,7 @@ def test_a_busy_broker_is_asked_again_soon():
         busy = response(ResponseCode.FLOW_CONTROL, 0, remark="busy")
         async with pushing(answer=scripted(busy, found(4))) as scene:
             begin(scene)
-            await until(lambda: scene.heard == [[4]])
+            await until(lambda: scene.clock.advance(0.02) or scene.heard == [[4]])
             await end(scene)
 
     run(scenario)
@@ -219,5 +221,21 @@ def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_comes_is_l
 
             assert (pops(scene), scene.heard, held.wait_ack_count) == (1, [], 0)
             assert scene.asked(RequestCode.ACK_MESSAGE) == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "code", [ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND, ResponseCode.FLOW_CONTROL]
+)
+def test_a_broker_that_answers_pops_at_once_and_without_messages_is_asked_rarely(code):
+    async def scenario() -> None:
+        async with pushing(answer=lambda request: response(code, 0)) as scene:
+            begin(scene)
+            for _ in range(1000):
+                scene.clock.advance(0.01)
+                await asyncio.sleep(0.01)
+            await end(scene)
+            assert 2 <= pops(scene) <= 30
 
     run(scenario)

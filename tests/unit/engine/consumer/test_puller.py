@@ -181,7 +181,7 @@ def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seconds):
             scene.held.wake()
             await idle()
             assert len(scene.asked(PULL)) == 1
-            scene.clock.advance(seconds * 0.2)
+            scene.clock.advance(seconds * 0.4)  # with the jitter
             scene.held.wake()
             await pulls(scene, 2)
             assert asked_offsets(scene) == [0, 0]

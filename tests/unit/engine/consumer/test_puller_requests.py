@@ -1,0 +1,95 @@
+"""Requests of each error path in ten simulated seconds: the broker answers at once, and always the same."""
+
+import asyncio
+
+import pytest
+
+from rmqtools import aio
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.group import ConsumeFromWhere
+from rmqtools.protocol.wire.command import RemotingCommand, response
+from tests.support.scripted_peer import run
+from tests.unit.engine.consumer.pull_scene import BrokerSet, reading
+from tests.unit.engine.consumer.pull_script import answered
+
+SECONDS, LARGEST = 10.0, 2**63 - 1
+PULL, POP = RequestCode.PULL_MESSAGE, RequestCode.POP_MESSAGE
+ANSWERS = {
+    "not found": lambda offset: answered(ResponseCode.PULL_NOT_FOUND, offset),
+    "retry at once": lambda offset: answered(ResponseCode.PULL_RETRY_IMMEDIATELY, offset),
+    "moved to and fro": lambda offset: answered(ResponseCode.PULL_OFFSET_MOVED, 7 - offset, stored=(3, 4)),
+    "moved to itself": lambda offset: answered(ResponseCode.PULL_OFFSET_MOVED, offset),
+    "nothing in an answer": lambda offset: answered(ResponseCode.SUCCESS, offset),
+    "back": lambda offset: answered(ResponseCode.PULL_NOT_FOUND, 0),
+    "the largest offset": lambda offset: answered(ResponseCode.PULL_NOT_FOUND, LARGEST, stored=(0, LARGEST)),
+    "moved to the largest": lambda offset: answered(
+        ResponseCode.PULL_OFFSET_MOVED, LARGEST, stored=(0, LARGEST)
+    ),
+    "busy": lambda offset: response(ResponseCode.SYSTEM_BUSY, 0),
+    "flow control": lambda offset: response(ResponseCode.FLOW_CONTROL, 0),
+    "unsubscribed": lambda offset: response(ResponseCode.SUBSCRIPTION_NOT_EXIST, 0),
+    "no permission": lambda offset: response(ResponseCode.NO_PERMISSION, 0),
+    "no such code": lambda offset: response(4711, 0),
+}
+MOST_PULLS = 30
+
+
+def answer_with(brokers: BrokerSet, kind: str) -> None:
+    def answer(request: RemotingCommand) -> RemotingCommand:
+        return ANSWERS[kind](int(request.ext_fields["queueOffset"] or 0))
+
+    brokers.cluster.fault(code=PULL, times=None, answer=answer)
+
+
+def settings(brokers: BrokerSet, **given: object) -> PushConsumerConfig:
+    return PushConsumerConfig(
+        name_server=brokers.name_server,
+        group="g",
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        **given,  # type: ignore[arg-type]
+    )
+
+
+async def listen(messages, context) -> None:
+    pass
+
+
+def check(brokers: BrokerSet, code: RequestCode) -> None:
+    """Each kind of request stays rare, and no absurd offset was committed."""
+    assert 2 <= len(brokers.of(code)) <= MOST_PULLS
+    assert all(len(brokers.of(each)) <= MOST_PULLS for each in RequestCode)
+    assert len(brokers.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC)) <= MOST_PULLS
+    assert LARGEST not in brokers.committed.values()
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_pull_consumer_asks_rarely(kind):
+    async def scenario():
+        brokers = BrokerSet(high=5)
+        answer_with(brokers, kind)
+        async with reading(brokers, delay_after_error=3.0) as consumer:
+            await asyncio.sleep(SECONDS)
+            await consumer.commit()
+        check(brokers, PULL)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_push_consumer_asks_rarely(kind, orderly):
+    async def scenario():
+        brokers = BrokerSet(high=5)
+        answer_with(brokers, kind)
+        async with brokers.serving():
+            consumer = aio.PushConsumer(settings(brokers, orderly=orderly))
+            consumer.subscribe("T", listen)
+            async with consumer:
+                await asyncio.sleep(SECONDS)
+        assert len([r for r in brokers.of(PULL) if r.ext_fields["topic"] == "T"]) <= MOST_PULLS
+        assert LARGEST not in brokers.committed.values()
+        for code in (RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ, RequestCode.QUERY_CONSUMER_OFFSET):
+            assert len(brokers.of(code)) <= MOST_PULLS
+
+    run(scenario)
