@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The groups and their order: tests/support/workers.py.
-PARALLEL := --dist loadscope --no-loadscope-reorder
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 # Python's compiled files are kept: without them each process compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -28,13 +28,13 @@ demo: $(STAMP) jre ## start a local RocketMQ, write and read a data set through 
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP) jdk ## all tests except the long ones, with Docker and Spark
-	@$(BIN)/python -m pytest -m "not slow" -n 2 $(PARALLEL)
+	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-long: $(STAMP) jdk ## the tests that take minutes, and every property with many examples
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or (hypothesis and not broker)" -n 2 $(PARALLEL)
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or (hypothesis and not broker)" $(PARALLEL)
 
 unit: $(STAMP) ## tests without a broker, in seconds
-	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" -n 2 $(PARALLEL) tests/unit tests/behaviour
+	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
 
 bench: $(STAMP) jdk ## speed against the official Java client and other Python clients, and how it scales: up to an hour, on a quiet machine
 	@$(BIN)/python -m tests.bench --scaling

@@ -17,6 +17,11 @@ import typer
 from rmqtools import ConsumeContext, ConsumeFromWhere, MessageExt, PushConsumer, PushConsumerConfig
 
 
+def say(line: str) -> None:
+    """Print a line with one write: ``print`` writes its end apart, and listeners run in several threads."""
+    print(line + "\n", end="", flush=True)
+
+
 def main(
     name_server: Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help="host:port")],
     topic: Annotated[str, typer.Option(help="What to listen to.")] = "Example",
@@ -38,17 +43,17 @@ def main(
 
     def handle(messages: list[MessageExt], context: ConsumeContext) -> None:
         for message in messages:
-            print(f"begun {message.queue_offset}", flush=True)
+            say(f"begun {message.queue_offset}")
             time.sleep(work)
-            print(f"handled {message.queue_offset}", flush=True)
+            say(f"handled {message.queue_offset}")
 
     consumer = PushConsumer(config)
     consumer.subscribe(topic, handle)
     with consumer:
-        print("started", flush=True)
+        say("started")
         stop.wait()
-        print("stopping", flush=True)
-    print("stopped", flush=True)
+        say("stopping")
+    say("stopped")
 
 
 if __name__ == "__main__":

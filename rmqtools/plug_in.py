@@ -85,7 +85,7 @@ def _load(text: str, what: str) -> Any:
 
 
 def _has_method(kind: type, name: str, count: int) -> bool:
-    """Whether instances have a method that takes ``count`` arguments; every class itself has ``__call__``."""
+    """Return whether instances have a method for ``count`` arguments; ``type.__call__`` does not count."""
     method = next((vars(one)[name] for one in kind.__mro__ if name in vars(one)), None)
     own = 0 if isinstance(method, staticmethod) else 1  # the instance, or the class
     function = getattr(method, "__func__", method)

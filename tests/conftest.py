@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", _PATIENT, max_examples=15)
 settings.register_profile("thorough", _PATIENT, max_examples=300)
-settings.register_profile("deep", _PATIENT, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 pytest_plugins = ["tests.support.docker_fixtures", "tests.support.workers"]
@@ -104,8 +103,7 @@ def spark() -> "Iterator[SparkSession]":
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["RMQTOOLS_SPARK_PLUG_INS"] = "tests.spark.plug_ins"  # as every process of Spark will see it
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
         .config("spark.ui.enabled", "false")
@@ -114,8 +112,10 @@ def spark() -> "Iterator[SparkSession]":
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .getOrCreate()
     )
+    with pytest.MonkeyPatch.context() as patch:  # all processes of Spark inherit it from the JVM
+        patch.setenv("RMQTOOLS_SPARK_PLUG_INS", "tests.spark.plug_ins")
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -60,7 +60,7 @@ def canonical_column(column: pa.Array) -> pa.Array:
 
 
 def is_canonical(kind: pa.DataType) -> bool:
-    """Whether a column of this type is left as it is; also types that cannot be sent are."""
+    """Return whether columns of this type stay unchanged; types that cannot be sent do, too."""
     if pa.types.is_map(kind):
         return is_canonical(kind.key_type) and is_canonical(kind.item_type)
     return not (pa.types.is_dictionary(kind) or _is_large(kind) or _is_view(kind))
@@ -107,9 +107,8 @@ def _lengths_of_values(column: pa.Array) -> Positions:
     kind = column.type
     if pa.types.is_dictionary(kind) or pa.types.is_map(kind):
         return _lengths(column)
-    if _is_view(kind) and len(
-        column
-    ):  # Arrow has no kernel for the lengths of views; a view's first 4 bytes are its length
+    if _is_view(kind) and len(column):
+        # Arrow has no kernel for the lengths of views; the first 4 bytes of a view are its length
         views = np.frombuffer(column.buffers()[1], np.int32).reshape(-1, 4)
         lengths: Positions = views[column.offset : column.offset + len(column), 0].astype(np.int64)
         lengths[~np.asarray(column.is_valid())] = 0

@@ -31,7 +31,7 @@ RETRY_RESPONSE_CODES = frozenset(
 )
 
 FIRST_CONNECT_PAUSE = 0.05  # seconds, after the second failure in a row: at most 20 tries a second
-FIRST_VAIN_PAUSE = 0.020  # seconds; upstream PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL
+FIRST_PULL_PAUSE = 0.020  # seconds; upstream PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL
 LONGEST_CONNECT_PAUSE = 1.0  # seconds: a broker that is back is noticed this late
 
 
@@ -107,12 +107,12 @@ class ConnectBackoff:
 
 
 @dataclass(slots=True)
-class VainAnswers:
-    """Pauses after answers that brought nothing and may come again at once: of one consumer, by queue.
+class PullBackoff:
+    """Pauses of one consumer's queues after answers without progress, which may come again at once.
 
-    The first in a row has no pause: Java asks again at once, too. Each further one doubles the pause, with
-    jitter; an answer with progress ends the row.
-    Ours: the Java client asks again at once, or after 20 ms, as long as a broker answers so.
+    The first such answer in a row has no pause. Each further one doubles the pause, with jitter; an answer
+    with progress ends the row.
+    Ours: the Java client pulls again at once, or after 20 ms, without a limit.
     """
 
     longest: float
@@ -121,20 +121,20 @@ class VainAnswers:
     _rows: dict[Hashable, tuple[int, float]] = field(default_factory=dict)  # count, end of pause
 
     def note(self, queue: Hashable, now: float, *, paused: bool = False) -> float:
-        """Note such an answer; return the seconds to wait. ``paused``: the first one has a pause, too."""
+        """Note an answer without progress; return the pause. ``paused``: the first one has a pause, too."""
         count = self._rows.get(queue, (0, 0.0))[0] + 1
         steps = count if paused else count - 1
-        pause = 0.0 if steps == 0 else min(self.longest, FIRST_VAIN_PAUSE * 2.0 ** min(steps - 1, 32))
+        pause = 0.0 if steps == 0 else min(self.longest, FIRST_PULL_PAUSE * 2.0 ** min(steps - 1, 32))
         pause *= 1.0 + self.jitter() / 4
         self._rows[queue] = (count, now + pause)
         return pause
 
     def ended(self, queue: Hashable) -> None:
-        """Note an answer with progress."""
+        """End the row of a queue: an answer brought progress, or the queue is released."""
         if self._rows:
             self._rows.pop(queue, None)
 
     def delay(self, queue: Hashable, now: float) -> float:
-        """Seconds that are left of a queue's pause."""
+        """Return the seconds that are left of a queue's pause."""
         row = self._rows.get(queue) if self._rows else None
         return 0.0 if row is None else max(0.0, row[1] - now)

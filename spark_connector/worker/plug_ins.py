@@ -1,8 +1,8 @@
 """Classes that SQL users may name in options; the one place of the connector that reads the environment.
 
-Everybody who may write SQL may write options, and importing a module or calling a function runs a program.
-So whoever starts Spark lists the modules, in a variable that neither SQL nor an option can set: the processes
-that plan, read and write inherit the environment of Spark's own process.
+SQL users can write options, and importing a module or calling a function runs a program. The operator who
+starts Spark lists the modules, in a variable that neither SQL nor an option can set: the processes that plan,
+read and write inherit the environment of Spark's own process.
 """
 
 import os

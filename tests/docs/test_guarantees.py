@@ -19,7 +19,7 @@ TESTS = sorted(set(re.findall(r"`([^`]*::[^`]*)`", TEXT)))
 
 
 def is_slow(node: ast.expr) -> bool:
-    """Whether a mark, or a list of marks, leaves a whole test to ``make test-long``."""
+    """Return whether a mark, or one of a list, moves a whole test to ``make test-long``."""
     marks = node.elts if isinstance(node, ast.List) else [node]
     return any(ast.unparse(mark) == "pytest.mark.slow" for mark in marks)
 

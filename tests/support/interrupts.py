@@ -41,7 +41,7 @@ def interrupted_when(event: threading.Event):
 
 
 class Interrupted(BaseException):
-    """What the signal handler raises."""
+    """Exception that the signal handler raises."""
 
 
 def interrupted_at(number: int, files: Collection[str], call: Callable[[], Any]) -> bool:

@@ -21,7 +21,7 @@ _MOST = 1000
 
 
 def end_on_signals() -> None:
-    """Let SIGTERM and SIGINT end this process."""
+    """Restore the default actions of SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 

@@ -22,7 +22,7 @@ _HAS_POLL = hasattr(select, "poll")  # Windows has none
 
 
 class _PoolSocket(socket.socket):
-    """A socket that closes without a warning when an interrupt has taken it from its thread."""
+    """Socket that closes without a ResourceWarning when its connection was lost to an interrupt."""
 
     __del__ = socket.SocketType.close  # written in C: nothing can interrupt it
 
@@ -37,7 +37,8 @@ class ConnectionPool:
     access to a table is one call of a built-in type, which no other thread can interrupt.
 
     It refers to lent connections weakly. A signal handler that raises may interrupt a thread between any two
-    steps of lending and giving back; then nobody refers to the connection: it is closed and not counted.
+    steps of lending and giving back. Then no reference to the connection is left: Python closes it, and it is
+    no longer counted.
     """
 
     def __init__(self, config: ClientConfig, clock: Clock) -> None:

@@ -97,9 +97,10 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is open and not silent, and no frame has begun that answers nothing.
+        """Whether it is open, is not silent, and has no unfinished frame that no request waits for.
 
-        Behind such bytes no answer could be read. If they were the begin of a peer's request, it is lost.
+        No answer could be read behind the bytes of such a frame. If they begin a request of the peer, that
+        request is lost.
         """
         return (
             self.is_open and not self.is_silent and (self._unfinished is None or self._unfinished.is_expected)

@@ -9,7 +9,6 @@ topic is requested or handed out.
 """
 
 import asyncio
-import random
 from collections.abc import Iterator, Sequence
 
 from rmqtools.config.consumer import PushConsumerConfig
@@ -18,8 +17,8 @@ from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.answers import AnswerDecoder
 from rmqtools.engine.consumer.consume_pop import PopConsumption
-from rmqtools.engine.consumer.fetch_policy import PushFetch
-from rmqtools.engine.consumer.puller import BUSY, FORGOTTEN, FORGOTTEN_DELAY, HELD_SECONDS, LOOK_AGAIN
+from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, PushFetch
+from rmqtools.engine.consumer.puller import BUSY, FORGOTTEN, FORGOTTEN_DELAY
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.reading.range_filter import is_wanted
@@ -32,7 +31,6 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import pop_init_mode
 from rmqtools.policy.pop_delay import invisible_time
 from rmqtools.policy.reconsume import max_reconsume_times
-from rmqtools.policy.retry import VainAnswers
 from rmqtools.protocol.headers import (
     PopMessageRequestHeader,
 )
@@ -65,8 +63,7 @@ class Popper:
         self._consumption = consumption
         self._invisible_time = invisible_time(config.pop_invisible_time)
         self._max_times = max_reconsume_times(config.max_reconsume_times)
-        self._vain = VainAnswers(config.delay_after_error, random.random)
-        self._held_seconds = min(HELD_SECONDS, config.long_poll_timeout / 2)
+        self._pauses = FetchPauses(member, policy.rate)
         self._tasks = Background()
         self._decoder = AnswerDecoder(
             member.note_passed_over,
@@ -142,18 +139,13 @@ class Popper:
                 await held.changed(self._config.delay_after_error)
                 continue
             seconds = self._client.clock.monotonic() - began
-            if await self._handle_each(held, portions, seconds) or seconds >= self._held_seconds:
-                self._vain.ended(held.queue)
-            else:
-                self._vain.note(held.queue, self._client.clock.monotonic())
-        self._vain.ended(held.queue)
+            found = await self._handle_each(held, portions, seconds)
+            self._pauses.answered(held.queue, has_progress=found or self._pauses.is_held(seconds))
+        self._pauses.forget(held.queue)
 
     def _rest(self, held: PopProcessQueue) -> float:
         """Seconds after which a queue is looked at again; 0: it is popped now."""
-        if not self._policy.may_pop(held):
-            return LOOK_AGAIN
-        pause = self._vain.delay(held.queue, self._client.clock.monotonic())
-        return min(LOOK_AGAIN, max(pause, self._policy.rate.delay()))
+        return self._pauses.delay(held.queue) if self._policy.may_pop(held) else LOOK_AGAIN
 
     async def _handle_each(self, held: PopProcessQueue, portions: Iterator[Portion], seconds: float) -> bool:
         """Hand out portion by portion; of bodies that grow, the next when the one before is consumed.
@@ -199,7 +191,5 @@ class Popper:
             await self._client.send_heartbeats()
             await held.changed(FORGOTTEN_DELAY)
         else:
-            pause = self._config.delay_after_error
-            if code in BUSY:
-                pause = self._vain.note(held.queue, self._client.clock.monotonic(), paused=True)
-            await held.changed(pause)
+            is_busy = code in BUSY
+            await held.changed(self._pauses.busy(held.queue) if is_busy else self._config.delay_after_error)

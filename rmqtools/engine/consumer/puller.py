@@ -7,14 +7,13 @@ gets a heartbeat at once.
 """
 
 import asyncio
-import random
 from typing import NamedTuple
 
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.answers import AnswerDecoder
-from rmqtools.engine.consumer.fetch_policy import FetchPolicy
+from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, FetchPolicy
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
@@ -27,7 +26,6 @@ from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.route import MASTER_ID
 from rmqtools.model.sys_flag import build_pull_sys_flag, clear_commit_offset_flag
 from rmqtools.policy.publish import is_static
-from rmqtools.policy.retry import VainAnswers
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.headers import PullMessageRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
@@ -35,9 +33,7 @@ from rmqtools.protocol.wire.template import Request, RequestTemplate
 
 log = get_logger(__name__)
 
-HELD_SECONDS = 0.5  # an answer without messages that takes so long was held by the broker
 FORGOTTEN_DELAY = 0.5  # seconds until a broker that had forgotten this member is asked again
-LOOK_AGAIN = 0.5  # seconds after which a queue that may not be fetched is checked again in any case
 _DECOMPRESSED_AHEAD_BYTES = 16 * 1024 * 1024  # of an answer's bodies, until more of it is decompressed
 _TRUST_AGAIN = 30.0  # seconds before a suggestion to ask a broker that did not answer is followed again
 BUSY = (ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY)
@@ -78,8 +74,7 @@ class Puller:
         self._broker_ids: dict[MessageQueue, int] = {}
         self._unanswered: dict[str, float] = {}  # address -> time of the last pull that failed there
         self._announced: dict[str, float] = {}  # address -> when a forgetful broker got a heartbeat
-        self._vain = VainAnswers(member.config.delay_after_error, random.random)
-        self._held_seconds = min(HELD_SECONDS, member.config.long_poll_timeout / 2)
+        self._pauses = FetchPauses(member, policy.rate)
         self._tasks = Background()
         self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._forms: dict[ProcessQueue, _Form] = {}
@@ -228,20 +223,14 @@ class Puller:
 
     def _rest(self, held: ProcessQueue) -> float:
         """Seconds after which a queue is looked at again; 0: it is pulled now."""
-        if not self._policy.may_pull(held):
-            return LOOK_AGAIN
-        pause = self._vain.delay(held.queue, self._client.clock.monotonic())
-        return min(LOOK_AGAIN, max(pause, self._policy.rate.delay()))
+        return self._pauses.delay(held.queue) if self._policy.may_pull(held) else LOOK_AGAIN
 
     def _note_progress(self, held: ProcessQueue, asked: _Asked, result: PullResult) -> None:
-        """Make the next pull wait if an answer brought nothing, and did not take long either."""
-        now = self._client.clock.monotonic()
+        """Note whether an answer brought anything, or was held by the broker until its time was over."""
         moved = result.status is not PullStatus.OFFSET_ILLEGAL and result.next_begin_offset > asked.offset
-        is_held = result.status is not PullStatus.FOUND and now - asked.began >= self._held_seconds
-        if moved or is_held:
-            self._vain.ended(held.queue)
-        else:
-            self._vain.note(held.queue, now)
+        seconds = self._client.clock.monotonic() - asked.began
+        is_held = result.status is not PullStatus.FOUND and self._pauses.is_held(seconds)
+        self._pauses.answered(held.queue, has_progress=moved or is_held)
 
     def _may_pull_ahead(self, held: ProcessQueue, coming: PullResult) -> bool:
         return not self._policy.rate.is_limited and self._policy.may_pull(held, coming=coming)
@@ -324,7 +313,7 @@ class Puller:
         self._client.refusals.note(FETCH, held.queue.broker_name, error)
         code = error.code if isinstance(error, BrokerError) else None
         if code in BUSY:
-            await self._pause(held, self._vain.note(held.queue, self._client.clock.monotonic(), paused=True))
+            await self._pause(held, self._pauses.busy(held.queue))
         elif code in FORGOTTEN:
             assert isinstance(error, BrokerError)
             await self._announce(held.queue, error.addr)
@@ -356,7 +345,7 @@ class Puller:
         self._task_of.pop(held, None)
         self._forms.pop(held, None)
         if held.queue not in self._member.held.pulled:
-            self._vain.ended(held.queue)
+            self._pauses.forget(held.queue)
 
 
 def _is_by_tags(subscription: SubscriptionData) -> bool:

@@ -76,7 +76,7 @@ def batch_of(columns, **kinds):
 
 
 def sent(*batches, **options):
-    """What brokers get, byte by byte."""
+    """Requests as brokers receive them, byte by byte."""
     producer = FakeProducer()
     send_batches(producer, batches, **options)
     return [
