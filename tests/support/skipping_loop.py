@@ -3,11 +3,17 @@
 A test of a timeout of half a second takes ten milliseconds, and a busy machine makes no timeout strike too
 early, since time passes only where every task waits and no socket has news. Peers must live on the same loop,
 as those of ``tests.support`` do; while a thread works for the loop, its time is the machine's.
+
+The kernel counts the bytes that a socket has sent and its peer's socket has not received. While there are
+some, time passes slowly, so that they arrive before a timeout, however busy the machine is.
 """
 
 import asyncio
+import fcntl
 import select
 import selectors
+import struct
+import termios
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
@@ -17,7 +23,9 @@ from typing import Any
 from rmqtools.clock import SystemClock
 
 _JUMP_SECONDS = 0.05  # at most, without a look at the sockets
-_SPEED = 50  # seconds that pass in a real one: bytes on their way over loopback get that long
+_SPEED = 50  # seconds that pass in a real one while bytes are on their way over loopback
+_JUMP_SECONDS_IF_STILL = 0.25  # the same while no bytes are on their way
+_SPEED_IF_STILL = 2500
 _STEP_SECONDS = 2e-6  # from one look at the clock to the next, so that no two times are equal
 
 
@@ -39,13 +47,29 @@ class SkippingSelector(selectors.DefaultSelector):
                 found = super().select(min(left, 0.01) if self.threads_at_work else None)
                 waited = time.monotonic() - began
             else:
-                waited = min(left, _JUMP_SECONDS)
-                news, _, _ = select.select([self], [], [], waited / _SPEED)  # epoll waits whole milliseconds
+                still = self._is_still()
+                waited = min(left, _JUMP_SECONDS_IF_STILL if still else _JUMP_SECONDS)
+                pause = waited / (_SPEED_IF_STILL if still else _SPEED)
+                news, _, _ = select.select([self], [], [], pause)  # epoll waits whole milliseconds
                 found = super().select(0) if news else []
                 waited = 0.0 if found else waited
             self.passed += waited
             left -= waited
         return found
+
+    def _is_still(self) -> bool:
+        """Return whether no socket connects, waits for space, or has sent bytes that have not arrived."""
+        return not any(
+            key.events & selectors.EVENT_WRITE or _unsent(key.fd) for key in self.get_map().values()
+        )
+
+
+def _unsent(fd: int) -> int:
+    """Return how many bytes a socket has sent that its peer's socket has not received."""
+    try:
+        return struct.unpack("i", fcntl.ioctl(fd, termios.TIOCOUTQ, b"\0" * 4))[0]  # type: ignore[no-any-return]
+    except OSError:  # it listens, or is none
+        return 0
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):

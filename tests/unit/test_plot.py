@@ -19,6 +19,7 @@ def cells(axis):
     return axis.images[0].get_array().tolist()
 
 
+@pytest.mark.process  # it draws for a second
 def test_each_strategy_has_a_panel_of_queues_and_members_and_marks_what_moves():
     now, same, circle = shares_figure({"AVG": NOW, "AVG_BY_CIRCLE": CIRCLE}, before=NOW).axes
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
+from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
 from rmqtools.errors import RocketMQError
 from rmqtools.policy.retry import may_retry
@@ -29,7 +29,7 @@ async def look_up(call: Callable[[], Awaitable[T]], *, timeout: float) -> T:
         first = error
     retrying = AsyncRetrying(
         retry=retry_if_exception(may_retry),
-        stop=stop_after_delay(timeout - (loop.time() - began)),
+        stop=lambda _: loop.time() - began >= timeout,  # not stop_after_delay: it reads another clock
         wait=wait_random_exponential(multiplier=_FIRST_WAIT, max=min(_LONGEST_WAIT, timeout)),
         reraise=True,
     )

@@ -60,6 +60,7 @@ def test_a_server_that_dies_is_named_with_its_logs_and_nothing_is_left(
     assert not (root / "cluster" / "state.json").exists()
 
 
+@pytest.mark.process  # it works for seconds
 def test_a_server_that_never_answers_ends_the_start_in_time(root: Path) -> None:
     java(root, STAY)
 

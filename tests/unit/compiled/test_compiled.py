@@ -254,6 +254,7 @@ def test_results_are_those_of_the_original(ids, places, offset):
     assert told(placed.results, []) == original
 
 
+@pytest.mark.process  # it works for seconds
 def test_twins_keep_nothing():
     message = Message(**PLAIN)
     make_queue = frozen.maker_of(MessageQueue)

@@ -90,6 +90,7 @@ def test_exactly_the_pinned_files_are_here():
     assert {path.stem for path in VECTORS.glob("*.json")} == set(COUNTS)
 
 
+@pytest.mark.process  # it works for seconds
 @pytest.mark.parametrize("name", COUNTS)
 def test_nothing_but_the_inputs_reaches_an_adapter(name):
     for case in vectors.load_cases(VECTORS / f"{name}.json"):

@@ -1,6 +1,7 @@
 """The loop that does not wait."""
 
 import asyncio
+import socket
 import time
 
 import pytest
@@ -54,6 +55,25 @@ def test_what_a_thread_does_for_the_loop_is_waited_for():
             await asyncio.to_thread(time.sleep, 0.3)
 
     run_skipping(scenario)
+
+
+def test_time_passes_slowly_while_sent_bytes_have_not_arrived():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+
+        async def seconds() -> float:
+            asyncio.get_running_loop().add_reader(ours, lambda: None)
+            began = time.monotonic()
+            await asyncio.sleep(20)
+            return time.monotonic() - began
+
+        ours.send(
+            b"x"
+        )  # the peer's program has not read it: only there does such a socket count it as received
+        assert run_skipping(seconds) >= 20 / 50
+        theirs.recv(1)
+        assert run_skipping(seconds) < 20 / 50
 
 
 def test_bytes_on_their_way_come_before_a_timeout():

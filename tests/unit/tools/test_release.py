@@ -164,6 +164,7 @@ def test_the_changelog_has_a_place_for_new_lines_and_dates_for_all_others():
     ] == []
 
 
+@pytest.mark.process  # it works for seconds
 def test_a_release_that_cannot_be_made_says_why_and_ends_with_1(capsys, tmp_path):
     assert main(["not-a-version", "--dry-run", "--output", str(tmp_path)]) == 1
     assert "no release: VERSION='not-a-version': want x.y.z" in capsys.readouterr().err

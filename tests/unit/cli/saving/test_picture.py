@@ -10,6 +10,7 @@ from rmqtools.errors import ConfigError
 OFFLINE = ("allocate", "-t", "T", "--queues", "a:2,b:1", "--members", "10.0.0.1@x,10.0.0.2@y")
 
 
+@pytest.mark.process  # it draws for a second
 def test_allocate_saves_a_picture_of_several_strategies(run, tmp_path):
     path = tmp_path / "shares.svg"
 
@@ -20,6 +21,7 @@ def test_allocate_saves_a_picture_of_several_strategies(run, tmp_path):
     assert "<svg" in path.read_text()
 
 
+@pytest.mark.process  # it draws for a second
 def test_group_watch_saves_the_lag_at_the_end(run, cluster, tmp_path):
     cluster.create_topic("watched", queues=1)
     cluster.create_group("seen")

@@ -36,6 +36,7 @@ def test_a_body_of_exactly_the_limit_fits_and_one_byte_more_does_not(kind):
         decompress(kind, data, max_bytes=999)
 
 
+@pytest.mark.process  # it works for seconds
 @pytest.mark.parametrize(
     ("kind", "pack"),
     [

@@ -45,6 +45,7 @@ def test_stored_batches_with_many_messages_come_in_portions():
     assert [len(found.messages) for found in decode_block_portions(block)] == [PORTION_MESSAGES] * 2
 
 
+@pytest.mark.process  # it works for seconds
 def test_a_batch_with_more_messages_than_any_producer_can_send_is_refused():
     with pytest.raises(ProtocolError, match="more than 65536 messages"):
         decode_batch(encode_batch([(0, b"", b"")]) * (MAX_MESSAGES + 1))

@@ -175,6 +175,7 @@ def test_a_message_that_cannot_be_decoded_is_acknowledged_by_the_headers_offsets
     assert texts_of == wanted
 
 
+@pytest.mark.process  # it works for seconds
 def test_the_places_of_many_messages_are_found_without_looking_through_them_again():
     count = 20_000
     fields = {"start_offset_info": "0 0 0", "msg_offset_info": "0 0 " + ",".join(map(str, range(count)))}

@@ -3,6 +3,8 @@
 import gc
 import tracemalloc
 
+import pytest
+
 from rmqtools.protocol.wire.bodies import parse_topic_route
 
 
@@ -14,6 +16,7 @@ def test_a_route_read_again_is_the_same_value():
     assert parse_topic_route(route(1, 100)) is parse_topic_route(route(1, 100))
 
 
+@pytest.mark.process  # it works for seconds
 def test_remembered_routes_take_a_bounded_amount_of_memory():
     gc.collect()
     tracemalloc.start()
@@ -25,6 +28,7 @@ def test_remembered_routes_take_a_bounded_amount_of_memory():
     assert kept < 20_000_000
 
 
+@pytest.mark.process  # it works for seconds
 def test_thousands_of_small_routes_are_remembered_within_bounds():
     gc.collect()
     tracemalloc.start()
