@@ -1,7 +1,8 @@
 """``rmqtools allocate``: shows which member would own which queue by a strategy; changes nothing."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -80,52 +81,83 @@ def allocate(
     if compare and plot is None:
         raise ConfigError("--compare draws strategies beside each other: give --plot FILE too")
     others = {name: strategy_of(name) for name in compare or ()}
-    given = pairs(options)
-    live_pins = strategy == AllocateByPins.name and "when_absent" not in given
-    made = strategy_of(strategy, **(given | {"when_absent": "nobody"} if live_pins else given))
-    given_members = None if members is None else _client_ids(members)
-    given_queues = None if queues is None else _queues(topic, queues)
-    live: GroupView | None = None
-    if isinstance(made, AllocateByPins) and group is None:
-        raise ConfigError("strategy PINS: give --group, whose pins are to count")
-    if given_members is None or given_queues is None or isinstance(made, AllocateByPins):
+    sharing = _sharing(strategy, pairs(options), group, members)
+    sharing.queues = [] if queues is None else _queues(topic, queues)
+    if sharing.needs_cluster():
         with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-            given_queues = given_queues or admin.fetch_subscribe_queues(topic)
-            live = admin.fetch_group(group) if group is not None else None
-            made = _with_pins(admin, made, group, must_say=live_pins)
-    if given_members is None:
-        given_members = _live_members(live)
-    before = {queue: live.owners(queue) if live else [] for queue in given_queues}
-    after = _shares(made, group or "", given_queues, given_members)
+            sharing.look_up(admin, topic)
+    before, after = sharing.owners_now(), sharing.owners(sharing.strategy)
     if plot is not None:
-        shares = {strategy: after}
-        for name, other in others.items():
-            shares[name] = _shares(other, group or "", given_queues, given_members)
-        save_picture(plot, lambda: shares_figure(shares, before=before if live else None))
+        shares = {strategy: after} | {name: sharing.owners(other) for name, other in others.items()}
+        save_picture(plot, lambda: shares_figure(shares, before=before if sharing.live else None))
     if as_json:
-        print_json([_values(queue, before, after) for queue in given_queues])
+        print_json([_values(queue, before, after) for queue in sharing.queues])
     else:
-        _print(before, after, members=given_members, is_live=live is not None)
+        _print(before, after, members=sharing.members, is_live=sharing.live is not None)
 
 
-def _shares(
-    strategy: AllocateMessageQueueStrategy,
-    group: str,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-) -> dict[MessageQueue, list[str]]:
-    owners: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
-    for client_id in sorted(set(client_ids)):
-        for queue in share(strategy, group, client_id, queues, client_ids):
-            owners[queue].append(client_id)
-    return owners
+@dataclass(slots=True)
+class _Sharing:
+    """The inputs of a share: as given on the command line, then completed by the cluster.
+
+    Attributes:
+        strategy: with the group's live pins, if it uses pins and the cluster was asked.
+        group: None: none was given.
+        members: client ids; empty until known.
+        queues: empty until known.
+        live: the group's members and their queues now; None: not asked.
+        pins_must_say: ``when_absent`` was not given, so it comes from the group's pins.
+    """
+
+    strategy: AllocateMessageQueueStrategy
+    group: str | None
+    members: list[str]
+    queues: list[MessageQueue] = field(default_factory=list)
+    live: GroupView | None = None
+    pins_must_say: bool = False
+
+    def needs_cluster(self) -> bool:
+        """Return whether the command line did not give everything."""
+        uses_pins = isinstance(self.strategy, AllocateByPins)
+        if uses_pins and self.group is None:
+            raise ConfigError("strategy PINS: give --group, whose pins are to count")
+        return uses_pins or not (self.members and self.queues)
+
+    def look_up(self, admin: Admin, topic: str) -> None:
+        """Take from the cluster what the command line did not give."""
+        self.queues = self.queues or admin.fetch_subscribe_queues(topic)
+        if self.group is not None:
+            self.live = admin.fetch_group(self.group)
+            self.strategy = _with_pins(admin, self.strategy, self.group, must_say=self.pins_must_say)
+        self.members = self.members or _live_members(self.live)
+
+    def owners_now(self) -> dict[MessageQueue, list[str]]:
+        """Return each queue's owners in the group's live members."""
+        return {queue: self.live.owners(queue) if self.live else [] for queue in self.queues}
+
+    def owners(self, strategy: AllocateMessageQueueStrategy) -> dict[MessageQueue, list[str]]:
+        """Return each queue's owners by a strategy."""
+        owners: dict[MessageQueue, list[str]] = {queue: [] for queue in self.queues}
+        for client_id in sorted(set(self.members)):
+            for queue in share(strategy, self.group or "", client_id, self.queues, self.members):
+                owners[queue].append(client_id)
+        return owners
+
+
+def _sharing(strategy: str, options: Mapping[str, str], group: str | None, members: str | None) -> _Sharing:
+    """Make the strategy and parse the members of the command line."""
+    pins_must_say = strategy == AllocateByPins.name and "when_absent" not in options
+    given = {**options, "when_absent": "nobody"} if pins_must_say else options
+    made = strategy_of(strategy, **given)
+    client_ids = [] if members is None else _client_ids(members)
+    return _Sharing(made, group, client_ids, pins_must_say=pins_must_say)
 
 
 def _with_pins(
-    admin: Admin, strategy: AllocateMessageQueueStrategy, group: str | None, *, must_say: bool
+    admin: Admin, strategy: AllocateMessageQueueStrategy, group: str, *, must_say: bool
 ) -> AllocateMessageQueueStrategy:
     """Give a strategy PINS the group's live pins; ``must_say``: its ``when_absent`` comes from them."""
-    if group is None or not isinstance(strategy, AllocateByPins):
+    if not isinstance(strategy, AllocateByPins):
         return strategy
     pins = admin.fetch_pins(group).at(now())
     if must_say and pins.ips and pins.when_absent is None:

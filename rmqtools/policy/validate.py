@@ -5,7 +5,7 @@ broker's (a signed 16-bit length in the stored message).
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -115,31 +115,36 @@ def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
     kinds = (bodies, {bytes}), (tags, _TEXT), (keys, _WORDS), (sharding_keys, _TEXT), (properties, {dict})
     if not all(allowed.issuperset(map(type, values)) for values, allowed in kinds):
         return False
+    lengths = [*map(len, bodies)]
+    if not (min(lengths) > 0 and max(lengths) <= max_message_bytes):
+        return False
     try:
         if not (_seen_topics.issuperset(topics) and {*flags} == {0} and may_share_batches(messages)):
             return False
         named = [each for each in properties if each]
-        texts = [
-            *filter(None, {*tags}),
-            *filter(None, {*sharding_keys}),
-            *[key if type(key) is str else KEY_SEPARATOR.join(key) for key in keys if key],
-            *chain.from_iterable(named),
-            *chain.from_iterable(each.values() for each in named),
-        ]
-        whole = "".join(texts)
-    except TypeError:
+        texts = [*filter(None, {*tags}), *filter(None, {*sharding_keys}), *_joined_keys(keys)]
+        return _are_ordinary_texts(texts, named)
+    except TypeError:  # not text, or a value that cannot be in a set
         return False
-    lengths = [*map(len, bodies)]
-    longest = max(map(len, texts), default=0)
+
+
+def _joined_keys(keys: Iterable[str | Sequence[str]]) -> list[str]:
+    return [key if type(key) is str else KEY_SEPARATOR.join(key) for key in keys if key]
+
+
+def _are_ordinary_texts(texts: Sequence[str], named: Sequence[Mapping[str, str]]) -> bool:
+    """Return whether the texts of messages, and names and values of their properties, are surely right."""
+    names = [*chain.from_iterable(named)]
+    texts = [*texts, *names, *chain.from_iterable(each.values() for each in named)]
+    whole = "".join(texts)
     fields = 3 + 2 * max(map(len, named), default=0)
+    longest = max(map(len, texts), default=0)
     return (
-        min(lengths) > 0
-        and max(lengths) <= max_message_bytes
-        and whole.isascii()
+        whole.isascii()
         and not any(odd in whole for odd in _ODD)
         and fields * longest <= MAX_USER_PROPERTIES_BYTES - fields
         and "" not in texts
-        and RESERVED_PROPERTIES.isdisjoint(chain.from_iterable(named))
+        and RESERVED_PROPERTIES.isdisjoint(names)
     )
 
 
