@@ -16,9 +16,9 @@ except ImportError as error:
 from rmqtools.arrow.bad_row import BadRow
 from rmqtools.arrow.canonical import canonical_batches
 from rmqtools.arrow.decode import decode_block
-from rmqtools.arrow.encode_rows import row_bytes
 from rmqtools.arrow.files import ParquetFile, holds_read_messages, read_file, read_messages
 from rmqtools.arrow.read_range import read_range, read_ranges
+from rmqtools.arrow.row_bytes import row_bytes
 from rmqtools.arrow.rows import batch_to_messages
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.arrow.send_batches import SendReport, send_batches

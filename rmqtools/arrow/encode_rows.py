@@ -6,10 +6,9 @@ buffer of the result is the body of a batch (see ``protocol.messages.batch``):
     head: 5 x i32 | body | properties_length: i16 | properties
 
 Properties come in the order of ``engine.producer.encode_send``: the user's, KEYS, TAGS, __SHARDINGKEY,
-UNIQ_KEY, WAIT. :func:`row_bytes` encodes rows for hashing in the same manner.
+UNIQ_KEY, WAIT.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,7 +38,6 @@ _NAME_END: Final = bytes_scalar(NAME_VALUE_SEPARATOR.encode())
 _VALUE_END: Final = bytes_scalar(PROPERTY_SEPARATOR.encode())
 _HEX_DIGITS: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _COUNTER_DIGITS: Final = 4
-_NULL: Final = 0xFFFF_FFFF  # no value has this length
 _COLUMNS: Final = {"keys": PROPERTY_KEYS, "tags": PROPERTY_TAGS, "shardingKey": PROPERTY_SHARDING_KEY}
 
 
@@ -165,27 +163,3 @@ def _offsets(column: pa.Array) -> npt.NDArray[np.int32]:
     """Return where the elements begin and end in the array's buffer."""
     _, offsets, _ = column.buffers()
     return np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-
-
-def row_bytes(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
-    """Return for every row the values of some columns, each after its length (u32), as one binary column.
-
-    Takes columns of text, bytes, numbers, times, booleans, and maps from text to text.
-    """
-    parts: list[pa.Array] = []
-    for name in names:
-        value = _value_bytes(batch.column(name))
-        length = np.asarray(pc.fill_null(pc.binary_length(value), -1)).astype(np.int64)
-        parts += [fixed_bytes((length & _NULL).astype(">u4")), value]
-    return join_bytes(*parts)
-
-
-def _value_bytes(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_map(kind):
-        return pc.if_else(column.is_valid(), map_text(column), pa.scalar(None, pa.binary()))
-    if pa.types.is_binary(kind) or pa.types.is_string(kind):
-        return column.cast(pa.binary())
-    if pa.types.is_temporal(kind):
-        column = column.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
-    return column.cast(pa.string()).cast(pa.binary())

@@ -15,8 +15,8 @@ from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, make
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.options.option import GivenOptions
+from spark_connector.options.plug_ins import load_listed
 from spark_connector.options.queue_json import places
-from spark_connector.worker.plug_ins import load_listed
 
 log = get_logger(__name__)
 

@@ -14,7 +14,7 @@ from rmqtools.select import (
     SelectMessageQueueByMachineRoom,
     SelectMessageQueueByRandom,
 )
-from spark_connector.worker.plug_ins import load_listed
+from spark_connector.options.plug_ins import load_listed
 
 MakeSelector = Callable[[], MessageQueueSelector]
 ROUND_ROBIN: Final = "round-robin"

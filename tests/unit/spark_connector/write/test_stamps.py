@@ -6,7 +6,6 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from rmqtools.arrow import row_bytes
 from spark_connector.write.stamps import HASH, STAMP, Stamper
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
@@ -106,12 +105,6 @@ def test_ids_of_any_simple_type_are_told_apart(values):
 
     assert first == again
     assert len({first, second, nothing}) == 3
-
-
-def test_row_bytes_are_lengths_and_values():
-    (row,) = row_bytes(batch(body=["a"], keys=[None]), ["body", "keys"]).to_pylist()
-
-    assert row == b"\x00\x00\x00\x01a\xff\xff\xff\xff"
 
 
 def test_with_an_own_id_the_stamp_says_it_instead_of_the_write():

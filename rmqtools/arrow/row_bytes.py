@@ -1,0 +1,41 @@
+"""The values of whole rows as bytes, for hashing: equal rows have equal bytes, and only they.
+
+Each value follows its length, column by column (big-endian; the length of null is 0xFFFFFFFF):
+
+    length: u32 | value | length: u32 | value | ...
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rmqtools.arrow.encode_rows import fixed_bytes, join_bytes, map_text
+
+_NULL: Final = 0xFFFF_FFFF  # no value has this length
+
+
+def row_bytes(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
+    """Return for every row the values of some columns, each after its length (u32), as one binary column.
+
+    Takes columns of text, bytes, numbers, times, booleans, and maps from text to text.
+    """
+    parts: list[pa.Array] = []
+    for name in names:
+        value = _value_bytes(batch.column(name))
+        length = np.asarray(pc.fill_null(pc.binary_length(value), -1)).astype(np.int64)
+        parts += [fixed_bytes((length & _NULL).astype(">u4")), value]
+    return join_bytes(*parts)
+
+
+def _value_bytes(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_map(kind):
+        return pc.if_else(column.is_valid(), map_text(column), pa.scalar(None, pa.binary()))
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
+        return column.cast(pa.binary())
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+    return column.cast(pa.string()).cast(pa.binary())

@@ -1,0 +1,36 @@
+"""The values of whole rows as bytes."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from rmqtools.arrow import row_bytes
+
+PROPERTIES = pa.map_(pa.string(), pa.string())
+
+
+def batch(**columns) -> pa.RecordBatch:
+    return pa.record_batch({name: pa.array(values) for name, values in columns.items()})
+
+
+def test_row_bytes_are_lengths_and_values():
+    (row,) = row_bytes(batch(body=["a"], keys=[None]), ["body", "keys"]).to_pylist()
+
+    assert row == b"\x00\x00\x00\x01a\xff\xff\xff\xff"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        pytest.param(pa.array([b"\xff"]), b"\xff", id="bytes"),
+        pytest.param(pa.array([12]), b"12", id="number"),
+        pytest.param(pa.array([True]), b"true", id="boolean"),
+        pytest.param(pa.array([datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)]), b"1000000", id="time"),
+        pytest.param(pa.array([[("a", "b")]], PROPERTIES), b"a\x01b\x02", id="map"),
+    ],
+)
+def test_a_value_of_each_type_has_its_bytes_after_their_number(value, written):
+    (row,) = row_bytes(pa.record_batch({"v": value}), ["v"]).to_pylist()
+
+    assert row == len(written).to_bytes(4, "big") + written
