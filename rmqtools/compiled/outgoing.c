@@ -1,7 +1,9 @@
 /* Twins for what is sent: making messages, checking them, encoding them, and the results of their sends.
 
 The originals: rmqtools.model.message.Message, rmqtools.policy.validate, rmqtools.engine.producer.encode_send,
-rmqtools.protocol.messages.batch (which draws the format) and rmqtools.engine.producer.send_answer. */
+rmqtools.protocol.messages.batch (which draws the format) and rmqtools.engine.producer.send_answer.
+
+One file because every step reads the slots of one class, Message, whose places in memory are found once, below. */
 
 #include "shape.h"
 
