@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
 from rmqtools.plug_in import Load, Role, load_any, match_options
@@ -32,6 +31,7 @@ from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp
 from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
 from rmqtools.policy.allocate.share import share
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.unknown_name import unknown_name
 
 __all__ = [
     "NO_PINS",

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rmqtools.config.text import match_name, unknown_name
+from rmqtools.config.text import match_name
 from rmqtools.errors import ConfigError
+from rmqtools.unknown_name import unknown_name
 
 
 @dataclass(frozen=True, slots=True)

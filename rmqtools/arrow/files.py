@@ -12,10 +12,10 @@ import pyarrow.parquet
 
 from rmqtools.arrow.rows_to_batch import rows_to_batch
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.unknown_name import unknown_name
 
 _ROWS: Final = (
     10_000  # of a batch that is read, as send_batches takes them, and of a row group that is written

@@ -5,8 +5,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
+from rmqtools.unknown_name import unknown_name
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())

@@ -9,8 +9,8 @@ import typer
 from rmqtools import Admin, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, warn, warning
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError, RemotingError, RocketMQError
+from rmqtools.unknown_name import unknown_name
 
 UNHEALTHY, CANNOT_TELL = 1, 2  # exit codes of health
 _AT_ONCE = 16

@@ -24,7 +24,6 @@ from rmqtools.cli.printing import (
     warn,
     warning,
 )
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import RocketMQError
 from rmqtools.group import (
     Finding,
@@ -35,6 +34,7 @@ from rmqtools.group import (
     check_group,
     check_pin_copies,
 )
+from rmqtools.unknown_name import unknown_name
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
 _AT_ONCE = 16  # groups asked about at the same time

@@ -11,9 +11,9 @@ from io import BufferedReader
 from typing import Any, BinaryIO
 
 from rmqtools import Message
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
+from rmqtools.unknown_name import unknown_name
 
 _READ_BYTES = 1024 * 1024
 _FIELDS = ("tags", "keys", "properties", "sharding_key", "flag", "delay_level", "delay", "deliver_at_ms")

@@ -25,9 +25,9 @@ import typer
 
 from rmqtools import ClientConfig, ProducerConfig, PullConsumerConfig
 from rmqtools.cli.printing import print_json, print_table, say
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 from rmqtools.safe_file import PRIVATE, replace_text
+from rmqtools.unknown_name import unknown_name
 
 SECRETS = ("secret_key", "security_token", "tls_key_password")
 _FILE_SUFFIX = "_file"

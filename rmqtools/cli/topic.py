@@ -10,10 +10,10 @@ import typer
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, QueueData, TopicRouteData
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, time_text, warn
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.model.group import TopicOffset
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
+from rmqtools.unknown_name import unknown_name
 
 _AT_ONCE = 16  # topics asked about at the same time
 _OWN_SUFFIX = "_REPLY_TOPIC"  # each cluster has one for replies to requests

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from rmqtools.cluster.errors import ClusterError
-from rmqtools.config.text import unknown_name
+from rmqtools.unknown_name import unknown_name
 
 _LOG, _OUTPUT = "server.log", "output.log"
 

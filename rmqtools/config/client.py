@@ -12,11 +12,11 @@ from rmqtools.config.text import (
     parse_address,
     parse_value,
     require_positive,
-    unknown_name,
 )
 from rmqtools.errors import ConfigError
 from rmqtools.model.block import MAX_DECOMPRESSED_BYTES
 from rmqtools.model.secret import Secret
+from rmqtools.unknown_name import unknown_name
 
 _SECRETS = ("secret_key", "security_token", "tls_key_password")
 _TLS_SETTINGS = ("tls_ca_file", "tls_cert_file", "tls_key_file", "tls_key_password")

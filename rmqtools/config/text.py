@@ -4,11 +4,11 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
 from rmqtools.errors import ConfigError
+from rmqtools.unknown_name import unknown_name as unknown_name  # engine.admin.admin_group takes it here
 
 _PORT = re.compile(r"[0-9]{1,9}")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -52,14 +52,6 @@ def check_address_rules(rules: Mapping[str, str]) -> None:
             parse_address(f"{target[:-1]}1" if target.endswith(":*") else target)
         except ConfigError as error:
             raise ConfigError(f"broker_address_map: {rule!r} to {target!r}: {error}") from error
-
-
-def unknown_name(kind: str, name: str, known: Sequence[str]) -> str:
-    """The text of an error about an unknown name, with the nearest known one."""
-    near = get_close_matches(name.lower(), [k.lower() for k in known], n=1)
-    original = next((k for k in known if near and k.lower() == near[0]), None)
-    hint = f"did you mean {original!r}?" if original else f"known: {', '.join(sorted(known))}"
-    return f"unknown {kind} {name!r} ({hint})"
 
 
 def match_name(name: str) -> str:

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from spark_connector.options.option import nearest_name, parse_names
+from rmqtools.unknown_name import name_hint
+from spark_connector.options.option import parse_names
 
 PROPERTIES: Final = "properties"
 OFFSET_MSG_ID: Final = "offsetMsgId"
@@ -35,5 +36,5 @@ def parse_columns(text: str) -> tuple[str, ...]:
     names = parse_names(text)
     for name in names:
         if name not in known:
-            raise ValueError(f"there is no column {name!r} ({nearest_name(name, known)})")
+            raise ValueError(f"there is no column {name!r} ({name_hint(name, known)})")
     return names

@@ -1,9 +1,8 @@
 """One row of the option table, and the parsers of option values."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
@@ -134,10 +133,3 @@ class OneOf:
         if (word := text.strip().lower()) not in self.words:
             raise ValueError("it is none of them")
         return word
-
-
-def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return ``did you mean 'x'?`` for the nearest known name, or the list of all known names."""
-    by_lower = {one.lower(): one for one in known}
-    near = get_close_matches(name.lower(), by_lower, n=1)
-    return f"did you mean {by_lower[near[0]]!r}?" if near else f"known: {', '.join(by_lower.values())}"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from rmqtools.config.text import unknown_name
 from rmqtools.errors import ConfigError
 from rmqtools.plug_in import Role, match_options
 from rmqtools.select import (
@@ -14,6 +13,7 @@ from rmqtools.select import (
     SelectMessageQueueByMachineRoom,
     SelectMessageQueueByRandom,
 )
+from rmqtools.unknown_name import unknown_name
 from spark_connector.options.plug_ins import load_listed
 
 MakeSelector = Callable[[], MessageQueueSelector]

@@ -1,7 +1,7 @@
 """The selection of a read: named topics, a topic pattern, or chosen queues; pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -14,6 +14,7 @@ from rmqtools.model.names import (
     namespace_of,
     without_this_namespace,
 )
+from rmqtools.unknown_name import nearest_name
 
 _ASKED_FOR_PREFIXES: Final = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 
@@ -80,6 +81,14 @@ class Assign:
 
 
 Selection: TypeAlias = Topics | TopicPattern | Assign
+EVERY_TOPIC: Final = TopicPattern(".*")
+
+
+def similar_topics(missing: Iterable[str], known: Collection[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for missing topics, to be added to a text; "" if no topic is alike."""
+    found = (nearest_name(topic, known) for topic in missing)
+    names = [repr(topic) for topic in dict.fromkeys(found) if topic is not None]
+    return f" (did you mean {', '.join(names)}?)" if names else ""
 
 
 def parse_pattern(text: str) -> TopicPattern:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rmqtools.errors import ConfigError
+from rmqtools.unknown_name import name_hint
 from spark_connector.options.client import CLIENT_OPTIONS
-from spark_connector.options.option import GivenOption, GivenOptions, Option, nearest_name
+from spark_connector.options.option import GivenOption, GivenOptions, Option
 from spark_connector.options.read import READ_OPTIONS
 from spark_connector.options.stream import STREAM_OPTIONS
 from spark_connector.options.write import WRITE_OPTIONS
@@ -68,5 +69,5 @@ def _find_option(name: str) -> tuple[Option, str]:
         assert option.prefix is not None
         if lower.startswith(option.prefix.lower()) and len(lower) > len(option.prefix):
             return option, name[len(option.prefix) :]
-    hint = nearest_name(name, [option.name for option in OPTIONS])
+    hint = name_hint(name, [option.name for option in OPTIONS])
     raise ConfigError(f"unknown option {name!r} for format rocketmq ({hint})")

@@ -12,13 +12,14 @@ from rmqtools.errors import (
     DataLossError,
     ProtocolError,
     RemotingError,
+    RocketMQError,
     TopicNotFoundError,
 )
 from rmqtools.log import get_logger
 from rmqtools.model.names import LMQ_PREFIX, LOGICAL_QUEUE_MOCK_BROKER_PREFIX
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.read_settings import ReadOptions
-from spark_connector.options.selection import Assign, TopicPattern
+from spark_connector.options.selection import EVERY_TOPIC, Assign, TopicPattern
 from spark_connector.read.bounds import (
     Resolved,
     check_complete,
@@ -84,7 +85,8 @@ class Lookup:
         by_topic = self._queues_by_topic()
         if not isinstance(selection, TopicPattern):
             missing = [topic for topic, found in by_topic.items() if not found]
-            settle_missing_topics(missing, by_topic.keys() - set(missing), fail=fail)
+            present = by_topic.keys() - set(missing)
+            settle_missing_topics(missing, present, fail=fail, fetch_known=self._user_topics)
         queues = _joined(by_topic)
         for queue in queues:
             if queue.broker_name.startswith(LOGICAL_QUEUE_MOCK_BROKER_PREFIX):
@@ -190,6 +192,13 @@ class Lookup:
             reserved={*info.cluster_addr_table, *info.broker_addr_table},
             namespace=self._options.client.namespace,
         )
+
+    def _user_topics(self) -> list[str]:
+        """Return all topics that users made, for the text of an error; empty if that is refused."""
+        try:
+            return self._matching(EVERY_TOPIC)
+        except RocketMQError:
+            return []
 
     def _queues_by_topic(self) -> dict[str, list[MessageQueue]]:
         """The queues of every topic; empty for a topic without a route."""

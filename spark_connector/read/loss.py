@@ -31,6 +31,7 @@ from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError, DataLossError, TopicNotFoundError
 from rmqtools.log import get_logger
 from spark_connector.options.queue_json import place, places
+from spark_connector.options.selection import similar_topics
 from spark_connector.read.stored import Stored
 
 log = get_logger(__name__)
@@ -77,22 +78,31 @@ def settle_losses(losses: Sequence[Loss], *, fail: bool, option: str | None = No
         log.warning("data_lost", loss=loss.text)
 
 
-def settle_missing_topics(missing: Collection[str], present: Collection[str], *, fail: bool) -> None:
+def settle_missing_topics(
+    missing: Collection[str],
+    present: Collection[str],
+    *,
+    fail: bool,
+    fetch_known: Callable[[], Collection[str]],
+) -> None:
     """Raise an error for missing topics that the options name, or log them.
 
     Args:
         missing: named topics without a route.
         present: named topics with a route.
         fail: the option ``failOnDataLoss``.
+        fetch_known: returns all topics; called only for the text of the error.
 
     Raises:
-        TopicNotFoundError: a topic is missing, and ``fail`` is set or no topic is present.
+        TopicNotFoundError: a topic is missing, and ``fail`` is set or no topic is present. The text names
+            topics with similar names.
     """
     if not missing:
         return
     text = f"{', '.join(f'topic {topic!r}' for topic in sorted(missing))} has no route: it does not exist"
     if fail or not present:
-        raise TopicNotFoundError(f"{text}; correct the name{f', or {REMEDY}' if present else ''}")
+        hint = similar_topics(sorted(missing), fetch_known())
+        raise TopicNotFoundError(f"{text}{hint}; correct the name{f', or {REMEDY}' if present else ''}")
     settle_losses([Loss(None, text)], fail=False)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.types import StructType
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.option import nearest_name
+from rmqtools.unknown_name import name_hint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ def _relation(spark: "SparkSession", session: Any, view: str) -> Any:
     found = session.sessionState().catalog().getTempView(view)
     if not found.isDefined():
         known = [table.name for table in spark.catalog.listTables() if table.isTemporary]
-        hint = nearest_name(view, known) if known else "there is none"
+        hint = name_hint(view, known) if known else "there is none"
         raise ConfigError(f"there is no temporary view {view!r} ({hint})")
     (plan, *others) = _leaves(found.get())
     relation = found.get().children().apply(0) if found.get().nodeName() == "View" else found.get()

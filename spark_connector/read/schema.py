@@ -14,8 +14,8 @@ from pyspark.sql.types import (
 )
 
 from rmqtools.errors import ConfigError
+from rmqtools.unknown_name import name_hint
 from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID, PROPERTIES
-from spark_connector.options.option import nearest_name
 
 _TYPES: Final = {
     "queueId": IntegerType(),
@@ -50,7 +50,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
         if field.name not in _FIELDS:
             raise ConfigError(
                 f"the given schema has column {field.name!r}, which format rocketmq does not read "
-                f"({nearest_name(field.name, _FIELDS)}): correct it, or drop .schema(...)"
+                f"({name_hint(field.name, _FIELDS)}): correct it, or drop .schema(...)"
             )
         if field.dataType != (own := _FIELDS[field.name].dataType):
             raise ConfigError(

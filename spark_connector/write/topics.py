@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 
 from rmqtools import Admin
-from rmqtools.errors import TopicNotFoundError
+from rmqtools.errors import RocketMQError, TopicNotFoundError
+from spark_connector.options.selection import EVERY_TOPIC, similar_topics
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.clients import lent_client
 
@@ -60,4 +61,15 @@ def _refuse_missing(options: WriteOptions, topics: Iterable[str], why: str) -> N
             try:
                 admin.fetch_publish_queues(topic)
             except TopicNotFoundError as error:
-                raise TopicNotFoundError(f"topic {topic!r} does not exist and {why}") from error
+                hint = similar_topics([topic], _user_topics(admin, options.producer.namespace))
+                raise TopicNotFoundError(f"topic {topic!r} does not exist{hint} and {why}") from error
+
+
+def _user_topics(admin: Admin, namespace: str | None) -> list[str]:
+    """Return all topics that users made, for the text of an error; empty if that is refused."""
+    try:
+        info = admin.fetch_cluster_info()
+        reserved = {*info.cluster_addr_table, *info.broker_addr_table}
+        return EVERY_TOPIC.select(admin.fetch_topic_list(), reserved=reserved, namespace=namespace)
+    except RocketMQError:
+        return []

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.option import nearest_name
+from rmqtools.unknown_name import name_hint
 from spark_connector.options.write_settings import WriteOptions
 
 WRITE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
@@ -121,7 +121,7 @@ def _check_queue_columns(schema: StructType, *, keep_queue: bool, is_ignored: bo
 
 def _check_column(field: StructField) -> None:
     if (accepted := WRITE_TYPES.get(field.name)) is None:
-        hint = nearest_name(field.name, WRITE_TYPES)
+        hint = name_hint(field.name, WRITE_TYPES)
         raise ConfigError(f"column {field.name!r} cannot be written ({hint}): drop or rename it")
     if not any(_has_type(field.dataType, kind) for kind in accepted):
         wanted = " or ".join(kind.simpleString() for kind in accepted)
@@ -130,9 +130,7 @@ def _check_column(field: StructField) -> None:
 
 def _check_id_column(schema: StructType, name: str) -> None:
     if name not in schema.names:
-        raise ConfigError(
-            f"option 'idColumn' = {name!r}: no such column ({nearest_name(name, schema.names)})"
-        )
+        raise ConfigError(f"option 'idColumn' = {name!r}: no such column ({name_hint(name, schema.names)})")
     if isinstance(kind := schema[name].dataType, _KEYLESS):
         raise ConfigError(
             f"option 'idColumn' = {name!r} is {kind.simpleString()}: want a column of one value"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.process  # it reads all sources, for seconds
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqtools", "spark_connector")
 
-_BOTTOM = {"compiled", "clock", "log", "model", "errors", "observer", "safe_file"}
+_BOTTOM = {"compiled", "clock", "log", "model", "errors", "observer", "safe_file", "unknown_name"}
 _PUBLIC = {
     "rmqtools",
     "aio",
@@ -34,20 +34,22 @@ _PUBLIC = {
     "plug_in",
     "safe_file",
     "select",
+    "unknown_name",
 }
 MAY_IMPORT = {
     "compiled": set(),
     "clock": set(),
     "log": set(),
     "safe_file": set(),
+    "unknown_name": set(),
     "model": {"model", "compiled"},
     "errors": {"model"},
     "observer": {"model"},
-    "config": {"config", "errors", "model"},
+    "config": {"config", "errors", "model", "unknown_name"},
     "policy": {"policy", "errors", "model", "compiled"},
     "protocol": {"protocol", "errors", "model", "compiled"},
-    "plug_in": {"config", "errors"},
-    "allocate": {"plug_in", "policy", "config", "errors", "model"},
+    "plug_in": {"config", "errors", "unknown_name"},
+    "allocate": {"plug_in", "policy", "errors", "model", "unknown_name"},
     "group": {"policy", "model"},
     "compatibility": {"policy", "model"},
     "plot": {"model"},

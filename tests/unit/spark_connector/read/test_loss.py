@@ -115,15 +115,23 @@ def test_offsets_of_an_option_outside_of_the_queue_go_on_at_the_nearest():
 
 def test_a_missing_topic_among_several_is_an_error_or_passed_over(caplog):
     with pytest.raises(TopicNotFoundError, match=r"topic 'gone' has no route.*'failOnDataLoss' to false"):
-        settle_missing_topics(["gone"], ["there"], fail=True)
+        settle_missing_topics(["gone"], ["there"], fail=True, fetch_known=list)
 
-    settle_missing_topics(["gone"], ["there"], fail=False)
+    settle_missing_topics(["gone"], ["there"], fail=False, fetch_known=list)
     assert "topic 'gone' has no route" in caplog.text
 
 
 def test_topics_that_are_all_missing_are_an_error_whatever_the_option():
     with pytest.raises(TopicNotFoundError, match=r"correct the name$"):
-        settle_missing_topics(["gone"], [], fail=False)
+        settle_missing_topics(["gone"], [], fail=False, fetch_known=list)
+
+
+def test_missing_topics_are_told_with_those_of_similar_names():
+    with pytest.raises(
+        TopicNotFoundError,
+        match=r"topic 'adit', topic 'ordres' has no route: .* \(did you mean 'audit', 'orders'\?\); correct",
+    ):
+        settle_missing_topics(["ordres", "adit"], [], fail=True, fetch_known=lambda: ["audit", "orders"])
 
 
 def test_a_missing_assigned_queue_is_an_error_or_passed_over():

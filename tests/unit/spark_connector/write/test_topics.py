@@ -1,0 +1,40 @@
+"""Missing topics of writes, on the cluster in this process."""
+
+import pyarrow as pa
+import pytest
+
+from rmqtools.errors import TopicNotFoundError
+from rmqtools.testing.fake import FakeCluster
+from spark_connector.options.table import parse_options
+from spark_connector.options.write_settings import write_options
+from spark_connector.worker import clients
+from spark_connector.write.topics import check_topic, check_topics
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster() as cluster:
+        cluster.create_topic("orders")
+        yield cluster
+        clients._CACHE.close_all()
+
+
+def options(cluster, **given):
+    return write_options(parse_options({"nameServer": cluster.name_server, "createTopic": "false", **given}))
+
+
+def test_a_missing_topic_is_refused_with_the_one_of_a_similar_name(cluster):
+    text = r"topic 'ordres' does not exist \(did you mean 'orders'\?\) and option 'createTopic' is false"
+    batch = pa.record_batch({"topic": ["orders", "ordres"]})
+
+    with pytest.raises(TopicNotFoundError, match=text):
+        check_topic(options(cluster, topic="ordres"))
+    with pytest.raises(TopicNotFoundError, match=text):
+        list(check_topics(options(cluster), [batch]))
+
+
+def test_a_missing_topic_without_a_similar_one_is_refused_too(cluster):
+    with pytest.raises(
+        TopicNotFoundError, match=r"topic 'x' does not exist and option 'createTopic' is false"
+    ):
+        check_topic(options(cluster, topic="x"))
