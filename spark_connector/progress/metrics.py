@@ -9,8 +9,9 @@ history.plot("lag.svg")
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
-from spark_connector.progress.lag_chart import format_chart
+from rmqtools.plot import lag_figure
 from spark_connector.read.spark_version import require_reported_offsets
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin, offsets_of_progress
 
@@ -101,20 +102,22 @@ class LagHistory(StreamingQueryListener):  # type: ignore[misc]  # pyspark's typ
             )
 
     def plot(self, path: str | Path, *, query_id: str | None = None) -> None:
-        """Write an SVG of the lag over time, one line per broker.
+        """Write a picture of the lag over time, one line per broker. Needs the extra ``plot``.
 
         Args:
-                path: the file; it is overwritten.
-                query_id: draw this query only; None: all together.
+            path: the file; it is overwritten. The format is its ending, .png or .pdf; otherwise SVG.
+            query_id: draw this query only; None: all together.
 
-            Raises:
-                ConfigError: there is no point to draw.
+        Raises:
+            ConfigError: there is no point to draw.
+            ImportError: matplotlib is not installed.
         """
         points = [point for point in self.points if query_id in (None, point.query_id)]
         if not points:
             raise ConfigError(f"no progress to plot yet{f' of query {query_id}' if query_id else ''}")
-        lines = [(point.timestamp, _by_broker(point.lag)) for point in points]
-        Path(path).write_text(format_chart("messages waiting", lines), encoding="utf-8")
+        figure = lag_figure(*_series(points), title="messages waiting")
+        ending = Path(path).suffix.lower().removeprefix(".")
+        figure.savefig(path, format=ending if ending in ("png", "pdf") else "svg")
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
         """Do nothing."""
@@ -125,6 +128,23 @@ class LagHistory(StreamingQueryListener):  # type: ignore[misc]  # pyspark's typ
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
         """Do nothing."""
+
+
+def _series(points: Iterable[LagPoint]) -> tuple[list[datetime], dict[str, list[int | None]]]:
+    """Return the points' times in order, and each broker's lag at each time.
+
+    At a time at which only one of several queries reports, the others' brokers keep the lag reported before.
+    """
+    latest: dict[str, dict[str, int]] = {}
+    times: list[datetime] = []
+    rows: list[dict[str, int]] = []
+    for point in sorted(points, key=lambda point: datetime.fromisoformat(point.timestamp)):
+        latest.pop(point.query_id, None)  # so that it comes last, and its numbers count
+        latest[point.query_id] = _by_broker(point.lag)
+        times.append(datetime.fromisoformat(point.timestamp))
+        rows.append({broker: count for counts in latest.values() for broker, count in counts.items()})
+    brokers = sorted({broker for row in rows for broker in row})
+    return times, {broker: [row.get(broker) for row in rows] for broker in brokers}
 
 
 def _by_broker(waiting: Mapping[MessageQueue, int]) -> dict[str, int]:

@@ -1,14 +1,13 @@
 """Lag and rates out of the progress of a query."""
 
 import json
-import xml.etree.ElementTree as ET
 
 import pytest
 
 import spark_connector
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
-from spark_connector.progress.metrics import LagHistory, lag_of, rates_of
+from spark_connector.progress.metrics import LagHistory, LagPoint, _series, lag_of, rates_of
 from spark_connector.read.stream_offsets import StreamOffsets
 
 A, B, NEW = (MessageQueue("T", broker, 0) for broker in ("a", "b", "c"))
@@ -79,15 +78,38 @@ def test_a_query_without_topics_leaves_no_point():
     assert not history.points
 
 
-def test_a_plot_has_a_line_per_broker(tmp_path):
+@pytest.mark.process  # it draws for a second
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [("lag.svg", b"<?xml"), ("lag.PNG", b"\x89PNG"), ("lag.pdf", b"%PDF"), ("lag", b"<?xml")],
+)
+def test_a_plot_has_the_format_that_its_name_says(tmp_path, name, begin):
     history = LagHistory()
-    for second in range(3):
-        history.add(progress(READ, timestamp=f"2025-01-01T00:00:0{second}.000Z"))
+    history.add(progress(READ))
 
-    history.plot(tmp_path / "lag.svg")
+    history.plot(tmp_path / name)
 
-    lines = ET.parse(tmp_path / "lag.svg").findall("{http://www.w3.org/2000/svg}polyline")
-    assert [len(line.attrib["points"].split()) for line in lines] == [3, 3, 3]
+    assert (tmp_path / name).read_bytes().startswith(begin)
+
+
+def test_a_plot_has_a_line_per_broker_over_the_times_in_order():
+    late, early = (
+        LagPoint("q", f"2025-01-01T00:00:0{second}.000Z", {A: second, B: 2 * second}, {}) for second in (5, 1)
+    )
+
+    times, lags = _series([late, early])
+
+    assert [time.second for time in times] == [1, 5]
+    assert lags == {A.broker_name: [1, 5], B.broker_name: [2, 10]}
+
+
+def test_in_a_plot_of_two_queries_each_keeps_its_lag_until_it_reports_again():
+    points = [
+        LagPoint(query_id, f"2025-01-01T00:00:0{second}.000Z", lag, {})
+        for second, (query_id, lag) in enumerate([("q", {A: 7}), ("r", {B: 1}), ("q", {})])
+    ]
+
+    assert _series(points)[1] == {A.broker_name: [7, 7, None], B.broker_name: [None, 1, 1]}
 
 
 def test_a_plot_of_nothing_says_so(tmp_path):
