@@ -1,20 +1,15 @@
-"""Writes the file map of ``rmqtools/DESIGN.md`` from the first docstring line of every module.
+"""The file map: every module with the first line of its docstring, as a page of the documentation site.
 
-python -m tools.file_map          # updates the map
-python -m tools.file_map --check  # exit code 1 if the page has another one
+python -m tools.file_map  # prints it
 """
 
 import ast
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "rmqtools" / "DESIGN.md"
 PACKAGES = ("rmqtools", "spark_connector")
-BEGIN = "<!-- file map: written by python -m tools.file_map -->"
-END = "<!-- end of the file map -->"
 
 
 def summary(path: Path) -> str:
@@ -41,24 +36,10 @@ def file_map(root: Path = ROOT) -> str:
     return "".join(folder_map(folder, root) for folder in folders)
 
 
-def with_file_map(page: str, text: str) -> str:
-    """The page with a file map between its two marks."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{PAGE.name} lacks one of the lines {BEGIN!r} and {END!r}: put both in")
-    return f"{head}{BEGIN}\n{text}\n{END}{tail}"
-
-
-def main(arguments: Sequence[str]) -> int:
-    """The command; 1 if ``--check`` finds another map."""
-    page = PAGE.read_text()
-    wanted = with_file_map(page, file_map())
-    if "--check" in arguments:
-        return int(page != wanted)
-    PAGE.write_text(wanted)
-    return 0
+def file_map_page(root: Path = ROOT) -> str:
+    """Return the map as a page."""
+    return f"# File map\n\nMade from the first line of every module.\n{file_map(root)}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.stdout.write(file_map_page())

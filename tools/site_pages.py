@@ -1,7 +1,8 @@
 """A hook of mkdocs: pages made from other files of the project and from its code, and links between them.
 
 Files outside ``docs`` become pages (:data:`PAGES`), so links to them lead there. Links to files that are no
-page become plain text. ``reference/commands.md`` is made from the commands themselves.
+page become plain text. ``reference/commands.md`` is made from the commands themselves, and
+``background/files.md`` from the modules.
 """
 
 import posixpath
@@ -17,6 +18,7 @@ from mkdocs.structure.pages import Page
 from rmqtools.cli.root.commands import COMMANDS
 from rmqtools.cli.root.lazy_group import load
 from spark_connector.options.table import describe_options
+from tools.file_map import file_map_page
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = {  # file of the project -> page of the site
@@ -38,6 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(ROOT / source).read_text()))
     files.get_file_from_path("reference/spark-options.md").content_string = describe_options()  # type: ignore[union-attr]
     files.append(File.generated(config, "reference/commands.md", content=describe_commands()))
+    files.append(File.generated(config, "background/files.md", content=file_map_page()))
     return files
 
 
