@@ -1,6 +1,6 @@
 """Chooses each row's queue: an explicit one, the queue of its key, the selector's, or any."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,7 +22,6 @@ from rmqtools.select import (
 
 ANY: Final = -1
 Codes = npt.NDArray[np.int64]
-FetchQueues = Callable[[str], Sequence[MessageQueue]]
 _BY_KEY: Final = (SelectMessageQueueByHash, SelectMessageQueueByMachineRoom)
 _NO_ROW: Final = Message("", b"")  # passed to selectors that use only the key
 

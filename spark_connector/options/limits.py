@@ -11,8 +11,3 @@ class Limits:
     max_bytes: int | None = None
     min_offsets: int | None = None
     max_delay: float = 15 * 60.0
-
-    @property
-    def any_given(self) -> bool:
-        """Whether any limit is set."""
-        return (self.max_offsets, self.max_bytes, self.min_offsets) != (None, None, None)

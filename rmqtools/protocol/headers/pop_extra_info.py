@@ -23,7 +23,6 @@ from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, pop_retry_topic
 from rmqtools.protocol.headers.codec import parse_int
 
 NORMAL_TOPIC, RETRY_TOPIC, RETRY_TOPIC_V2 = "0", "1", "2"
-POP_ORDER_REVIVE_QUEUE = 999
 _V2_MARK = "+"
 _LEAST_PARTS, _ALL_PARTS = 7, 8
 
@@ -42,11 +41,6 @@ class PopExtraInfo:
     broker_name: str
     queue_id: int
     queue_offset: int | None = None
-
-    @property
-    def is_order(self) -> bool:
-        """Whether it was popped in order."""
-        return self.revive_qid == POP_ORDER_REVIVE_QUEUE
 
     def real_topic(self, topic: str, group: str) -> str:
         """Return the topic that stores the message: this topic, or the group's retry topic of it."""

@@ -19,7 +19,6 @@ from rmqtools.protocol.messages.hosts import decode_host, encode_host
 
 _OFFSET = struct.Struct(">q")
 _UNIQUE_FIXED = struct.Struct(">HI")
-_UNIQUE_MOVING = struct.Struct(">IH")
 _MASK_16, _MASK_32 = 0xFFFF, 0xFFFF_FFFF
 
 

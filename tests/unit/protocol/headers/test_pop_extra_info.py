@@ -29,12 +29,12 @@ INFOS = st.builds(
 )
 
 
-def info(topic: str, queue_offset: int | None = None, revive_qid: int = 4) -> PopExtraInfo:
+def info(topic: str, queue_offset: int | None = None) -> PopExtraInfo:
     return PopExtraInfo(
         start_offset=1,
         pop_time=2,
         invisible_time=3,
-        revive_qid=revive_qid,
+        revive_qid=4,
         topic_type=topic_type(topic),
         broker_name="broker-a",
         queue_id=5,
@@ -56,11 +56,6 @@ def test_the_texts_are_javas(topic, mark):
 @pytest.mark.parametrize("stored", ["T", "%RETRY%g_T", "%RETRY%g+T"])
 def test_the_real_topic_is_where_the_message_is_stored(stored):
     assert info(stored).real_topic("T", "g") == stored
-
-
-def test_a_pop_in_order_has_its_own_revive_queue():
-    assert info("T", revive_qid=999).is_order
-    assert not info("T").is_order
 
 
 @given(INFOS)

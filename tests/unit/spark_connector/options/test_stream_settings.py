@@ -18,7 +18,7 @@ def test_a_stream_starts_at_the_latest_offset_without_limits_and_asks_once_a_sec
     options = options_of()
 
     assert options.start == Bound("startingOffsets", "latest")
-    assert not options.limits.any_given
+    assert options.limits == Limits()
     assert (options.poll_interval, options.commit_to) == (1.0, None)
 
 
