@@ -225,30 +225,22 @@ static int is_plain_kind(PyObject *one)
            && get(&message, one, PRIORITY) == Py_None;
 }
 
-/* How many bytes the texts and the body of a message take, which is Message itself without delay and priority; -1: it
-   is not plain. */
-static Py_ssize_t plain_bytes(PyObject *one, PyObject *reserved, Py_ssize_t max_body_bytes, Py_ssize_t max_texts_bytes)
+/* The bytes of the texts and the body of a message within the limits, which is Message itself without delay and
+   priority; -1: it is not plain, or not allowed. */
+static Py_ssize_t allowed_bytes(PyObject *one, Limits *limits)
 {
     const char *body;
     int is_plain;
     Writer measured = {.start = NULL};
-    if (!is_plain_kind(one))
+    if (!is_exactly(one, message.type) || !has_plain_topic(one, limits) || !is_plain_kind(one))
         return -1;
     Py_ssize_t bytes = body_bytes(one, &body);
     flag_of(one, &is_plain);
-    if (!is_plain || bytes <= 0 || bytes > max_body_bytes)
+    if (!is_plain || bytes <= 0 || bytes > limits->max_body_bytes)
         return -1;
-    if (!write_texts(&measured, one, reserved) || measured.bytes > max_texts_bytes)
+    if (!write_texts(&measured, one, limits->reserved) || measured.bytes > limits->max_texts_bytes)
         return -1;
     return bytes + measured.bytes;
-}
-
-/* As plain_bytes; -1 also if it is not allowed. */
-static Py_ssize_t allowed_bytes(PyObject *one, Limits *limits)
-{
-    if (!is_exactly(one, message.type) || !has_plain_topic(one, limits))
-        return -1;
-    return plain_bytes(one, limits->reserved, limits->max_body_bytes, limits->max_texts_bytes);
 }
 
 static int take_limits(Limits *limits, Arguments given)
@@ -273,14 +265,13 @@ static PyObject *allowed_size(PyObject *Py_UNUSED(module), Arguments given, Py_s
     return bytes < 0 ? not_plain() : PyLong_FromSsize_t(bytes);
 }
 
-/* The size of each message: what measure returns, which is -1 if it is not plain, and so many bytes more. */
-static PyObject *sizes_of(PyObject *messages, Py_ssize_t (*measure)(PyObject *, Limits *), Limits *limits,
-                          Py_ssize_t fixed)
+/* The size of each message: allowed_bytes and so many bytes more; None: one is not plain or not allowed. */
+static PyObject *sizes_of(PyObject *messages, Limits *limits, Py_ssize_t fixed)
 {
     Py_ssize_t length = PyList_Size(messages);
     PyObject *sizes = PyList_New(length);
     for (Py_ssize_t number = 0; sizes != NULL && number < length; number++) {
-        Py_ssize_t bytes = measure(PyList_GetItem(messages, number), limits);
+        Py_ssize_t bytes = allowed_bytes(PyList_GetItem(messages, number), limits);
         if (bytes < 0) {
             Py_DECREF(sizes);
             return not_plain();
@@ -301,20 +292,7 @@ static PyObject *allowed_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_
         PyErr_Clear();
         return not_plain();
     }
-    return sizes_of(given[0], allowed_bytes, &limits, fixed);
-}
-
-static Py_ssize_t encoded_bytes(PyObject *one, Limits *Py_UNUSED(limits))
-{
-    return plain_bytes(one, NULL, INT32_MAX, MAX_PROPERTIES_BYTES);
-}
-
-/* plain_sizes(messages: list, fixed: int) -> list[int] | None */
-static PyObject *plain_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)
-{
-    if (count != 2 || message.type == NULL || !is_exactly(given[0], &PyList_Type))
-        return not_plain();
-    return sizes_of(given[0], encoded_bytes, NULL, PyLong_AsSsize_t(given[1]));
+    return sizes_of(given[0], &limits, fixed);
 }
 
 /* ---- Encoding ---- */
@@ -344,7 +322,7 @@ static void write_ending(Writer *writer, const Ending *ending, Py_ssize_t counte
 static int write_message(Writer *writer, PyObject *one, const Ending *ending, Py_ssize_t counter)
 {
     static const unsigned char blank[BATCH_HEAD_BYTES];
-    const char *body;
+    const char *body = NULL;
     int is_plain;
     if (!is_exactly(one, message.type))
         return 0;
@@ -522,7 +500,6 @@ PyMethodDef outgoing_methods[] = {
     {"bind_message", bind_message, METH_VARARGS, "Return the twin of Message.__init__."},
     {"allowed_size", FAST(allowed_size), "Twin of check_message: the bytes of body and texts."},
     {"allowed_sizes", FAST(allowed_sizes), "Twin of check_messages: allowed_size of each of a list."},
-    {"plain_sizes", FAST(plain_sizes), "Twin of batch_bytes, for messages without delay and priority."},
     {"encode_plain", encode_plain, METH_VARARGS, "Twin of encode_batch, with texts and ids."},
     {"property_text", FAST(property_text), "Twin of encode_send.property_text, with an ending."},
     {"bind_send_result", bind_send_result, METH_O, "Say which class send_results makes."},

@@ -96,8 +96,8 @@ def check_messages(messages: Sequence[Message], max_message_bytes: int, fixed_by
     adds to each message, for ``Checked.sizes``.
     """
     limits = max_message_bytes, MAX_USER_PROPERTIES_BYTES, _seen_topics, RESERVED_PROPERTIES
-    if twins is not None and type(messages) is list:
-        sizes = twins.allowed_sizes(messages, *limits, fixed_bytes)
+    if twins is not None:
+        sizes = twins.allowed_sizes([*messages], *limits, fixed_bytes)
         if sizes is not None:
             return Checked(are_ordinary=True, sizes=sizes)
     if _are_ordinary(messages, max_message_bytes):

@@ -235,8 +235,6 @@ def measured(
     None instead of the texts: they are not needed, and no message has a delay or a priority.
     ``sizes``: as of ``check_messages``, with ``FRAMING_BYTES``.
     """
-    if twins is not None and sizes is None:
-        sizes = twins.plain_sizes([*messages], FRAMING_BYTES)
     if sizes is not None:
         return None, sizes
     texts = [property_text(message) for message in messages]
