@@ -4,16 +4,15 @@
     strategy_of("PINNED_BY_IP", ips="10.0.0.1,10.0.0.2", when_absent="nobody")
     strategy_of("my_package.rooms:AllocateByRack", racks="a,b")
 
+A consumer takes the name of a built-in strategy that needs no options, too: ``strategy="AVG_BY_CIRCLE"``.
 Your own strategy is any object with the attributes of :class:`AllocateMessageQueueStrategy`.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from rmqtools.errors import ConfigError
-from rmqtools.model.queue import MessageQueue
 from rmqtools.plug_in import Load, Role, load_any, match_options
 from rmqtools.policy.allocate.addresses import client_address
 from rmqtools.policy.allocate.averagely import AllocateAveragely
@@ -31,7 +30,7 @@ from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp
 from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
 from rmqtools.policy.allocate.share import share
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.unknown_name import unknown_name
+from rmqtools.policy.allocate.strategy_table import BUILT_IN, Named, built_in, split_nearby
 
 __all__ = [
     "NO_PINS",
@@ -55,16 +54,9 @@ __all__ = [
 ]
 
 STRATEGIES: Mapping[str, Callable[..., AllocateMessageQueueStrategy]] = {
-    "AVG": AllocateAveragely,
-    "AVG_BY_CIRCLE": AllocateAveragelyByCircle,
-    "CONFIG": AllocateByConfig,
-    "MACHINE_ROOM": AllocateByMachineRoom,
-    "MACHINE_ROOM_NEARBY": AllocateMachineRoomNearby,
-    "CONSISTENT_HASH": AllocateByConsistentHash,
-    "PINNED_BY_IP": AllocatePinnedByIp,
-    "PINS": AllocateByPins,
+    name: entry.make for name, entry in BUILT_IN.items()
 }
-"""Each strategy by its name on the command line and in Spark options."""
+"""Each strategy by its name at consumers, on the command line and in Spark options."""
 
 _STRATEGY = Role("strategy", {"allocate": 4})
 _RESOLVER = Role("machine-room resolver", {"broker_deploy_in": 1, "consumer_deploy_in": 1})
@@ -97,14 +89,10 @@ def make_strategy(text: str, options: Mapping[str, Any], load: Load) -> Allocate
     if ":" in text:
         make = load(text, what=f"strategy {text!r}", role=_STRATEGY)
         return _checked(text, _call(text, make, options))
-    parsers = _parsers(load)
-    outer, dash, inner = text.partition("-")
-    if dash and outer == "MACHINE_ROOM_NEARBY":
-        nearby = partial(STRATEGIES[outer], make_strategy(inner, {}, load))
-        return _checked(text, _call(text, nearby, options, parsers))
-    if text not in STRATEGIES:
-        raise ConfigError(unknown_name("allocation strategy", text, [*STRATEGIES, "module:Class"]))
-    return _checked(text, _call(text, STRATEGIES[text], options, parsers))
+    if (inner := split_nearby(text)) is not None:
+        nearby = partial(AllocateMachineRoomNearby, make_strategy(inner, {}, load))
+        return _checked(text, _call(text, nearby, options, _parsers("MACHINE_ROOM_NEARBY", load)))
+    return _checked(text, _call(text, built_in(text).make, options, _parsers(text, load)))
 
 
 def _call(
@@ -136,26 +124,13 @@ def _checked(text: str, made: Any) -> AllocateMessageQueueStrategy:
     return strategy
 
 
-def _texts(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _queues(text: str) -> tuple[MessageQueue, ...]:
-    """``{topic: {broker: [queue id, ...]}}``."""
-    return tuple(
-        MessageQueue(topic, broker_name, int(queue_id))
-        for topic, brokers in json.loads(text).items()
-        for broker_name, queue_ids in brokers.items()
-        for queue_id in queue_ids
-    )
-
-
-def _parsers(load: Load) -> Mapping[str, Callable[[str], Any]]:
+def _parsers(name: str, load: Load) -> Mapping[str, Callable[[str], Any]]:
+    """Return how texts become the options of a built-in strategy."""
+    named: Mapping[Named, Callable[[str], Any]] = {
+        Named.STRATEGY: lambda text: make_strategy(text, {}, load),
+        Named.RESOLVER: lambda text: _call(text, load(text, what=f"resolver {text!r}", role=_RESOLVER), {}),
+    }
     return {
-        "consumer_idcs": _texts,
-        "inner": lambda text: make_strategy(text, {}, load),
-        "ips": _texts,
-        "queues": _queues,
-        "resolver": lambda text: _call(text, load(text, what=f"resolver {text!r}", role=_RESOLVER), {}),
-        "virtual_nodes": int,
+        option: named[parse] if isinstance(parse, Named) else parse
+        for option, parse in built_in(name).options.items()
     }

@@ -1,8 +1,8 @@
 """A hook of mkdocs: pages made from other files of the project and from its code, and links between them.
 
 Files outside ``docs`` become pages (:data:`PAGES`), so links to them lead there. Links to files that are no
-page become plain text. ``reference/commands.md`` is made from the commands themselves, and
-``background/files.md`` from the modules.
+page become plain text. ``reference/commands.md`` is made from the commands themselves,
+``reference/strategy-names.md`` from the table of strategies, and ``background/files.md`` from the modules.
 """
 
 import posixpath
@@ -17,6 +17,7 @@ from mkdocs.structure.pages import Page
 
 from rmqtools.cli.root.commands import COMMANDS
 from rmqtools.cli.root.lazy_group import load
+from rmqtools.policy.allocate.strategy_table import BUILT_IN
 from spark_connector.options.table import describe_options
 from tools.file_map import file_map_page
 
@@ -40,6 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(ROOT / source).read_text()))
     files.get_file_from_path("reference/spark-options.md").content_string = describe_options()  # type: ignore[union-attr]
     files.append(File.generated(config, "reference/commands.md", content=describe_commands()))
+    files.append(File.generated(config, "reference/strategy-names.md", content=describe_strategies()))
     files.append(File.generated(config, "background/files.md", content=file_map_page()))
     return files
 
@@ -74,6 +76,21 @@ def _relinked(found: "re.Match[str]", source: str, name: str, files: Files) -> s
     elif (ROOT / path).exists():
         return text if text.startswith("`") else f"{text} (`{path}`)" if text != path else f"`{path}`"
     return found[0]  # mkdocs warns of it
+
+
+def describe_strategies() -> str:
+    """The built-in strategies by their names, as a page."""
+    rows = (
+        f"| `{entry.name}` | `{entry.make.__name__}` | {', '.join(f'`{one}`' for one in entry.required)} "
+        f"| {entry.about.replace('``', '`')} |\n"
+        for entry in BUILT_IN.values()
+    )
+    return (
+        "# Strategies by name\n\n"
+        'For the command line, Spark options and, without options, consumers (`strategy="AVG"`). '
+        "The classes: [strategies and selectors](allocate.md).\n\n"
+        f"| name | class | options without a default | what it does |\n|---|---|---|---|\n{''.join(rows)}"
+    )
 
 
 def describe_commands() -> str:

@@ -10,8 +10,8 @@ from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.engine.consumer.pull_consumer import PullCore
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.allocate.strategy_table import strategy_named
 
 
 class PullConsumer(Asynchronous):
@@ -29,7 +29,7 @@ class PullConsumer(Asynchronous):
         self,
         config: PullConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | None = None,
+        strategy: AllocateMessageQueueStrategy | str | None = None,
         message_queue_listener: MessageQueueListener | None = None,
         error_listener: ErrorListener | None = None,
     ) -> None:
@@ -37,7 +37,8 @@ class PullConsumer(Asynchronous):
 
         Args:
             config: group and settings.
-            strategy: how members share the queues; None: AllocateAveragely.
+            strategy: how members share the queues, or the name of a built-in strategy that needs no options
+                (``"AVG_BY_CIRCLE"``); None: AVG.
             message_queue_listener: called as ``(topic, all_queues, own_queues)`` on the loop when this
                 member's queues of a topic have changed; must not block.
             error_listener: called with an error on the loop when a broker begins to refuse this member for
@@ -47,9 +48,7 @@ class PullConsumer(Asynchronous):
         Raises:
             ConfigError, MessageRejectedError: a setting or the group name is not valid.
         """
-        self.core = PullCore(
-            config, strategy or AllocateAveragely(), message_queue_listener=message_queue_listener
-        )
+        self.core = PullCore(config, strategy_named(strategy), message_queue_listener=message_queue_listener)
         if error_listener is not None:
             self.core.client.refusals.listen(error_listener)
 

@@ -7,6 +7,7 @@ from rmqtools.model.group import Connection
 from rmqtools.model.group_view import GroupMember
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, without_this_namespace
 from rmqtools.model.running_info import PROP_CLIENT_VERSION, PROP_CONSUME_ORDERLY, ConsumerRunningInfo
+from rmqtools.policy.allocate.strategy_table import JAVA_NAMES
 
 PROP_RMQTOOLS_STRATEGY = "PROP_RMQTOOLS_STRATEGY"
 PROP_RMQTOOLS_PIN_VERSION = "PROP_RMQTOOLS_PIN_VERSION"
@@ -14,14 +15,6 @@ PROP_RMQTOOLS_PASSED_OVER = "PROP_RMQTOOLS_PASSED_OVER"  # messages whose heads 
 
 _JAVA_STRATEGY_PROPERTY = "allocateMessageQueueStrategy"  # Java dumps its consumer's fields as text
 _JAVA_CLASS = re.compile(r"(?:[\w$]+\.)*([\w$]+)@[0-9a-f]+")
-_JAVA_STRATEGIES: Mapping[str, str] = {
-    "AllocateMessageQueueAveragely": "AVG",
-    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
-    "AllocateMessageQueueByConfig": "CONFIG",
-    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
-    "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
-    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
-}
 
 
 def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str | None = None) -> GroupMember:
@@ -67,7 +60,7 @@ def strategy_name(properties: Mapping[str, str]) -> str | None:
     if (ours := properties.get(PROP_RMQTOOLS_STRATEGY)) is not None:
         return ours
     found = _JAVA_CLASS.fullmatch(properties.get(_JAVA_STRATEGY_PROPERTY, ""))
-    return None if found is None else _JAVA_STRATEGIES.get(found[1], found[1])
+    return None if found is None else JAVA_NAMES.get(found[1], found[1])
 
 
 def _whole_number(text: str | None) -> int | None:

@@ -22,7 +22,7 @@ class PullConsumer(Blocking):
         self,
         config: PullConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | None = None,
+        strategy: AllocateMessageQueueStrategy | str | None = None,
         message_queue_listener: MessageQueueListener | None = None,
         error_listener: ErrorListener | None = None,
     ) -> None:

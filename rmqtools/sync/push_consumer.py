@@ -31,7 +31,7 @@ class PushConsumer(Blocking):
         self,
         config: PushConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | None = None,
+        strategy: AllocateMessageQueueStrategy | str | None = None,
         message_queue_listener: MessageQueueListener | None = None,
         error_listener: ErrorListener | None = None,
     ) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from rmqtools.allocate import STRATEGIES
 from rmqtools.model.group import SUB_ALL
 from spark_connector.options.columns import parse_columns
 from spark_connector.options.offsets import parse_offset_spec, parse_time, parse_times, parse_zone
@@ -291,8 +292,8 @@ ALLOCATION_OPTIONS: Final = (
         "a strategy's name, or module:Class of a module in RMQTOOLS_SPARK_PLUG_INS",
         parse_name,
         None,
-        "How queues are shared, by default AVG: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, "
-        "MACHINE_ROOM_NEARBY, CONSISTENT_HASH, PINNED_BY_IP; with asMember also PINS: the pins of its group.",
+        f"How queues are shared, by default AVG: {', '.join(name for name in STRATEGIES if name != 'PINS')}; "
+        "with asMember also PINS: the pins of its group.",
         Where.READ,
     ),
     Option(

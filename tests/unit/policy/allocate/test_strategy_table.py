@@ -1,0 +1,59 @@
+"""The table of built-in strategies, and strategies that consumers name."""
+
+import pytest
+
+from rmqtools import PullConsumer, PushConsumer, allocate
+from rmqtools.allocate import AllocateAveragely, AllocateAveragelyByCircle, AllocateMachineRoomNearby
+from rmqtools.config import PullConsumerConfig, PushConsumerConfig
+from rmqtools.errors import ConfigError
+from rmqtools.policy.allocate.strategy_table import BUILT_IN, JAVA_NAMES, strategy_named
+from tests.docs.blocks import DOCS
+
+OWN = AllocateAveragelyByCircle()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(None, AllocateAveragely(), id="default"),
+        pytest.param("AVG_BY_CIRCLE", OWN, id="name"),
+        pytest.param("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", AllocateMachineRoomNearby(OWN), id="inner"),
+        pytest.param(OWN, OWN, id="object"),
+    ],
+)
+def test_a_consumers_strategy_is_an_object_or_a_name(given, expected):
+    assert strategy_named(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param("AVGE", r"unknown allocation strategy 'AVGE' \(did you mean 'AVG'\?\)", id="unknown"),
+        pytest.param("PINS", r"pass .*strategy_of\('PINS', when_absent=...\)", id="options"),
+        pytest.param("a:B", r"pass rmqtools.allocate.strategy_of\('a:B'\)", id="class-of-a-user"),
+    ],
+)
+def test_a_name_that_is_not_enough_is_refused_with_the_remedy(given, message):
+    with pytest.raises(ConfigError, match=message):
+        strategy_named(given)
+
+
+def test_both_consumers_take_a_name():
+    PushConsumer(PushConsumerConfig(name_server="h:1", group="g"), strategy="CONSISTENT_HASH").close()
+    PullConsumer(PullConsumerConfig(name_server="h:1", group="g"), strategy="CONSISTENT_HASH").close()
+    with pytest.raises(ConfigError, match="did you mean 'CONSISTENT_HASH'"):
+        PushConsumer(PushConsumerConfig(name_server="h:1", group="g"), strategy="CONSISTENT_HASHED")
+
+
+def test_every_strategy_of_the_table_is_public_and_documented():
+    page = (DOCS / "reference" / "allocate.md").read_text()
+
+    for entry in BUILT_IN.values():
+        assert entry.make.__name__ in allocate.__all__
+        assert entry.make.__name__ in page
+        assert entry.about.endswith((".", ":"))
+
+
+def test_javas_classes_have_our_names():
+    assert JAVA_NAMES["AllocateMessageQueueAveragely"] == "AVG"
+    assert len(JAVA_NAMES) == 6
