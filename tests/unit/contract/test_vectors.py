@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from rmqtools.model import codes
 from tests.contract import vectors
+from tests.contract.adapters_model import NEWER_REQUEST_CODES, members, request_codes
 from tests.contract.vector_spec import Spec
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -166,3 +168,14 @@ def test_adapters_are_short():
             code = spec.adapter.__code__
             lines = {line for _, _, line in code.co_lines() if line is not None}
             assert max(lines) - min(lines) <= 15, spec.adapter.__name__
+
+
+def test_a_request_code_newer_than_the_vectors_java_is_marked_with_its_version():
+    newest = tuple(map(int, codes.MQ_VERSION_NAME.removeprefix("V").split("_")))
+    unknown = NEWER_REQUEST_CODES.keys() - members(codes.RequestCode).keys()
+    old = [name for name, since in NEWER_REQUEST_CODES.items() if tuple(map(int, since.split("."))) <= newest]
+
+    assert (unknown, old) == (set(), [])
+    assert members(codes.RequestCode).keys() - request_codes({"SEND_MESSAGE": "5.6.0"}).keys() == {
+        "SEND_MESSAGE"
+    }
