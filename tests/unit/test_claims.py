@@ -1,4 +1,4 @@
-"""README and pyproject.toml claim what docs/compatibility.md shows, and that shows what was run."""
+"""README and pyproject.toml claim what docs/compatibility.md shows; CONTRIBUTING cites files that exist."""
 
 import re
 import tomllib
@@ -35,3 +35,11 @@ def test_the_classifiers_and_the_readme_name_the_pythons_that_were_run():
 
     assert classified == run
     assert f"run on {', '.join(run[:-1])} and {run[-1]}" in README
+
+
+def test_contributing_cites_files_that_exist():
+    quoted = re.findall(r"`([\w.-]+/[\w./-]+)`", (ROOT / "CONTRIBUTING.md").read_text())
+    cited = {path for path in quoted if (ROOT / path.partition("/")[0]).is_dir()}
+
+    assert len(cited) > 30
+    assert {path for path in cited if not (ROOT / path).exists()} == set()
