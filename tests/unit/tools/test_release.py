@@ -116,7 +116,8 @@ def test_the_wheel_and_the_sdist_are_built_with_the_version(whole_checkout, tmp_
     wheel, sdist = built
     assert wheel.name.startswith("rmqtools-7.8.9-cp311-abi3-")
     assert sdist.name == "rmqtools-7.8.9.tar.gz"
-    assert "rmqtools/compiled/_twins.abi3.so" in ZipFile(wheel).namelist()
+    typed = {"rmqtools/py.typed", "spark_connector/py.typed"}
+    assert {"rmqtools/compiled/_twins.abi3.so", *typed} <= {*ZipFile(wheel).namelist()}
 
 
 @pytest.mark.process
