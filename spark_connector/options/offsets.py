@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rmqtools import MessageQueue
-from spark_connector.options.queue_json import LARGEST, format_numbers, parse_numbers, parse_values
+from spark_connector.options.queue_json import LARGEST, parse_numbers, parse_values
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -125,11 +125,6 @@ def parse_zone(text: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError("there is no such time zone") from None
-
-
-def format_offsets(offsets: Mapping[MessageQueue, int]) -> str:
-    """Format the JSON form, sorted; equal offsets give equal text."""
-    return format_numbers(offsets)
 
 
 def _parse_instant(text: str) -> Instant:

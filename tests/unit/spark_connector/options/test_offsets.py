@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from rmqtools import MessageQueue
 from spark_connector.options.offsets import (
     Times,
-    format_offsets,
     parse_offset_spec,
     parse_offsets,
     parse_time,
     parse_times,
     parse_zone,
 )
-from spark_connector.options.queue_json import default_of, is_named
+from spark_connector.options.queue_json import default_of, format_numbers, is_named
 
 A0, A1, B0 = (
     MessageQueue("T", "broker-a", 0),
@@ -43,12 +42,12 @@ def test_json_is_read_per_queue():
 
 
 def test_offsets_are_written_sorted():
-    assert format_offsets({B0: 9, A1: 0, A0: 20}) == '{"T":{"broker-a":{"0":20,"1":0},"broker-b":{"0":9}}}'
+    assert format_numbers({B0: 9, A1: 0, A0: 20}) == '{"T":{"broker-a":{"0":20,"1":0},"broker-b":{"0":9}}}'
 
 
 @given(st.dictionaries(queues, st.integers(-2, 2**63 - 1), min_size=1))
 def test_what_is_written_reads_back_equal(offsets):
-    assert parse_offsets(format_offsets(offsets)) == offsets
+    assert parse_offsets(format_numbers(offsets)) == offsets
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_times_before_1970_are_refused():
 
 
 def test_the_form_is_that_of_the_documentation():
-    assert json.loads(format_offsets({A0: 1})) == {"T": {"broker-a": {"0": 1}}}
+    assert json.loads(format_numbers({A0: 1})) == {"T": {"broker-a": {"0": 1}}}
 
 
 @pytest.mark.parametrize(
