@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ProducerConfig
+from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.producer.producer import ProducerCore
 from rmqtools.engine.producer.send import queue_choice
 from rmqtools.model.message import Message, MessageExt

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Collection, Mapping
 from types import TracebackType
 
-from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config.consumer import PullConsumerConfig
+from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.engine.consumer.pull_consumer import PullCore

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.engine.consumer.push_consumer import PushCore

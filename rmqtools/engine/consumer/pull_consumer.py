@@ -13,7 +13,8 @@ from functools import partial
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.consumer import PullConsumerConfig
-from rmqtools.engine.admin.admin import AdminCore
+from rmqtools.engine.admin.masters import Masters
+from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.consumer.fetch_policy import PollFetch
 from rmqtools.engine.consumer.lifecycle import Lifecycle
 from rmqtools.engine.consumer.listeners import MessageQueueListener, tell_queues
@@ -54,12 +55,12 @@ class PullCore:
         self.member = member = Member(config, strategy, ConsumeType.CONSUME_ACTIVELY, clock=clock)
         self.client = member.client
         self._names, self._held, self._offsets = member.names, member.held, member.offsets
-        self._admin = AdminCore(self.client)
+        self._queues = QueueAdmin(self.client)
         self._hand_out = HandOut()
         self._puller = Puller(member, PollFetch(member, self._hand_out))
         self.ownership = Ownership(
             member,
-            start_offset=StartOffsets(member, self._admin).find,
+            start_offset=StartOffsets(member, self._queues).find,
             tell_queues=message_queue_listener and partial(tell_queues, message_queue_listener),
         )
         self._held_more = asyncio.Event()
@@ -123,7 +124,7 @@ class PullCore:
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
         """See :meth:`rmqtools.aio.PullConsumer.fetch_queues`."""
-        queues = await self._admin.fetch_subscribe_queues(self._names.wire_topic(topic))
+        queues = await self._queues.fetch_subscribe_queues(self._names.wire_topic(topic))
         return [self._names.plain_queue(queue) for queue in queues]
 
     # messages
@@ -264,7 +265,7 @@ class PullCore:
             bname=wire.broker_name,
         )
         try:
-            answer = await self._admin.ask_master(wire, request(header))
+            answer = await Masters(self.client).invoke_for(wire, request(header))
         except BrokerError as error:
             if error.code != ResponseCode.QUERY_NOT_FOUND:
                 raise
@@ -273,15 +274,15 @@ class PullCore:
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """See :meth:`rmqtools.aio.PullConsumer.min_offset`."""
-        return await self._admin.min_offset(self._names.wire_queue(queue))
+        return await self._queues.min_offset(self._names.wire_queue(queue))
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """See :meth:`rmqtools.aio.PullConsumer.max_offset`."""
-        return await self._admin.max_offset(self._names.wire_queue(queue))
+        return await self._queues.max_offset(self._names.wire_queue(queue))
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """See :meth:`rmqtools.aio.PullConsumer.search_offset`."""
-        return await self._admin.search_offset(self._names.wire_queue(queue), timestamp_ms)
+        return await self._queues.search_offset(self._names.wire_queue(queue), timestamp_ms)
 
     # internals
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.admin.admin import AdminCore
+from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.consume_concurrently import ConcurrentConsumption
 from rmqtools.engine.consumer.consume_orderly import OrderlyConsumption
@@ -73,7 +73,7 @@ class PushCore:
         self._make_popper(send_back)
         self.ownership = Ownership(
             member,
-            start_offset=StartOffsets(member, AdminCore(self.client)).find,
+            start_offset=StartOffsets(member, QueueAdmin(self.client)).find,
             tell_queues=message_queue_listener and partial(tell_queues, message_queue_listener),
             kind=(kind_of_rebalance := _kind_of_rebalance(config, strategy)),
             needs=[BROKER_SHARES] if kind_of_rebalance is BrokerRebalance else [],
