@@ -70,6 +70,8 @@ _ADMIN_PARTS = (BrokerAdmin, TopicAdmin, QueueAdmin, GroupOffsetAdmin, GroupAdmi
 CLASSES = (
     BlockingClass(aio.Client, "asynchronous", _SHARED),
     BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, aio.Admin)),
+    BlockingClass(aio.Producer, "_producer", _SHARED),
+    BlockingClass(aio.TransactionProducer, "_transactions", _SHARED),
 )
 
 

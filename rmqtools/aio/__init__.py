@@ -1,10 +1,10 @@
 """The asynchronous face: the same classes and methods as :mod:`rmqtools`, on the caller's event loop."""
 
-from rmqtools.aio.producer import Producer
 from rmqtools.aio.pull_consumer import PullConsumer
 from rmqtools.aio.push_consumer import MessageListener, PushConsumer
-from rmqtools.aio.transaction_producer import TransactionListener, TransactionProducer
 from rmqtools.engine.admin.admin import Admin
+from rmqtools.engine.producer.producer import Producer
+from rmqtools.engine.producer.transaction import TransactionListener, TransactionProducer
 from rmqtools.engine.reading.client import Client
 from rmqtools.policy.reply import create_reply
 

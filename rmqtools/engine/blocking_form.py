@@ -20,6 +20,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 Form = Literal["run", "iterate", "direct", "call", "sends", "base", "by_hand"]
 
+START_NOTE = "An interrupted start (Ctrl-C) closes it."
+CLOSE_NOTE = "May be called at any time, in any state. Interrupting a call ends only its waiting."
+
 
 class Mark(NamedTuple):
     """The mark of one method."""

@@ -3,10 +3,11 @@
 from rmqtools.policy.reply import create_reply
 from rmqtools.sync.admin import Admin
 from rmqtools.sync.client import Client
+from rmqtools.sync.handwritten.transaction_producer import TransactionListener
 from rmqtools.sync.producer import Producer
 from rmqtools.sync.pull_consumer import PullConsumer
 from rmqtools.sync.push_consumer import MessageListener, PushConsumer
-from rmqtools.sync.transaction_producer import TransactionListener, TransactionProducer
+from rmqtools.sync.transaction_producer import TransactionProducer
 
 __all__ = [
     "Admin",

@@ -463,11 +463,17 @@ class Admin(BlockingAdmin):
         return self._bridge.run(self._admin.repair_pins(group))
 
     def start(self) -> None:
-        """Make the methods usable. Connections are made when needed."""
+        """Make the methods usable. Connections are made when needed.
+
+        An interrupted start (Ctrl-C) closes it.
+        """
         super().start()
 
     def close(self) -> None:
-        """Close the connections, unless they are another client's. Every call waits until that is done."""
+        """Close the connections, unless they are another client's. Every call waits until that is done.
+
+        May be called at any time, in any state. Interrupting a call ends only its waiting.
+        """
         super().close()
 
     def read_messages(

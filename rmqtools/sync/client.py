@@ -28,11 +28,17 @@ class Client(BlockingClient):
         return self.asynchronous.client_id
 
     def start(self) -> None:
-        """Start the background tasks: route polls and heartbeats. Connections are made when needed."""
+        """Start the background tasks: route polls and heartbeats. Connections are made when needed.
+
+        An interrupted start (Ctrl-C) closes it.
+        """
         super().start()
 
     def close(self) -> None:
-        """Close all connections. Every call waits until that is done."""
+        """Close all connections. Every call waits until that is done.
+
+        May be called at any time, in any state. Interrupting a call ends only its waiting.
+        """
         super().close()
 
     def read_blocks(

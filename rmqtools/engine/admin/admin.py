@@ -9,7 +9,7 @@ from rmqtools.engine.admin.messages import MessageAdmin
 from rmqtools.engine.admin.pins import PinAdmin
 from rmqtools.engine.admin.topics import TopicAdmin
 from rmqtools.engine.asynchronous import Asynchronous
-from rmqtools.engine.blocking_form import blocking
+from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.reading.client import Client
 from rmqtools.engine.reading.read_messages import read_messages
@@ -33,13 +33,13 @@ class Admin(BrokerAdmin, TopicAdmin, MessageAdmin, PinAdmin, Asynchronous):
         self._owns_client = not isinstance(config, Client)
         super().__init__(config._core if isinstance(config, Client) else ClientCore(config))
 
-    @blocking("base")
+    @blocking("base", note=START_NOTE)
     async def start(self) -> None:
         """Make the methods usable. Connections are made when needed."""
         if self._owns_client:
             self._client.start()
 
-    @blocking("base")
+    @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
         """Close the connections, unless they are another client's. Every call waits until that is done."""
         if self._owns_client:

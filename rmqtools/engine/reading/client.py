@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Collection
 from rmqtools.config import ClientConfig
 from rmqtools.config.text import check_choice
 from rmqtools.engine.asynchronous import Asynchronous
-from rmqtools.engine.blocking_form import blocking
+from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.reading.range_filter import read_filter
 from rmqtools.engine.reading.range_read import RangeReader
@@ -32,12 +32,12 @@ class Client(Asynchronous):
         """The name of this client at brokers: ``ip@instance``."""
         return self._core.client_id
 
-    @blocking("base")
+    @blocking("base", note=START_NOTE)
     async def start(self) -> None:
         """Start the background tasks: route polls and heartbeats. Connections are made when needed."""
         self._core.start()
 
-    @blocking("base")
+    @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
         """Close all connections. Every call waits until that is done."""
         await self._core.close()

@@ -62,7 +62,7 @@ def test_what_failed_is_closed_and_made_anew(shared):
     with lent_producer(SENDING) as second:
         assert second is not failed
 
-    assert not failed._producer._core.client.is_open
+    assert not failed._producer._client.is_open
 
 
 def test_a_generator_that_is_closed_early_is_no_failure(shared):
