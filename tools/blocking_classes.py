@@ -32,7 +32,15 @@ from rmqtools.engine.blocking_form import Form, mark_of
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "rmqtools.sync"
 _SHARED = "Safe to share between threads."
-_HOMES = {"Client": f"{PACKAGE}.client"}  # names in signatures that mean another class here
+_HOMES = {  # names in signatures that mean something else here
+    "Client": f"{PACKAGE}.client",
+    "MessageListener": f"{PACKAGE}.handwritten.push_consumer",
+}
+_WORDS = {  # in docstrings
+    "``async with``": "``with``",
+    "rmqtools.aio.": "rmqtools.",
+    "a coroutine function.": "a function; may block.",
+}
 _SECTIONS = re.compile(r"\n\n(?=(?:Args|Returns|Yields|Raises|Source of the rule)\b)")
 
 
@@ -72,6 +80,8 @@ CLASSES = (
     BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, aio.Admin)),
     BlockingClass(aio.Producer, "_producer", _SHARED),
     BlockingClass(aio.TransactionProducer, "_transactions", _SHARED),
+    BlockingClass(aio.PullConsumer, "_consumer", "One thread polls, any may call the rest."),
+    BlockingClass(aio.PushConsumer, "_consumer", "Listeners run on ``consume_threads`` threads."),
 )
 
 
@@ -119,7 +129,8 @@ def _public_methods(part: type) -> Iterator[tuple[FunctionType, bool]]:
 
 def docstring(text: str, note: str, indent: str) -> str:
     """Return a docstring of the blocking face: the note stands before the sections."""
-    text = text.replace("``async with``", "``with``").replace("rmqtools.aio.", "rmqtools.")
+    for word, instead in _WORDS.items():
+        text = text.replace(word, instead)
     about, *sections = _SECTIONS.split(text)
     body = "\n\n".join([about, *([textwrap.fill(note, 106 - len(indent))] if note else []), *sections])
     end = f"\n{indent}" if "\n" in body else ""
@@ -184,12 +195,12 @@ def _imports(parts: Sequence[type], names: set[str]) -> str:
                 }
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-                if isinstance(target, ast.Name) and target.id in names:
+                if isinstance(target, ast.Name) and target.id in names - _HOMES.keys():
                     lines[f"~{target.id}"] = "\n".join(_lines(module)[node.lineno - 1 : node.end_lineno])
                     in_constant = _Names()
                     in_constant.visit(node)
                     names |= in_constant.found
-    lines |= {name: f"from {home} import {name}" for name, home in _HOMES.items() if name in lines}
+    lines |= {name: f"from {home} import {name}" for name, home in _HOMES.items() if name in names}
     return "\n".join(lines[name] for name in sorted(lines))
 
 

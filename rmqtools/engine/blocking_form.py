@@ -21,7 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 Form = Literal["run", "iterate", "direct", "call", "sends", "base", "by_hand"]
 
 START_NOTE = "An interrupted start (Ctrl-C) closes it."
-CLOSE_NOTE = "May be called at any time, in any state. Interrupting a call ends only its waiting."
+INTERRUPT_NOTE = "Interrupting a call ends only its waiting."
+CLOSE_NOTE = f"May be called at any time, in any state. {INTERRUPT_NOTE}"
 
 
 class Mark(NamedTuple):

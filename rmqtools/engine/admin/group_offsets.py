@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import BrokerError, RocketMQError
@@ -138,20 +139,8 @@ class GroupOffsetAdmin(QueueAdmin):
 
     async def _fetch_consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
         """Return a group's offset in one queue; None: it has none."""
-        header = QueryConsumerOffsetRequestHeader(
-            consumer_group=self._wire(group),
-            topic=self._wire(queue.topic),
-            queue_id=queue.queue_id,
-            set_zero_if_not_found=False,
-            bname=queue.broker_name,
-        )
-        try:
-            answer = await self._masters.invoke_for(queue, request(header))
-        except BrokerError as error:
-            if error.code != ResponseCode.QUERY_NOT_FOUND:
-                raise
-            return None
-        return known_offset(decode_header(OffsetResponseHeader, answer.ext_fields).offset)
+        header = consumer_offset_query(self._wire(group), self._wire(queue.topic), queue)
+        return await fetch_consumer_offset(self._masters, queue, header)
 
     async def _reset_on_broker(
         self, group: str, queue: MessageQueue, timestamp_ms: int
@@ -173,3 +162,27 @@ class GroupOffsetAdmin(QueueAdmin):
         body = format_body(SubscriptionGroupConfig(group_name=self._wire(group)))
         await self._masters.invoke_for(queue, request(UpdateSubscriptionGroupRequestHeader(), body))
         log.info("group_created", group=group, broker=queue.broker_name)
+
+
+def consumer_offset_query(group: str, topic: str, queue: MessageQueue) -> QueryConsumerOffsetRequestHeader:
+    """Return the header that asks for a group's offset in a queue. Names are those of the wire."""
+    return QueryConsumerOffsetRequestHeader(
+        consumer_group=group,
+        topic=topic,
+        queue_id=queue.queue_id,
+        set_zero_if_not_found=False,
+        bname=queue.broker_name,
+    )
+
+
+async def fetch_consumer_offset(
+    masters: Masters, queue: MessageQueue, header: QueryConsumerOffsetRequestHeader
+) -> int | None:
+    """Return the stored offset that a header asks for; None: there is none."""
+    try:
+        answer = await masters.invoke_for(queue, request(header))
+    except BrokerError as error:
+        if error.code != ResponseCode.QUERY_NOT_FOUND:
+            raise
+        return None
+    return known_offset(decode_header(OffsetResponseHeader, answer.ext_fields).offset)

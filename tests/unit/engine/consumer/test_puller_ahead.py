@@ -31,8 +31,8 @@ def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_counts_as_
         async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
             noted: list[object] = []
             asking(scene, noted)
-            take = scene.core.fetching.take
-            scene.core.fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
+            take = scene.core._fetching.take
+            scene.core._fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
             await pulls(scene, 4)
             await until(lambda: scene.committed == 4)
             assert noted == [(0, 0), "taken", (1, 1), (3, 1), "taken", (4, 3), "taken"]
@@ -46,8 +46,8 @@ def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for():
         async with pushing(answer=answers) as scene:
             noted: list[object] = []
             asking(scene, noted)
-            take = scene.core.fetching.take
-            scene.core.fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
+            take = scene.core._fetching.take
+            scene.core._fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
             await pulls(scene, 4)
             assert noted == [(0, 0), "taken", (1, 1), "taken", (2, 2), "taken", (3, 3)]
 

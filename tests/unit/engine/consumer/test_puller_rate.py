@@ -16,7 +16,7 @@ from tests.unit.engine.consumer.test_pop import found as popped
 
 async def pass_time(scene: Scene, seconds: float) -> None:
     scene.clock.advance(seconds)
-    scene.core.member.held.wake()
+    scene.core._member.held.wake()
     await idle()
 
 
@@ -55,7 +55,7 @@ def test_all_queues_of_a_member_share_one_limit():
         async with pushing(answer=script(found(0, 1)), max_messages_per_second=10) as scene:
             second = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
             second.lock(True)
-            scene.core.member.held.pulled[second.queue] = second
+            scene.core._member.held.pulled[second.queue] = second
             await pulls(scene, 1)
             await until(lambda: len(scene.heard) == 2)
             scene.core._puller.start(second)

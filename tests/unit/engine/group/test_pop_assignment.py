@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.push_consumer import PushCore
+from rmqtools.engine.consumer.push_consumer import PushConsumer
 from rmqtools.engine.group.pop_assignment import BrokerRebalance
 from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -52,31 +52,31 @@ class Broker:
 
 
 @asynccontextmanager
-async def member(broker: Broker) -> AsyncIterator[PushCore]:
+async def member(broker: Broker) -> AsyncIterator[PushConsumer]:
     async with ScriptedPeer(broker.answer).serving() as peer:
         config = PushConsumerConfig(name_server=peer.addr, group="g", client_rebalance=False)
-        core = PushCore(config, AllocateAveragely())
+        core = PushConsumer(config)
 
         async def listen(messages, context) -> None:
             """Acknowledge."""
 
-        core.listen("T", listen)
+        core.subscribe("T", listen)
         data = BrokerData(broker_name="broker-a", cluster="c", broker_addrs={0: peer.addr})
         queues = QueueData(broker_name="broker-a", read_queue_nums=2, write_queue_nums=2, perm=6)
         route = TopicRouteData(broker_datas=(data,), queue_datas=(queues,))
-        core.client.routes.tables.update("T", route, publish_needed=True)
+        core._client.routes.tables.update("T", route, publish_needed=True)
         try:
             yield core
         finally:
-            for held in core.member.held.pulled.values():
+            for held in core._member.held.pulled.values():
                 held.drop()
             await core._puller.close()
             await core._popper.close()
-            await core.client.close()
+            await core._client.close()
 
 
-async def rebalance(core: PushCore) -> bool:
-    rebalance = core.ownership.rounds._rebalance
+async def rebalance(core: PushConsumer) -> bool:
+    rebalance = core._ownership.rounds._rebalance
     assert isinstance(rebalance, BrokerRebalance)
     return await rebalance.run(AllocateAveragely())
 
@@ -89,7 +89,7 @@ def test_the_broker_is_asked_for_topic_group_member_and_strategy():
 
             assert broker.asked == [
                 QueryAssignmentRequestBody(
-                    topic="T", consumer_group="g", client_id=core.client.client_id, strategy_name="AVG"
+                    topic="T", consumer_group="g", client_id=core._client.client_id, strategy_name="AVG"
                 )
             ]
 
@@ -100,9 +100,9 @@ def test_queues_to_pop_are_popped_and_told_as_held():
     async def scenario() -> None:
         async with member(Broker()) as core:
             assert await rebalance(core)
-            assert list(core.member.held.popped) == [POPPED]
-            assert core.member.held.pulled == {}
-            assert core.member.held_queues() == [POPPED]
+            assert list(core._member.held.popped) == [POPPED]
+            assert core._member.held.pulled == {}
+            assert core._member.held_queues() == [POPPED]
 
     run(scenario)
 
@@ -112,16 +112,16 @@ def test_a_group_that_is_switched_to_pull_pulls_the_retry_topic_of_its_pops_too(
         broker = Broker()
         async with member(broker) as core:
             await rebalance(core)
-            popped = core.member.held.popped[POPPED]
+            popped = core._member.held.popped[POPPED]
             broker.share = share("PULL", *PULLED)
 
             assert await rebalance(core)
             assert popped.is_dropped
-            assert core.member.held.popped == {}
+            assert core._member.held.popped == {}
             assert {
-                queue: held.next_offset for queue, held in core.member.held.pulled.items()
+                queue: held.next_offset for queue, held in core._member.held.pulled.items()
             } == dict.fromkeys(PULLED, 5)
-            assert RETRY in core.member.subscriptions
+            assert RETRY in core._member.subscriptions
 
     run(scenario)
 
@@ -132,14 +132,14 @@ def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
         broker.share = share("PULL", *PULLED)
         async with member(broker) as core:
             await rebalance(core)
-            held = list(core.member.held.pulled.values())
+            held = list(core._member.held.pulled.values())
             broker.share = share("POP", POPPED)
 
             assert await rebalance(core)
             assert all(each.is_dropped for each in held)
-            assert core.member.held.pulled == {}
-            assert list(core.member.held.popped) == [POPPED]
-            assert RETRY not in core.member.subscriptions
+            assert core._member.held.pulled == {}
+            assert list(core._member.held.popped) == [POPPED]
+            assert RETRY not in core._member.subscriptions
 
     run(scenario)
 
@@ -152,7 +152,7 @@ def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soo
             broker.share = QueryAssignmentResponseBody()
 
             assert not await rebalance(core)
-            assert list(core.member.held.popped) == [POPPED]
+            assert list(core._member.held.popped) == [POPPED]
 
     run(scenario)
 
@@ -160,7 +160,7 @@ def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soo
 def test_a_retry_topic_that_is_not_there_yet_is_no_reason_to_ask_again():
     async def scenario() -> None:
         async with member(Broker()) as core:
-            core.member.subscriptions.want_all("%RETRY%g")
+            core._member.subscriptions.want_all("%RETRY%g")
 
             assert await rebalance(core)
 
@@ -171,12 +171,12 @@ def test_a_topic_that_is_not_subscribed_any_more_is_popped_no_more():
     async def scenario() -> None:
         async with member(Broker()) as core:
             await rebalance(core)
-            popped = core.member.held.popped[POPPED]
+            popped = core._member.held.popped[POPPED]
             core.unsubscribe("T")
             await rebalance(core)
 
             assert popped.is_dropped
-            assert core.member.held.popped == {}
+            assert core._member.held.popped == {}
 
     run(scenario)
 
@@ -185,7 +185,7 @@ def test_a_strategy_that_brokers_do_not_know_is_refused():
     config = PushConsumerConfig(name_server="127.0.0.1:1", group="g", client_rebalance=False)
 
     with pytest.raises(ConfigError, match="brokers share queues out by AVG or AVG_BY_CIRCLE only"):
-        PushCore(config, AllocateByConsistentHash())
+        PushConsumer(config, strategy=AllocateByConsistentHash())
 
 
 @pytest.mark.parametrize("settings", [{"orderly": True}, {"message_model": MessageModel.BROADCASTING}])
@@ -198,6 +198,6 @@ def test_in_order_and_broadcasting_members_share_by_themselves(settings, tmp_pat
         **settings,
     )
 
-    core = PushCore(config, AllocateAveragely())
+    core = PushConsumer(config)
 
-    assert not isinstance(core.ownership.rounds._rebalance, BrokerRebalance)
+    assert not isinstance(core._ownership.rounds._rebalance, BrokerRebalance)

@@ -21,7 +21,7 @@ def test_of_a_broker_whose_assignment_cannot_be_read_the_next_one_is_asked(body)
         async with AsyncExitStack() as stack:
             core = await stack.enter_async_context(member(broker))
             first = await stack.enter_async_context(ScriptedPeer(garbled).serving())
-            tables = core.client.routes.tables
+            tables = core._client.routes.tables
             addrs = {"broker-0": {0: first.addr}, "broker-a": dict(tables.broker_addrs["broker-a"])}
             route = TopicRouteData(
                 broker_datas=tuple(
@@ -35,6 +35,6 @@ def test_of_a_broker_whose_assignment_cannot_be_read_the_next_one_is_asked(body)
             )
             tables.update("T", route, publish_needed=True)
             assert await rebalance(core)
-            assert list(core.member.held.popped) == [POPPED]
+            assert list(core._member.held.popped) == [POPPED]
 
     run(scenario)
