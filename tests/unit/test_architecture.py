@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "compatibility": {"policy", "model"},
     "plot": {"model"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
-    "aio": {"aio", "engine", "policy", "config", "errors", "model"},
+    "aio": {"engine", "policy"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
     "rmqtools": {"sync", "config", "errors", "model", "rmqtools"},
     "select": {"model", "policy"},

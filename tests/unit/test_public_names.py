@@ -126,6 +126,13 @@ def public_methods(owner: type) -> dict[str, Any]:
     return {name: function for name, function in found if not name.startswith("_")}
 
 
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_blocking_class_has_every_method_of_the_asynchronous_one(name: str) -> None:
+    blocking, asynchronous = (public_methods(getattr(face, name)) for face in (rmqtools, aio))
+
+    assert asynchronous.keys() - blocking.keys() == set()
+
+
 @pytest.mark.parametrize("face", [rmqtools, aio], ids=["blocking", "asynchronous"])
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_method_has_its_own_documentation_and_a_signature_that_resolves(face: Any, name: str) -> None:
