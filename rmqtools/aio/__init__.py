@@ -1,11 +1,11 @@
 """The asynchronous face: the same classes and methods as :mod:`rmqtools`, on the caller's event loop."""
 
-from rmqtools.aio.admin import Admin
-from rmqtools.aio.client import Client
-from rmqtools.aio.producer import Producer
-from rmqtools.aio.pull_consumer import PullConsumer
-from rmqtools.aio.push_consumer import MessageListener, PushConsumer
-from rmqtools.aio.transaction_producer import TransactionListener, TransactionProducer
+from rmqtools.engine.admin.admin import Admin
+from rmqtools.engine.consumer.pull_consumer import PullConsumer
+from rmqtools.engine.consumer.push_consumer import MessageListener, PushConsumer
+from rmqtools.engine.producer.producer import Producer
+from rmqtools.engine.producer.transaction import TransactionListener, TransactionProducer
+from rmqtools.engine.reading.client import Client
 from rmqtools.policy.reply import create_reply
 
 __all__ = [

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 from rmqtools.errors import ConfigError
-from rmqtools.unknown_name import unknown_name as unknown_name  # engine.admin.admin_group takes it here
 
 _PORT = re.compile(r"[0-9]{1,9}")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")

@@ -1,12 +1,14 @@
-"""The blocking face; :mod:`rmqtools` re-exports it. Each method runs the same one of :mod:`rmqtools.aio`."""
+"""The blocking face; :mod:`rmqtools` hands it on. Its methods run those of :mod:`rmqtools.aio`."""
 
 from rmqtools.policy.reply import create_reply
 from rmqtools.sync.admin import Admin
 from rmqtools.sync.client import Client
+from rmqtools.sync.handwritten.push_consumer import MessageListener
+from rmqtools.sync.handwritten.transaction_producer import TransactionListener
 from rmqtools.sync.producer import Producer
 from rmqtools.sync.pull_consumer import PullConsumer
-from rmqtools.sync.push_consumer import MessageListener, PushConsumer
-from rmqtools.sync.transaction_producer import TransactionListener, TransactionProducer
+from rmqtools.sync.push_consumer import PushConsumer
+from rmqtools.sync.transaction_producer import TransactionProducer
 
 __all__ = [
     "Admin",

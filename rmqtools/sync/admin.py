@@ -1,50 +1,67 @@
-"""Blocking face of :mod:`rmqtools.aio.admin`."""
+"""The blocking Admin, written by ``python -m tools.blocking_classes``.
+
+Change the class of :mod:`rmqtools.aio` instead, and run the program again.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from rmqtools import aio
-from rmqtools.config import ClientConfig
+from rmqtools.errors import RocketMQError
 from rmqtools.model.block import CorruptBody
+from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode, TopicStatsTable
+from rmqtools.model.group_view import GroupView, MessageTrack
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue, QueueRange
-from rmqtools.model.route import ClusterInfo, Perm, TopicRouteData
+from rmqtools.model.route import ClusterInfo, Perm, TopicConfig, TopicRouteData
+from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.model.topic_type import TopicMessageType
-from rmqtools.sync.admin_cluster import ClusterAdmin
-from rmqtools.sync.admin_group import GroupAdmin
-from rmqtools.sync.admin_message import MessageAdmin
-from rmqtools.sync.admin_pin import PinAdmin
-from rmqtools.sync.client import Client
-from rmqtools.sync.lifecycle import Blocking
+from rmqtools.policy.allocate.pins import Pins
+from rmqtools.sync.handwritten.admin import BlockingAdmin
 
+_FOREVER_MS = 2**63 - 1  # Long.MAX_VALUE
 _NO_ATTRIBUTES: Mapping[str, str | None] = {}
 
 
-class Admin(ClusterAdmin, GroupAdmin, MessageAdmin, PinAdmin, Blocking):
-    """Blocking face of :class:`rmqtools.aio.Admin`; safe to share between threads."""
+class Admin(BlockingAdmin):
+    """Queries and changes of topics, groups and brokers.
 
-    def __init__(self, config: ClientConfig | Client) -> None:
-        self._admin = aio.Admin(config.asynchronous if isinstance(config, Client) else config)
-        super().__init__(self._admin)
+    Made from settings, or on a running :class:`Client`, which stays open when this is closed.
+
+    Every method raises ``RemotingError`` if no answer comes within ``request_timeout`` and
+    ``BrokerError`` if a server refuses.
+
+    Safe to share between threads.
+    """
+
+    __module__ = "rmqtools"
 
     def fetch_cluster_info(self) -> ClusterInfo:
-        """See :meth:`rmqtools.aio.Admin.fetch_cluster_info`."""
+        """Return all brokers that the name server knows, by name and by cluster."""
         return self._bridge.run(self._admin.fetch_cluster_info())
 
+    def fetch_broker_runtime_info(self, broker_addr: str) -> dict[str, str]:
+        """Return a broker's statistics by name, as text (GET_BROKER_RUNTIME_INFO)."""
+        return self._bridge.run(self._admin.fetch_broker_runtime_info(broker_addr))
+
+    def fetch_broker_config(self, broker_addr: str) -> dict[str, str]:
+        """Return the settings of a running broker by name, as text (GET_BROKER_CONFIG)."""
+        return self._bridge.run(self._admin.fetch_broker_config(broker_addr))
+
+    def update_broker_config(self, broker_addr: str, settings: Mapping[str, str]) -> None:
+        """Change settings of a running broker. Not all take effect before its next start."""
+        self._bridge.run(self._admin.update_broker_config(broker_addr, settings))
+
     def fetch_topic_list(self) -> list[str]:
-        """See :meth:`rmqtools.aio.Admin.fetch_topic_list`."""
+        """Return the names of all topics, sorted; system topics included."""
         return self._bridge.run(self._admin.fetch_topic_list())
 
     def fetch_route(self, topic: str) -> TopicRouteData:
-        """See :meth:`rmqtools.aio.Admin.fetch_route`."""
+        """Return a topic's route: its brokers and how many queues each of them has.
+
+        Raises:
+            TopicNotFoundError: no name server has a route of it.
+        """
         return self._bridge.run(self._admin.fetch_route(topic))
-
-    def fetch_broker_runtime_info(self, broker_addr: str) -> dict[str, str]:
-        """See :meth:`rmqtools.aio.Admin.fetch_broker_runtime_info`."""
-        return self._bridge.run(self._admin.fetch_broker_runtime_info(broker_addr))
-
-    def update_broker_config(self, broker_addr: str, settings: Mapping[str, str]) -> None:
-        """See :meth:`rmqtools.aio.Admin.update_broker_config`."""
-        self._bridge.run(self._admin.update_broker_config(broker_addr, settings))
 
     def create_topic(
         self,
@@ -58,7 +75,25 @@ class Admin(ClusterAdmin, GroupAdmin, MessageAdmin, PinAdmin, Blocking):
         message_type: TopicMessageType | str | None = None,
         attributes: Mapping[str, str | None] = _NO_ATTRIBUTES,
     ) -> None:
-        """See :meth:`rmqtools.aio.Admin.create_topic`."""
+        """Create a topic, or change one that exists, and wait until the route shows it.
+
+        Args:
+            topic: its name.
+            read_queue_nums: queues per broker that clients read.
+            write_queue_nums: queues per broker that clients send to.
+            perm: the operations that clients may use.
+            cluster_name: only on the masters of this cluster; None: of all clusters.
+            broker_names: only on these brokers; None: on all.
+            message_type: which messages a 5.x proxy lets into the topic; None: as it was, NORMAL for a
+                new one. Brokers reached directly take all messages.
+            attributes: more attributes of a 5.x topic by name, e.g. ``{"cleanup.policy": "COMPACTION"}``;
+                None as a value removes one. Brokers refuse names they do not know.
+
+        Raises:
+            MessageRejectedError: the name is not valid; nothing was sent.
+            ConfigError: no such type, or a text that attributes cannot hold; nothing was sent.
+            RemotingTimeoutError: created, but not in the route after ``request_timeout``.
+        """
         self._bridge.run(
             self._admin.create_topic(
                 topic,
@@ -73,35 +108,386 @@ class Admin(ClusterAdmin, GroupAdmin, MessageAdmin, PinAdmin, Blocking):
         )
 
     def delete_topic(self, topic: str, *, cluster_name: str | None = None) -> None:
-        """See :meth:`rmqtools.aio.Admin.delete_topic`."""
+        """Delete a topic with all its messages, on brokers and name servers. No error if it is absent."""
         self._bridge.run(self._admin.delete_topic(topic, cluster_name=cluster_name))
 
+    def fetch_topic_configs(self, topic: str) -> dict[str, TopicConfig]:
+        """Return a topic's settings by broker name: queues, permission, message type and other attributes.
+
+        Raises:
+            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+        """
+        return self._bridge.run(self._admin.fetch_topic_configs(topic))
+
+    def fetch_topic_stats(self, topic: str) -> TopicStatsTable:
+        """Return first and last offset of each queue of a topic, and the time of its last message.
+
+        Queues of brokers without a master are missing. ``topic_put_tps`` is the rate of all brokers together.
+
+        Raises:
+            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+        """
+        return self._bridge.run(self._admin.fetch_topic_stats(topic))
+
     def fetch_subscribe_queues(self, topic: str) -> list[MessageQueue]:
-        """See :meth:`rmqtools.aio.Admin.fetch_subscribe_queues`."""
+        """Return the queues of a topic that can be read, sorted. Fetches the route again.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            PermissionDeniedError: the topic may not be read.
+        """
         return self._bridge.run(self._admin.fetch_subscribe_queues(topic))
 
     def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
-        """See :meth:`rmqtools.aio.Admin.fetch_publish_queues`."""
+        """Return the queues of a topic that can be sent to, in round-robin order. Fetches the route again.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            PermissionDeniedError: the topic may not be written.
+        """
         return self._bridge.run(self._admin.fetch_publish_queues(topic))
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.Admin.min_offset`."""
+        """Return the first queue offset that still has a message."""
         return self._bridge.run(self._admin.min_offset(queue))
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.Admin.max_offset`."""
+        """Return one more than the last queue offset that can be read; 0 if there is no such queue.
+
+        A broker acknowledges a message some milliseconds before its queue shows it: see
+        :meth:`await_readable`.
+        """
         return self._bridge.run(self._admin.max_offset(queue))
 
     def await_readable(self, max_offsets: Mapping[MessageQueue, int], *, timeout: float = 10.0) -> None:
-        """See :meth:`rmqtools.aio.Admin.await_readable`."""
+        """Wait until queues show the acknowledged messages.
+
+        Args:
+            max_offsets: per queue, what :meth:`max_offset` must reach: the last acknowledged message's
+                ``queue_offset`` plus one.
+            timeout: seconds for all of them together.
+
+        Raises:
+            RemotingTimeoutError: a queue did not show it in time.
+        """
         self._bridge.run(self._admin.await_readable(max_offsets, timeout=timeout))
 
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """See :meth:`rmqtools.aio.Admin.search_offset`."""
+        """Return the offset of the first message stored at or after a time (ms since 1970); else the end."""
         return self._bridge.run(self._admin.search_offset(queue, timestamp_ms))
+
+    def fetch_consumer_offsets(self, group: str, topic: str) -> dict[MessageQueue, int | None]:
+        """Return the consumer offset of a group for each queue of a topic.
+
+        Returns:
+            For every queue that can be read, sorted, the offset the group reads next. None: the group has
+            no offset yet, and its first member starts where its own ``consume_from`` says.
+
+        Raises:
+            TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
+        """
+        return self._bridge.run(self._admin.fetch_consumer_offsets(group, topic))
+
+    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Store a group's consumer offset for one queue. The broker creates a group it does not know.
+
+        Running members keep the offset they have in memory and overwrite this one: use
+        :meth:`reset_offsets` for a group that is consuming.
+
+        Args:
+            group: its name.
+            queue: which queue.
+            offset: the offset it reads next; not checked against the offsets of the queue.
+
+        Raises:
+            MessageRejectedError: a group name that brokers refuse; nothing was sent.
+            RocketMQError: the broker ignored it, because the offset was reset and no member has pulled since.
+        """
+        self._bridge.run(self._admin.update_consumer_offset(group, queue, offset))
+
+    def reset_offsets(self, group: str, topic: str, timestamp_ms: int) -> dict[MessageQueue, int]:
+        """Move a group's offsets of a topic to the first messages stored at or after a time (ms since 1970).
+
+        Brokers 5.x move the offsets themselves, also for running members; older ones ask the members to.
+
+        Returns:
+            The new offset of each queue.
+
+        Raises:
+            BrokerError: SUBSCRIPTION_GROUP_NOT_EXIST: no such group.
+            TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
+        """
+        return self._bridge.run(self._admin.reset_offsets(group, topic, timestamp_ms))
+
+    def fetch_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
+        """Return a group's consumer offsets and the queues' last offsets, as the brokers report them.
+
+        A queue without a consumer offset shows 0 here; :meth:`fetch_consumer_offsets` shows None.
+
+        Args:
+            group: its name.
+            topic: only this one; None: every topic the group has an offset for. While members run, only
+                the topics they subscribe to.
+        """
+        return self._bridge.run(self._admin.fetch_consume_stats(group, topic))
+
+    def fetch_group(self, group: str) -> GroupView:
+        """Return everything about a group: members, the queues each says it owns, offsets and lag.
+
+        A member that does not answer has its ``error`` set. Every other failure raises.
+        """
+        return self._bridge.run(self._admin.fetch_group(group))
+
+    def fetch_group_list(self) -> list[str]:
+        """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
+        return self._bridge.run(self._admin.fetch_group_list())
+
+    def fetch_topic_groups(self, topic: str) -> list[str]:
+        """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
+        return self._bridge.run(self._admin.fetch_topic_groups(topic))
+
+    def fetch_consumer_connection(self, group: str) -> ConsumerConnection:
+        """Return the members of a group and their subscriptions, collected from all brokers.
+
+        Brokers know a member at the latest 30 s after its start, and for 2 minutes after it was killed.
+
+        Returns:
+            Members by client id, each once; no members if no broker knows one.
+        """
+        return self._bridge.run(self._admin.fetch_consumer_connection(group))
+
+    def fetch_consumer_ids(self, group: str) -> list[str]:
+        """Return the client ids of a group's members, collected from all brokers, in Java's order."""
+        return self._bridge.run(self._admin.fetch_consumer_ids(group))
+
+    def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+        """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
+
+        Raises:
+            BrokerError: no broker has a connection to the member, or the member did not answer the broker.
+            RemotingTimeoutError: no answer within ``request_timeout``; a broker gives a member 10 s.
+        """
+        return self._bridge.run(self._admin.fetch_running_info(group, client_id))
+
+    def create_group(self, group: str, **settings: Any) -> None:
+        """Create a group on all brokers, or change one that exists: settings not given get their default.
+
+        Args:
+            group: its name.
+            settings: those of ``SubscriptionGroupConfig`` in snake_case: ``retry_max_times=16``,
+                ``consume_enable=True``, ``consume_message_orderly=False``, ``consume_timeout_minute=15``, ...
+
+        Raises:
+            MessageRejectedError: a name that brokers refuse; nothing was sent.
+            ConfigError: an unknown setting.
+        """
+        self._bridge.run(self._admin.create_group(group, **settings))
+
+    def set_message_request_mode(
+        self, topic: str, group: str, mode: MessageRequestMode, *, pop_share_queue_num: int = 0
+    ) -> None:
+        """Switch a group between pulling and popping a topic (brokers 5.x), from the next rebalance on.
+
+        Args:
+            topic: which topic.
+            group: which group.
+            mode: PULL or POP.
+            pop_share_queue_num: for POP, how many other members also pop a member's queues; 0 or less:
+                every member pops all queues.
+        """
+        self._bridge.run(
+            self._admin.set_message_request_mode(topic, group, mode, pop_share_queue_num=pop_share_queue_num)
+        )
+
+    def delete_group(self, group: str, *, clean_offset: bool = False) -> None:
+        """Delete a group's settings on all brokers. No error if it does not exist.
+
+        Args:
+            group: its name.
+            clean_offset: delete its consumer offsets too.
+        """
+        self._bridge.run(self._admin.delete_group(group, clean_offset=clean_offset))
+
+    def view_message(self, offset_msg_id: str) -> MessageExt:
+        """Return the message with an offset message id: address and place in the commit log, as hex digits.
+
+        Raises:
+            MessageRejectedError: not 32 or 56 hex digits, or a port of 0; nothing was sent.
+            BrokerError: there is no message at that place: it has expired, or the id is another broker's.
+            RemotingConnectError: there is no broker at the address of the id.
+        """
+        return self._bridge.run(self._admin.view_message(offset_msg_id))
+
+    def query_messages(
+        self,
+        topic: str,
+        key: str,
+        *,
+        unique: bool = False,
+        begin_ms: int = 0,
+        end_ms: int = _FOREVER_MS,
+        max_num: int = 64,
+    ) -> list[MessageExt]:
+        """Find messages of a topic in the brokers' key index, which lags behind sends by some milliseconds.
+
+        Args:
+            topic: the topic.
+            key: one of the message's keys; with ``unique``, its unique key (the ``msg_id`` of its result).
+            unique: whether ``key`` is a unique key.
+            begin_ms: only messages stored at or after this time, in milliseconds since 1970.
+            end_ms: only messages stored at or before this time.
+            max_num: the most messages to return.
+
+        Returns:
+            The messages, oldest first; none if no broker has one.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+
+        Source of the rule: MQAdminImpl.queryMessage (Java client).
+        """
+        return self._bridge.run(
+            self._admin.query_messages(
+                topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, max_num=max_num
+            )
+        )
+
+    def query_all_messages(
+        self,
+        topic: str,
+        key: str,
+        *,
+        unique: bool = False,
+        begin_ms: int = 0,
+        end_ms: int = _FOREVER_MS,
+        corrupt_body: CorruptBody = "fail",
+    ) -> list[MessageExt]:
+        """Find every message of a topic with a key, however many there are; see :meth:`query_messages`.
+
+        An answer of a broker has at most 64 messages, 32 by unique key, so older ones are asked for by time.
+
+        Args:
+            topic: the topic.
+            key: one of the message's keys; with ``unique``, its unique key.
+            unique: whether ``key`` is a unique key.
+            begin_ms: only messages stored at or after this time, in milliseconds since 1970.
+            end_ms: only messages stored at or before this time.
+            corrupt_body: handling of a message whose body cannot be read, see :meth:`read_messages`.
+
+        Returns:
+            The messages, by broker, queue and offset.
+
+        Raises:
+            ConfigError: a broker has so many messages with this key in one second that it cannot return all.
+            TopicNotFoundError: there is no such topic.
+            CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
+        """
+        return self._bridge.run(
+            self._admin.query_all_messages(
+                topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, corrupt_body=corrupt_body
+            )
+        )
+
+    def fetch_message_track(self, message: MessageExt) -> list[MessageTrack]:
+        """Return whether each group of a message's topic has consumed it, by the groups' consumer offsets.
+
+        An offset shows what was committed: a message whose listener failed counts as consumed, because its
+        group has it in the retry topic. Groups that pop have no offset to compare.
+
+        Args:
+            message: from :meth:`view_message` or :meth:`query_messages`; ``broker_name`` must be set.
+        """
+        return self._bridge.run(self._admin.fetch_message_track(message))
+
+    def fetch_pins(self, group: str) -> Pins:
+        """Return the pins of a group that are valid: the highest version that any name server has.
+
+        Returns:
+            They may have expired: see :meth:`rmqtools.allocate.Pins.at`. :data:`rmqtools.allocate.NO_PINS`
+            if the group never had any.
+
+        Raises:
+            RocketMQError: no name server could say.
+        """
+        return self._bridge.run(self._admin.fetch_pins(group))
+
+    def fetch_pin_copies(self, group: str) -> dict[str, Pins | RocketMQError]:
+        """Return each name server's copy by its address, or the error (not raised) if it cannot be read."""
+        return self._bridge.run(self._admin.fetch_pin_copies(group))
+
+    def fetch_pin_groups(self) -> list[str]:
+        """Return the groups that have pins, or had some before they were cleared.
+
+        Raises:
+            RocketMQError: no name server could say.
+        """
+        return self._bridge.run(self._admin.fetch_pin_groups())
+
+    def set_pins(self, group: str, pins: Pins) -> Pins:
+        """Pin a group. Writes the next version to every name server and reads it back.
+
+        Members follow within about 10 s. Does not check whether they use the strategy PINS.
+
+        Args:
+            group: its name.
+            pins: the pins to write; their version is ignored.
+
+        Returns:
+            The pins with their version.
+
+        Raises:
+            RocketMQError: some name servers did not store them; the text names each. Members obey the pins
+                as soon as one name server has them: repeat the call when all answer.
+        """
+        return self._bridge.run(self._admin.set_pins(group, pins))
+
+    def clear_pins(self, group: str, *, set_by: str = "") -> Pins:
+        """Remove a group's pins by writing a newer, empty version: all members share again.
+
+        Raises:
+            RocketMQError: as :meth:`set_pins`.
+        """
+        return self._bridge.run(self._admin.clear_pins(group, set_by=set_by))
+
+    def repair_pins(self, group: str) -> Pins | None:
+        """Write a group's valid pins to every name server, so that they beat all copies written before.
+
+        For copies that differ, cannot be parsed, or are ignored because of an impossible version.
+
+        Returns:
+            The written pins; None: all copies were equal, and nothing was written.
+
+        Raises:
+            RocketMQError: a name server does not answer: nothing was written. Or as :meth:`set_pins`.
+        """
+        return self._bridge.run(self._admin.repair_pins(group))
+
+    def start(self) -> None:
+        """Make the methods usable. Connections are made when needed.
+
+        An interrupted start (Ctrl-C) closes it.
+        """
+        super().start()
+
+    def close(self) -> None:
+        """Close the connections, unless they are another client's. Every call waits until that is done.
+
+        May be called at any time, in any state. Interrupting a call ends only its waiting.
+        """
+        super().close()
 
     def read_messages(
         self, range_: QueueRange, *, corrupt_body: CorruptBody = "fail"
     ) -> Iterator[list[MessageExt]]:
-        """See :meth:`rmqtools.aio.Admin.read_messages`."""
+        """Read exactly the messages of a range, in order; see :meth:`rmqtools.Client.read_messages`.
+
+        Yields:
+            Up to 256 messages at a time, in the order of their offsets. Their topics include the
+            namespace, as on the server.
+
+        Raises:
+            DataLossError: part of the range has expired or was never written; the text names the offsets.
+            TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
+            CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
+        """
         return self._bridge.iterate(self._admin.read_messages(range_, corrupt_body=corrupt_body))

@@ -1,29 +1,45 @@
-"""Blocking face of :mod:`rmqtools.aio.client`."""
+"""The blocking Client, written by ``python -m tools.blocking_classes``.
 
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
-from typing import Any, TypeVar
+Change the class of :mod:`rmqtools.aio` instead, and run the program again.
+"""
 
-from rmqtools import aio
-from rmqtools.config import ClientConfig
+from collections.abc import Collection, Iterator
+
 from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
-from rmqtools.sync.lifecycle import Blocking
-
-T = TypeVar("T")
+from rmqtools.sync.handwritten.client import BlockingClient
 
 
-class Client(Blocking):
-    """Blocking face of :class:`rmqtools.aio.Client`; safe to share between threads."""
+class Client(BlockingClient):
+    """A connection to a cluster that reads ranges. Use ``with``, or call start and close.
 
-    def __init__(self, config: ClientConfig) -> None:
-        self.asynchronous = aio.Client(config)
-        super().__init__(self.asynchronous)
+    Safe to share between threads.
+
+    Raises:
+        ConfigError: by the constructor, for settings that are not valid.
+    """
+
+    __module__ = "rmqtools"
 
     @property
     def client_id(self) -> str:
-        """See :attr:`rmqtools.aio.Client.client_id`."""
+        """The name of this client at brokers: ``ip@instance``."""
         return self.asynchronous.client_id
+
+    def start(self) -> None:
+        """Start the background tasks: route polls and heartbeats. Connections are made when needed.
+
+        An interrupted start (Ctrl-C) closes it.
+        """
+        super().start()
+
+    def close(self) -> None:
+        """Close all connections. Every call waits until that is done.
+
+        May be called at any time, in any state. Interrupting a call ends only its waiting.
+        """
+        super().close()
 
     def read_blocks(
         self,
@@ -35,16 +51,40 @@ class Client(Blocking):
         sql: str | None = None,
         fail_on_data_loss: bool = True,
     ) -> Iterator[MessageBlock]:
-        """See :meth:`rmqtools.aio.Client.read_blocks`."""
-        blocks = self.asynchronous.read_blocks(
-            range_,
-            max_messages=max_messages,
-            max_bytes=max_bytes,
-            tags=tags,
-            sql=sql,
-            fail_on_data_loss=fail_on_data_loss,
+        """Read exactly the messages of a range, in order, undecoded.
+
+        Args:
+            range_: which offsets of which queue. Offsets without a message are skipped.
+            max_messages: a block ends when it holds this many messages
+            max_bytes: or this many bytes; the last block may be smaller, and so may blocks of messages that
+                have 32 KiB or more on average: an answer of those is not copied to be joined with others.
+            tags: brokers send only messages with one of these tags; empty: all. Brokers compare hash codes,
+                so compare the tags again, as :func:`rmqtools.arrow.read_range` does. Of a topic with the
+                queue type BatchCQ, which stores batches as one message, they send all messages.
+            sql: brokers send only messages whose properties meet this SQL92 condition.
+            fail_on_data_loss: whether deleted or missing offsets raise an error; if not, they are skipped
+                and a warning ``messages_lost`` is logged.
+
+        Yields:
+            Blocks in the order of their offsets, none of them empty.
+
+        Raises:
+            ConfigError: both ``tags`` and ``sql``, or ``sql`` and the queue type BatchCQ.
+            BrokerError: the SQL92 condition is not valid, or the broker's ``enablePropertyFilter`` is off.
+            TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
+            DataLossError: part of the range has expired or was never written; the text names the offsets.
+            RemotingError: no answer came for three times ``request_timeout``.
+        """
+        return self._bridge.iterate(
+            self.asynchronous.read_blocks(
+                range_,
+                max_messages=max_messages,
+                max_bytes=max_bytes,
+                tags=tags,
+                sql=sql,
+                fail_on_data_loss=fail_on_data_loss,
+            )
         )
-        return self.iterate(blocks)
 
     def read_messages(
         self,
@@ -57,26 +97,32 @@ class Client(Blocking):
         fail_on_data_loss: bool = True,
         corrupt_body: CorruptBody = "fail",
     ) -> Iterator[list[MessageExt]]:
-        """See :meth:`rmqtools.aio.Client.read_messages`."""
-        found = self.asynchronous.read_messages(
-            range_,
-            max_messages=max_messages,
-            max_bytes=max_bytes,
-            tags=tags,
-            sql=sql,
-            fail_on_data_loss=fail_on_data_loss,
-            corrupt_body=corrupt_body,
-        )
-        return self.iterate(found)
+        """Read exactly the messages of a range, in order; arguments and errors as of :meth:`read_blocks`.
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine that uses :attr:`asynchronous` on the loop thread, and wait for it."""
-        return self._bridge.run(coroutine)
+        Properties, hosts and ids of a message are decoded when they are first used.
 
-    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Walk an asynchronous iterator that uses :attr:`asynchronous`.
+        Args:
+            corrupt_body: handling of a message whose body cannot be read: ``fail`` raises, ``raw``
+                gives the bytes as they are stored, ``null`` gives a message whose ``body`` raises. With both,
+                a message with a broken head is skipped and logged.
 
-        It runs on the loop thread and is one item ahead of the caller. Its work for each item, such as
-        decoding, needs no change of threads, but delays everything else on that loop.
+        Yields:
+            Lists of messages in the order of their offsets, never empty: about ``max_messages`` messages or
+            ``max_bytes`` stored bytes each.
+
+        Raises:
+            ConfigError: ``corrupt_body`` is none of these.
+            CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
+            ProtocolError: a message whose head is broken; the text names queue and queue offset.
         """
-        return self._bridge.iterate(items)
+        return self._bridge.iterate(
+            self.asynchronous.read_messages(
+                range_,
+                max_messages=max_messages,
+                max_bytes=max_bytes,
+                tags=tags,
+                sql=sql,
+                fail_on_data_loss=fail_on_data_loss,
+                corrupt_body=corrupt_body,
+            )
+        )

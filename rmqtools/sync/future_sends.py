@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
-from rmqtools.engine.producer.producer import ProducerCore
+from rmqtools.aio import Producer
 from rmqtools.engine.producer.send import queue_choice
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
@@ -33,8 +33,8 @@ class _Given(NamedTuple):
 class FutureSends:
     """Sends for one producer. Safe to share between threads, without a lock."""
 
-    def __init__(self, core: ProducerCore, bridge: Bridge) -> None:
-        self._core = core
+    def __init__(self, producer: Producer, bridge: Bridge) -> None:
+        self._producer = producer
         self._bridge = bridge
         self._given: deque[_Given] = deque()
         self._is_woken = False  # the loop will take what was given
@@ -48,7 +48,7 @@ class FutureSends:
         arg: Any,
         timeout: float | None,
     ) -> Future[SendResult]:
-        """Begin :meth:`ProducerCore.send` on the loop, in the order of calls; errors as of ``Bridge.run``."""
+        """Begin a send on the loop, in the order of calls; errors as of ``Bridge.run``."""
         self._bridge.check()
         future: Future[SendResult] = Future()
         context = contextvars.copy_context()
@@ -76,16 +76,14 @@ class FutureSends:
             return
         try:
             choice = queue_choice(queue, selector, arg)
-            source: asyncio.Future[SendResult] | None = self._core.join(message, choice, timeout)
+            source: asyncio.Future[SendResult] | None = self._producer._join(message, choice, timeout)
         except Exception as error:  # noqa: BLE001 - raised where the caller asks for the result
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
             return
         loop = asyncio.get_running_loop()
         if source is None:
-            source = loop.create_task(
-                self._core.send(message, choice=choice, timeout=timeout), context=context
-            )
+            source = loop.create_task(self._producer._send(message, choice, timeout), context=context)
         source.add_done_callback(partial(_settle, future))
         future.add_done_callback(partial(_cancel, source, loop))
 

@@ -5,7 +5,7 @@ import warnings
 from types import TracebackType
 from typing import Self
 
-from rmqtools.aio.lifecycle import Asynchronous
+from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge
 

@@ -1,150 +1,169 @@
-"""Blocking face of :mod:`rmqtools.aio.pull_consumer`."""
+"""The blocking PullConsumer, written by ``python -m tools.blocking_classes``.
 
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
+Change the class of :mod:`rmqtools.aio` instead, and run the program again.
+"""
 
-from rmqtools import aio
-from rmqtools.config.consumer import PullConsumerConfig
-from rmqtools.engine.connection.refusals import ErrorListener
-from rmqtools.engine.consumer.listeners import MessageQueueListener, errors_off_the_loop, off_the_loop
-from rmqtools.engine.consumer.pull_consumer import LENT_MESSAGES
-from rmqtools.model.message import MessageExt
+from collections.abc import Collection, Mapping
+
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.handwritten.pull_consumer import BlockingPullConsumer
 
 
-class PullConsumer(Blocking):
-    """Blocking face of :class:`rmqtools.aio.PullConsumer`. One thread polls, any may call the rest."""
+class PullConsumer(BlockingPullConsumer):
+    """A member of a consumer group that polls its messages, like Java's DefaultLitePullConsumer.
 
-    def __init__(
-        self,
-        config: PullConsumerConfig,
-        *,
-        strategy: AllocateMessageQueueStrategy | str | None = None,
-        message_queue_listener: MessageQueueListener | None = None,
-        error_listener: ErrorListener | None = None,
-    ) -> None:
-        """See :class:`rmqtools.aio.PullConsumer`.
+    Queues are shared among the members (``subscribe``) or fixed (``assign``). Messages are fetched in the
+    background, up to ``pull_threshold_for_queue`` per queue, and returned in the order of their queue.
 
-        ``message_queue_listener`` and ``error_listener`` run on a thread and may block.
-        """
-        self._noticing = ThreadPoolExecutor(1, "rmqtools-queue-listener")
-        self._consumer = aio.PullConsumer(
-            config,
-            strategy=strategy,
-            message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
-            error_listener=errors_off_the_loop(error_listener, self._noticing),
-        )
-        super().__init__(self._consumer)
+    With ``auto_commit``, ``poll`` commits the messages of earlier polls every ``auto_commit_interval``
+    seconds, and closing commits everything returned. If a block is left by an exception, or a queue goes to
+    another member, the messages of the last poll are not committed and will be returned again.
+
+    One thread polls, any may call the rest.
+    """
+
+    __module__ = "rmqtools"
 
     @property
     def client_id(self) -> str:
-        """See :attr:`rmqtools.aio.PullConsumer.client_id`."""
+        """The name of this member at brokers: ``ip@instance``."""
         return self._consumer.client_id
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """See :attr:`rmqtools.aio.PullConsumer.queues`."""
+        """The queues this member holds now, sorted."""
         return self._consumer.queues
 
     def assignment(self) -> list[MessageQueue]:
-        """See :meth:`rmqtools.aio.PullConsumer.assignment`."""
+        """The same as :attr:`queues`."""
         return self._consumer.assignment()
 
+    def start(self) -> None:
+        """Join the group. Returns after the first rebalance, when this member holds its share.
+
+        An interrupted start (Ctrl-C) closes it.
+
+        Raises:
+            UnsupportedError: a proxy, or a broker too old, for pins or conditions.
+            BrokerError: a broker refuses an SQL92 condition.
+            RemotingError: no name server answers.
+        """
+        super().start()
+
+    def close(self) -> None:
+        """Leave the group; with ``auto_commit``, commit what was handed out. Running polls return.
+
+        May be called at any time, in any state, also after an interrupted close.
+
+        Interrupting a call ends only its waiting.
+        """
+        super().close()
+
     def subscribe(self, topic: str, *, tags: str = "*", sql: str | None = None) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.subscribe`."""
+        """Read a topic's queues together with the other members of the group; before or after the start.
+
+        Args:
+            topic: one topic; call it again for more.
+            tags: the tags wanted, ``"a || b"``; ``*`` is everything.
+            sql: a condition on properties (SQL92) instead of tags; needs ``enablePropertyFilter`` on brokers.
+                Topics with the queue type BatchCQ are refused at the start: brokers evaluate a condition for
+                a stored batch as a whole.
+
+        Raises:
+            ClientStateError: ``assign`` was called before.
+            ConfigError, MessageRejectedError: a name or an expression is not valid.
+        """
         self._bridge.call(lambda: self._consumer.subscribe(topic, tags=tags, sql=sql))
 
     def unsubscribe(self, topic: str) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.unsubscribe`."""
+        """Stop reading a topic at once."""
         self._bridge.call(lambda: self._consumer.unsubscribe(topic))
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.assign`."""
+        """Read exactly these queues, also if other members read them; before or after the start.
+
+        They replace the queues of an earlier call; queues in both continue where they are. Tags are not
+        filtered. Members that subscribe would count this one in their shares: use a separate group.
+
+        Raises:
+            ClientStateError: ``subscribe`` was called before.
+        """
         self._bridge.call(lambda: self._consumer.assign(queues))
 
-    def close(self) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.close`."""
-        super().close()
-        self._noticing.shutdown(wait=False, cancel_futures=True)
+    def fetch_queues(self, topic: str) -> list[MessageQueue]:
+        """Return all queues of a topic that can be read, sorted.
 
-    def poll(self, timeout: float | None = None, max_messages: int | None = None) -> list[MessageExt]:
-        """See :meth:`rmqtools.aio.PullConsumer.poll`."""
-        self._bridge.check()
-        core = self._consumer.core
-        if messages := core.poll_lent(timeout, max_messages):
-            self._settle_soon()
-            return messages
-        return self._bridge.run(core.poll_and_lend(timeout, max_messages))
-
-    def __iter__(self) -> Iterator[MessageExt]:
-        """See :meth:`rmqtools.aio.PullConsumer.__aiter__`; crosses threads once for many messages."""
-        core = self._consumer.core
-        while (message := core.next_lent() or self._bridge.run(core.next(ahead=LENT_MESSAGES))) is not None:
-            self._settle_soon()
-            yield message
-
-    def _settle_soon(self) -> None:
-        """Have messages handed out on this thread leave their queues, without waiting for it."""
-        if self._consumer.core.should_settle:
-            self._bridge.tell(self._consumer.core.settle)
+        Raises:
+            TopicNotFoundError, PermissionDeniedError: there are none.
+        """
+        return self._bridge.run(self._consumer.fetch_queues(topic))
 
     def pause(self, queues: Collection[MessageQueue]) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.pause`."""
+        """Stop fetching and returning messages of these queues until :meth:`resume`. This member keeps them.
+
+        Queues that this member does not hold are ignored.
+        """
         self._bridge.call(lambda: self._consumer.pause(queues))
 
     def resume(self, queues: Collection[MessageQueue]) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.resume`."""
+        """End a :meth:`pause`."""
         self._bridge.call(lambda: self._consumer.resume(queues))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek`."""
+        """Continue at another offset of a queue. Messages fetched before are discarded.
+
+        Raises:
+            ClientStateError: this member does not hold the queue.
+            DataLossError: the broker does not have that offset; one more than the last is allowed.
+        """
         self._bridge.run(self._consumer.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek_to_begin`."""
+        """Continue at the first offset of a queue. Raises as :meth:`seek`."""
         self._bridge.run(self._consumer.seek_to_begin(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek_to_end`."""
+        """Continue after the last message of a queue. Raises as :meth:`seek`."""
         self._bridge.run(self._consumer.seek_to_end(queue))
 
     def seek_to_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek_to_timestamp`."""
+        """Continue at the first message stored at or after a time. Raises as :meth:`seek`."""
         self._bridge.run(self._consumer.seek_to_timestamp(queue, timestamp_ms))
 
     def position(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.position`."""
+        """Return the offset at which a queue continues: that of its next message, if known yet.
+
+        It also moves past missing and filtered messages, so it shows when a range has been read to its end.
+
+        Raises:
+            ClientStateError: this member does not hold the queue.
+        """
         return self._bridge.run(self._consumer.position(queue))
 
     def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.commit`."""
+        """Store consumer offsets and wait until the brokers have them.
+
+        Args:
+            offsets: the next offset to consume, by queue; None: every message returned counts as consumed.
+
+        Raises:
+            ClientStateError: this member does not hold a queue; nothing is sent.
+            RocketMQError: an offset is not stored; others may be.
+        """
         self._bridge.run(self._consumer.commit(offsets))
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """See :meth:`rmqtools.aio.PullConsumer.committed`."""
+        """Return the group's stored offset of any queue; None if it has none."""
         return self._bridge.run(self._consumer.committed(queue))
 
-    def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """See :meth:`rmqtools.aio.PullConsumer.fetch_queues`."""
-        return self._bridge.run(self._consumer.fetch_queues(topic))
-
     def min_offset(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.min_offset`."""
+        """Return the first offset that a queue still has."""
         return self._bridge.run(self._consumer.min_offset(queue))
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.max_offset`."""
+        """Return one more than the last offset of a queue."""
         return self._bridge.run(self._consumer.max_offset(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.search_offset`."""
+        """Return the offset of the first message stored at or after a time."""
         return self._bridge.run(self._consumer.search_offset(queue, timestamp_ms))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._consumer.core.keeps_last_poll = kind is not None
-        self.close()

@@ -1,105 +1,88 @@
-"""Blocking face of :mod:`rmqtools.aio.push_consumer`."""
+"""The blocking PushConsumer, written by ``python -m tools.blocking_classes``.
 
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+Change the class of :mod:`rmqtools.aio` instead, and run the program again.
+"""
 
-from rmqtools import aio
-from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.connection.refusals import ErrorListener
-from rmqtools.engine.consumer.listeners import (
-    MessageQueueListener,
-    check_listener,
-    errors_off_the_loop,
-    off_the_loop,
-)
-from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
-from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.sync.lifecycle import Blocking
-from rmqtools.sync.listener_threads import ListenerThreads
-
-Answer = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus | None
-MessageListener = Callable[[list[MessageExt], ConsumeContext], Answer]
+from rmqtools.sync.handwritten.push_consumer import BlockingPushConsumer, MessageListener
 
 
-class PushConsumer(Blocking):
-    """Blocking face of :class:`rmqtools.aio.PushConsumer`. Listeners run on ``consume_threads`` threads."""
+class PushConsumer(BlockingPushConsumer):
+    """A member of a consumer group that calls listeners with its messages.
 
-    def __init__(
-        self,
-        config: PushConsumerConfig,
-        *,
-        strategy: AllocateMessageQueueStrategy | str | None = None,
-        message_queue_listener: MessageQueueListener | None = None,
-        error_listener: ErrorListener | None = None,
-    ) -> None:
-        """See :class:`rmqtools.aio.PushConsumer`.
+    Members share the queues of their topics by ``strategy``, which must be the same for all members, and
+    rebalance whenever a member joins or leaves. Every message is delivered at least once.
 
-        ``message_queue_listener`` and ``error_listener`` run on a thread and may block.
-        """
-        self._noticing = ThreadPoolExecutor(1, "rmqtools-queue-listener")
-        self._consumer = aio.PushConsumer(
-            config,
-            strategy=strategy,
-            message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
-            error_listener=errors_off_the_loop(error_listener, self._noticing),
-        )
-        listeners = self._consumer.core.listeners
-        pace = None if config.orderly else listeners.pace
-        self._listening = ListenerThreads(config.consume_threads, pace=pace)
-        listeners.block_on(self._listening.call)
-        super().__init__(self._consumer)
+    Listeners run on ``consume_threads`` threads.
+    """
+
+    __module__ = "rmqtools"
 
     @property
     def client_id(self) -> str:
-        """See :attr:`rmqtools.aio.PushConsumer.client_id`."""
+        """The name of this member at brokers: ``ip@instance``."""
         return self._consumer.client_id
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """See :attr:`rmqtools.aio.PushConsumer.queues`."""
+        """The queues this member holds now, sorted; those of the retry topic too."""
         return self._consumer.queues
+
+    def start(self) -> None:
+        """Join the group. Returns when the brokers know this member; the first rebalance assigns its queues.
+
+        An interrupted start (Ctrl-C) closes it.
+
+        Raises:
+            ConfigError: nothing is subscribed.
+            UnsupportedError: a proxy, or a broker too old, for shares of brokers, pins or conditions.
+            BrokerError: a broker refuses an SQL92 condition.
+            RemotingError: no name server answers.
+        """
+        super().start()
+
+    def close(self) -> None:
+        """Leave the group: at any time, from any state, also after a close that was cut off.
+
+        Running listeners have ``close_timeout`` seconds to return; the offsets they complete are stored.
+
+        It does not wait for a listener that calls it. Interrupting a call ends only its waiting.
+        """
+        super().close()
 
     def subscribe(
         self, topic: str, listener: MessageListener, *, tags: str = "*", sql: str | None = None
     ) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.subscribe`; ``listener`` is a plain function and may block."""
-        check_listener(topic, listener)
-        is_observed = self._consumer.core.listeners.is_observed
+        """Call ``listener(messages, context)`` for a topic's messages; before or after the start.
 
-        def listen(messages: list[MessageExt], context: ConsumeContext) -> Awaitable[Answer]:
-            if is_observed:  # the listener's own spans belong to the span of this call
-                return self._listening.call(copy_context().run, listener, messages, context)
-            return self._listening.call(listener, messages, context)
+        Args:
+            topic: one topic; each has its own listener.
+            listener: a function; may block. It gets 1 to ``consume_message_batch_max_size`` messages of one
+                queue. Returning None or CONSUME_SUCCESS (``orderly``: SUCCESS) acknowledges them. Raising, or
+                returning RECONSUME_LATER (``orderly``: SUSPEND_CURRENT_QUEUE_A_MOMENT), has them delivered
+                again.
+            tags: the tags wanted, ``"a || b"``; ``*`` is everything.
+            sql: a condition on properties (SQL92) instead of tags; needs ``enablePropertyFilter`` on brokers.
+                Topics with the queue type BatchCQ are refused at the start: brokers evaluate a condition for
+                a stored batch as a whole.
 
-        def register() -> None:
-            self._consumer.subscribe(topic, listen, tags=tags, sql=sql)
-            self._consumer.core.listeners.register_blocking(topic, listener)
-
-        self._bridge.call(register)
+        Raises:
+            TypeError: ``listener`` cannot be called with messages and context.
+            ConfigError, MessageRejectedError: a name or an expression that cannot be used.
+        """
+        super().subscribe(topic, listener, tags=tags, sql=sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.unsubscribe`."""
-        self._bridge.run(_called(lambda: self._consumer.unsubscribe(topic)))
+        """Stop consuming a topic.
 
-    def close(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.close`. It does not wait for a listener that calls it."""
-        if (task := self._listening.waiting_task()) is not None:
-            self._bridge.call(lambda: self._consumer.core.listeners.closes(task))
-        super().close()
-        self._listening.close()
-        self._noticing.shutdown(wait=False, cancel_futures=True)
+        Its listener still gets the messages that were fetched already, and the retries of those that failed.
+        """
+        self._bridge.call(lambda: self._consumer.unsubscribe(topic))
 
     def suspend(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.suspend`."""
-        self._bridge.run(_called(self._consumer.suspend))
+        """Stop fetching until :meth:`resume`. Messages fetched already are still delivered."""
+        self._bridge.call(lambda: self._consumer.suspend())
 
     def resume(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.resume`."""
-        self._bridge.run(_called(self._consumer.resume))
-
-
-async def _called(function: Callable[[], None]) -> None:
-    function()
+        """Fetch again."""
+        self._bridge.call(lambda: self._consumer.resume())

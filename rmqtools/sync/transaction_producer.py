@@ -1,68 +1,59 @@
-"""Blocking face of :mod:`rmqtools.aio.transaction_producer`."""
+"""The blocking TransactionProducer, written by ``python -m tools.blocking_classes``.
 
-from collections.abc import Awaitable
-from typing import Any, Protocol
+Change the class of :mod:`rmqtools.aio` instead, and run the program again.
+"""
 
-from rmqtools import aio
-from rmqtools.config import ProducerConfig
-from rmqtools.model.message import Message, MessageExt
-from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
-from rmqtools.sync.caller_thread import CallerThread
-from rmqtools.sync.listener_threads import ListenerThreads
-from rmqtools.sync.producer import Producer
+from typing import Any
+
+from rmqtools.model.message import Message
+from rmqtools.model.transaction import TransactionSendResult
+from rmqtools.sync.handwritten.transaction_producer import BlockingTransactionProducer
 
 
-class TransactionListener(Protocol):
-    """The application's part of a transaction. Both methods may block; checks run on separate threads."""
+class TransactionProducer(BlockingTransactionProducer):
+    """A :class:`Producer` that also sends in transactions and answers check-backs of its group.
 
-    def execute_local_transaction(self, message: HalfMessage, arg: Any) -> LocalTransactionState:
-        """See :meth:`rmqtools.aio.TransactionListener.execute_local_transaction`; on the sending thread."""
+    Brokers ask any connected member of the group, so the listener of every member must know the state of
+    the transactions of all members.
 
-    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
-        """See :meth:`rmqtools.aio.TransactionListener.check_local_transaction`; on a checking thread."""
+    Safe to share between threads.
 
+    Raises:
+        ConfigError: by the constructor, for settings that are not valid and for the default group.
+    """
 
-class TransactionProducer(Producer):
-    """Blocking face of :class:`rmqtools.aio.TransactionProducer`; safe to share between threads."""
+    __module__ = "rmqtools"
 
-    def __init__(self, config: ProducerConfig, listener: TransactionListener) -> None:
-        self._listener = listener
-        self._checkers = ListenerThreads(config.check_thread_pool_max_size, "rmqtools-transaction-check")
-        self._transactions = aio.TransactionProducer(config, _OffTheLoop(listener, self._checkers))
-        self._serve(self._transactions)
+    def start(self) -> None:
+        """Start the background tasks, among them the search for the brokers that hold half messages.
+
+        An interrupted start (Ctrl-C) closes it.
+        """
+        super().start()
 
     def send_message_in_transaction(
         self, message: Message, arg: Any = None, *, timeout: float | None = None
     ) -> TransactionSendResult:
-        """See :meth:`rmqtools.aio.TransactionProducer.send_message_in_transaction`.
+        """Send a half message, run the local transaction, send its decision to the broker.
 
         The local transaction runs on the calling thread.
+
+        Args:
+            message: delivered if the local transaction commits; must not have a delay.
+            arg: passed to the listener.
+            timeout: seconds for all attempts to store the half message; None: ``send_timeout``. The local
+                transaction has no limit; the broker then has ``send_timeout`` to confirm the decision.
+
+        Returns:
+            The decision, and whether the broker accepted it. If the half message was not flushed or
+            replicated as the broker requires, it is rolled back and the local transaction does not run.
+
+        Raises:
+            MessageRejectedError, TopicNotFoundError, PermissionDeniedError: nothing was sent.
+            UnknownOutcomeError: the half message may be stored. The local transaction did not run; the broker
+                may ask the group about it.
+            SendError: the half message is not stored; the local transaction did not run.
+
+        Source of the rule: TransactionMQProducer.sendMessageInTransaction (Java client).
         """
-        caller = CallerThread()
-
-        def execute(half: HalfMessage, given: Any) -> Awaitable[LocalTransactionState]:
-            return caller.call(self._listener.execute_local_transaction, half, given)
-
-        sending = self._transactions.core.send_message_in_transaction(
-            message, arg, execute=execute, timeout=timeout
-        )
-        return caller.wait(self._bridge.submit(sending))
-
-    def close(self) -> None:
-        """See :meth:`rmqtools.aio.Producer.close`. Waits some seconds for running checks."""
-        super().close()
-        self._checkers.close()
-
-
-class _OffTheLoop:
-    """Makes a blocking listener asynchronous. Local transactions run on the sending thread."""
-
-    def __init__(self, listener: TransactionListener, threads: ListenerThreads) -> None:
-        self._listener = listener
-        self._threads = threads
-
-    def execute_local_transaction(self, message: HalfMessage, arg: Any) -> Awaitable[LocalTransactionState]:
-        return self._threads.call(self._listener.execute_local_transaction, message, arg)
-
-    def check_local_transaction(self, message: MessageExt) -> Awaitable[LocalTransactionState]:
-        return self._threads.call(self._listener.check_local_transaction, message)
+        return super().send_message_in_transaction(message, arg, timeout=timeout)

@@ -215,4 +215,4 @@ async def _ends(admin: Admin, topic: str, brokers: Collection[str]) -> dict[Mess
             if now() > deadline:
                 raise
         await asyncio.sleep(0.5)
-        await admin.core.routes.refresh(topic)
+        await admin._client.routes.refresh(topic)

@@ -111,7 +111,7 @@ class Soak:
 
     async def _poison(self, admin: Admin, queues: Sequence[MessageQueue]) -> None:
         queue = queues[self.poisoned % len(queues)]
-        core = admin.core
+        core = admin._client
         addr = core.routes.master_addr(queue.broker_name)
         await core.remoting.invoke_ok(addr, corrupt_message(queue, b"not compressed"))
         self.poisoned += 1

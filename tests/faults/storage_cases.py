@@ -82,10 +82,12 @@ async def _fill(
 
 async def _expire(client: Client, admin: Admin, queue: MessageQueue) -> int:
     """Let the broker delete all files but the last; returns the queue's first offset then."""
-    addr = client.core.routes.master_addr(queue.broker_name)
+    addr = client._core.routes.master_addr(queue.broker_name)
     await admin.update_broker_config(addr, {"fileReservedTime": "0"})
     try:
-        await client.core.remoting.invoke_ok(addr, RemotingCommand(code=RequestCode.DELETE_EXPIRED_COMMITLOG))
+        await client._core.remoting.invoke_ok(
+            addr, RemotingCommand(code=RequestCode.DELETE_EXPIRED_COMMITLOG)
+        )
         async with asyncio.timeout(_EXPIRY_SECONDS):
             while _BODIES - (begin := await admin.min_offset(queue)) > _FILE_BODIES:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)

@@ -307,10 +307,10 @@ async def _join_a_large_group(name_server: str, topic: str, group: str) -> None:
         await _until(lambda: _owned(members, topic) == Counter(queues_of(topic, 21)), 60)
         await _quiet(members, 3.0)
         moves.clear()
-        rounds = [one.core.ownership.rounds.count for one in members]
+        rounds = [one._ownership.rounds.count for one in members]
         await newcomer.start()
         await asyncio.sleep(5.0)  # the promise is about these five seconds
-        made = [one.core.ownership.rounds.count - count for one, count in zip(members, rounds, strict=True)]
+        made = [one._ownership.rounds.count - count for one, count in zip(members, rounds, strict=True)]
         gained = Counter(queue for _, queue in moves)
 
         assert _owned([*members, newcomer], topic) == Counter(queues_of(topic, 21))
@@ -340,7 +340,7 @@ async def _quiet(members: Sequence[aio.PushConsumer], seconds: float) -> None:
     """Wait until no member has made a round for so long."""
     counts, since = [-1], time.monotonic()
     while time.monotonic() - since < seconds:
-        now = [member.core.ownership.rounds.count for member in members]
+        now = [member._ownership.rounds.count for member in members]
         if now != counts:
             counts, since = now, time.monotonic()
         await asyncio.sleep(0.1)

@@ -238,7 +238,7 @@ def test_a_member_of_another_group_says_so(local_cluster, group, filled, admin):
 def test_a_member_tells_the_offsets_it_has_in_memory(local_cluster, group, filled, admin):
     heard = Heard()
     header = GetConsumerStatusRequestHeader(topic=filled, group=group)
-    core = admin._admin.core
+    core = admin._admin._client
 
     async def ask(addr: str) -> dict[MessageQueue, int]:
         answer = await core.remoting.invoke_ok(addr, request(header))

@@ -150,7 +150,7 @@ def test_timer_messages_come_at_their_time_and_recalled_ones_never(timer_cluster
     settings = ProducerConfig(name_server=timer_cluster.name_server, group="timers")
     with Producer(settings) as producer, Client(settings) as client, Admin(settings) as admin:
         admin.create_topic("timers", read_queue_nums=1, write_queue_nums=1)
-        now = admin._admin.core.clock.now_ms()
+        now = admin._admin._client.clock.now_ms()
         recalled = producer.send(Message("timers", b"never", delay=4.0))
         after = producer.send(Message("timers", b"after", delay=5.0))
         at = producer.send(Message("timers", b"at", deliver_at_ms=now + 8000))

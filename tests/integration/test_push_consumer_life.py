@@ -33,7 +33,7 @@ def test_a_suspended_consumer_hears_nothing_new_until_it_is_resumed(consume, sen
     heard.wait(8)
     consumer.suspend()
     send(topic, numbers(8, 200))
-    connections = consumer._consumer.core.client.remoting._open
+    connections = consumer._consumer._client.remoting._open
     # pulls that brokers hold already are still answered, one for each queue
     wait_until(lambda: not any(one._pending for one in list(connections.values())))
     assert len(heard.messages) < 200
@@ -54,7 +54,7 @@ def test_while_listeners_block_no_more_is_held_than_the_limits_and_one_pull(cons
     ]
 
     def held(consumer):
-        table = consumer._consumer.core.member.held.pulled
+        table = consumer._consumer._member.held.pulled
         return max((one.count for one in list(table.values())), default=0)
 
     for consumer in consumers:

@@ -185,7 +185,7 @@ def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic
     listener = Listener(decide=lambda message, arg: go_on.wait(30) and COMMIT, checks=[says(COMMIT)])
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x")))
-        held = producer._transactions.core._check_back._executing
+        held = producer._transactions._check_back._executing
         wait_until(lambda: any(held.values()))
         first = dict(next(iter(held.values())))
         wait_until(lambda: next(iter(held.values())) != first)
@@ -203,7 +203,7 @@ def test_a_slow_checker_is_not_called_twice_at_once_and_commits_once(cluster, to
     listener = Listener(checks=[lambda message: go_on.wait(30) and COMMIT])
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         producer.send_message_in_transaction(Message(topic, b"x"))
-        checking = producer._transactions.core._check_back._checking
+        checking = producer._transactions._check_back._checking
         wait_until(lambda: checking)
         first = dict(checking)
         wait_until(lambda: checking != first)

@@ -58,7 +58,7 @@ def await_messages(
     client: Client, admin: Admin, topic: str, count: int, *, timeout: float = PATIENCE
 ) -> list[MessageExt]:
     """Read a topic until it holds ``count`` messages."""
-    clock = admin._admin.core.clock
+    clock = admin._admin._client.clock
     deadline = clock.monotonic() + timeout
     while len(messages := read_all(client, admin, topic)) < count:
         assert clock.monotonic() < deadline, f"{len(messages)} of {count} messages after {timeout} s"

@@ -28,12 +28,12 @@ def producing(cluster: FakeCluster, **settings) -> Iterator[Producer]:
 
 
 def pool_of(producer: Producer):
-    return producer._producer._core.client.remoting.pool
+    return producer._producer._client.remoting.pool
 
 
 def open_to(producer: Producer, cluster: FakeCluster) -> list[bool]:
     """Whether the loop's connections to the brokers are open."""
-    opened = producer._producer._core.client.remoting._open
+    opened = producer._producer._client.remoting._open
     return [opened[cluster.addr(name)].is_open for name in "ab"]
 
 

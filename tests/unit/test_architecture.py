@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "compatibility": {"policy", "model"},
     "plot": {"model"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
-    "aio": {"aio", "engine", "policy", "config", "errors", "model"},
+    "aio": {"engine", "policy"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
     "rmqtools": {"sync", "config", "errors", "model", "rmqtools"},
     "select": {"model", "policy"},
@@ -69,12 +69,13 @@ MAY_IMPORT = {
 }
 ROOMS = {  # room -> the rooms of its package that it may import from; "" is the package's own modules
     "rmqtools.engine": {
+        "": set(),
         "connection": set(),
-        "admin": {"connection"},
         "group": {"connection"},
-        "producer": {"connection"},
-        "reading": {"connection"},
-        "consumer": {"connection", "admin", "group", "reading"},
+        "reading": {"", "connection"},
+        "admin": {"", "connection", "group", "reading"},
+        "producer": {"", "connection"},
+        "consumer": {"", "connection", "admin", "group", "reading"},
     },
     "rmqtools.protocol": {"headers": set(), "messages": {"headers"}, "wire": {"headers"}},
     "rmqtools.policy": {"allocate": set(), "endpoint": set(), "": {"allocate", "endpoint"}},

@@ -2,8 +2,14 @@
 
 import importlib
 import inspect
+import pickle
+import pydoc
+import re
 import subprocess
 import sys
+import typing
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +50,40 @@ PUBLIC = {
         stored_message""",
 }
 
-ONLY_BLOCKING = {"send_async", "run", "iterate"}  # coroutines and asynchronous iterators need neither
+CLASSES = ("Admin", "Client", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer")
+CONFIGS = [
+    ("rmqtools.config.client", "ClientConfig", {}),
+    ("rmqtools.config.producer", "ProducerConfig", {}),
+    ("rmqtools.config.consumer", "PullConsumerConfig", {"group": "g"}),
+    ("rmqtools.config.consumer", "PushConsumerConfig", {"group": "g"}),
+]
+SHOWN = {  # names that the documentation of 0.2.0 imports or describes, beside those above
+    "rmqtools.arrow": "read_range",
+    "rmqtools.arrow.read_range": "read_range read_ranges",
+    "rmqtools.arrow.schema": "message_schema select_columns",
+    "rmqtools.arrow.send_batches": "SendReport send_batches",
+    "rmqtools.cluster": "LocalCluster",
+    "rmqtools.compat.exceptions": "ProducerSendSyncFailed",
+    "rmqtools.config.client": "ClientConfig",
+    "rmqtools.config.consumer": "ConsumerConfig PullConsumerConfig PushConsumerConfig",
+    "rmqtools.config.producer": "ProducerConfig",
+    "rmqtools.errors": "MessageRejectedError SendError UnknownOutcomeError",
+    "rmqtools.log": "configure event_values",
+    "rmqtools.model.consume": "ConsumeConcurrentlyStatus ConsumeContext ConsumeOrderlyStatus",
+    "rmqtools.model.message": "Message MessageExt",
+    "rmqtools.model.queue": "MessageQueue QueueRange",
+    "rmqtools.model.result": "Outcome SendAttempt SendResult SendStatus",
+    "rmqtools.model.transaction": "LocalTransactionState TransactionSendResult",
+    "rmqtools.once.deduplicate": "Deduplicated deduplicate",
+    "rmqtools.once.key_store": "Claim KeyStore",
+    "rmqtools.once.memory_store": "MemoryStore",
+    "rmqtools.once.message_key": "message_key",
+    "rmqtools.once.redis_store": "RedisStore",
+    "rmqtools.once.sql_store": "SqlStore",
+    "rmqtools.otel.instrument": "instrument uninstrument",
+    "rmqtools.select": "SelectMessageQueueByHash",
+}
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 @pytest.mark.parametrize("module", PUBLIC)
@@ -60,20 +99,73 @@ def test_every_error_is_in_the_tree_that_its_module_draws() -> None:
     assert all(issubclass(c, rmqtools.RocketMQError) for c in classes)
 
 
-def methods(owner: type) -> dict[str, list[tuple[str, object]]]:
-    public = inspect.getmembers(owner, lambda member: inspect.isfunction(member))
-    return {
-        name: [(p.name, p.default) for p in inspect.signature(function).parameters.values()]
-        for name, function in public
-        if not name.startswith("_")
-    }
+@pytest.mark.parametrize("module", SHOWN)
+def test_names_that_the_documentation_of_0_2_0_shows_are_kept(module: str) -> None:
+    found = importlib.import_module(module)
+
+    assert [name for name in SHOWN[module].split() if not hasattr(found, name)] == []
 
 
-@pytest.mark.parametrize("name", PUBLIC["rmqtools.aio"].split())
-def test_both_faces_have_the_same_methods_with_the_same_parameters(name: str) -> None:
-    blocking, asynchronous = methods(getattr(sync, name)), methods(getattr(aio, name))
+def described(module: str) -> list[str]:
+    """The client classes that the reference describes as those of a module."""
+    lines = (REFERENCE / "clients.md").read_text().splitlines()
+    return sorted(re.findall(rf"^::: {re.escape(module)}\.(\w+)$", "\n".join(lines), re.MULTILINE))
 
-    assert {method: blocking[method] for method in blocking.keys() - ONLY_BLOCKING} == asynchronous
+
+@pytest.mark.parametrize("module", ["rmqtools", "rmqtools.aio"])
+def test_a_client_class_names_the_module_that_documents_it(module: str) -> None:
+    classes = [*CLASSES, "TransactionListener"]
+    home = importlib.import_module(module)
+
+    assert {getattr(home, name).__module__ for name in classes} == {module}
+    assert described(module) == list(CLASSES)
+
+
+def public_methods(owner: type) -> dict[str, Any]:
+    found = inspect.getmembers(owner, inspect.isfunction)
+    return {name: function for name, function in found if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_blocking_class_has_every_method_of_the_asynchronous_one(name: str) -> None:
+    blocking, asynchronous = (public_methods(getattr(face, name)) for face in (rmqtools, aio))
+
+    assert asynchronous.keys() - blocking.keys() == set()
+
+
+@pytest.mark.parametrize("face", [rmqtools, aio], ids=["blocking", "asynchronous"])
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_method_has_its_own_documentation_and_a_signature_that_resolves(face: Any, name: str) -> None:
+    for function in public_methods(getattr(face, name)).values():
+        assert not (inspect.getdoc(function) or "See").startswith("See"), function
+        assert set(typing.get_type_hints(function)) - {"return"} <= set(
+            inspect.signature(function).parameters
+        )
+
+
+def test_the_signature_of_a_blocking_method_is_that_of_the_asynchronous_one() -> None:
+    blocking, asynchronous = (inspect.signature(face.Producer.send) for face in (rmqtools, aio))
+
+    assert blocking == asynchronous
+    assert [*blocking.parameters] == ["self", "message", "queue", "selector", "arg", "timeout"]
+    assert [*inspect.signature(rmqtools.Admin).parameters] == ["config"]
+
+
+@pytest.mark.parametrize("face", [rmqtools, aio], ids=["blocking", "asynchronous"])
+def test_help_explains_a_send(face: Any) -> None:
+    text = pydoc.render_doc(face.Producer.send, renderer=pydoc.plaintext)
+
+    assert "UnknownOutcomeError: no answer came, so the message may or may not be stored." in text
+    assert ("A selector runs on the loop thread" in text) == (face is rmqtools)
+
+
+@pytest.mark.parametrize(("module", "name", "settings"), CONFIGS)
+def test_a_pickled_config_names_the_same_class_as_before(module: str, name: str, settings: Any) -> None:
+    config = getattr(rmqtools, name)(name_server="127.0.0.1:1", **settings)
+    data = pickle.dumps(config)
+
+    assert pickle.loads(data) == config
+    assert type(config).__module__ == module
 
 
 def test_every_public_name_is_that_of_its_home_and_another_is_refused() -> None:

@@ -8,12 +8,17 @@ closing commits what was handed out; unassigned queues and queues of unsubscribe
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from functools import partial
+from types import TracebackType
 
-from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.consumer import PullConsumerConfig
-from rmqtools.engine.admin.admin import AdminCore
+from rmqtools.engine.admin.group_offsets import consumer_offset_query, fetch_consumer_offset
+from rmqtools.engine.admin.masters import Masters
+from rmqtools.engine.admin.queues import QueueAdmin
+from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
+from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.fetch_policy import PollFetch
 from rmqtools.engine.consumer.lifecycle import Lifecycle
 from rmqtools.engine.consumer.listeners import MessageQueueListener, tell_queues
@@ -25,41 +30,63 @@ from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.ownership import Ownership
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError, DataLossError
-from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.policy.start_offset import known_offset
-from rmqtools.protocol.headers import OffsetResponseHeader, QueryConsumerOffsetRequestHeader, decode_header
-from rmqtools.protocol.wire.command import request
+from rmqtools.policy.allocate.strategy_table import strategy_named
 
 LENT_MESSAGES = 256  # fetched messages that the blocking face hands out without the loop
 _HOLD_PATIENCE = 10.0  # seconds to wait for the first round, or for a newly assigned queue
 
 
-class PullCore:
-    """The coroutines behind :class:`rmqtools.aio.PullConsumer`, which documents them."""
+class PullConsumer(Asynchronous):
+    """A member of a consumer group that polls its messages, like Java's DefaultLitePullConsumer.
+
+    Queues are shared among the members (``subscribe``) or fixed (``assign``). Messages are fetched in the
+    background, up to ``pull_threshold_for_queue`` per queue, and returned in the order of their queue.
+
+    With ``auto_commit``, ``poll`` commits the messages of earlier polls every ``auto_commit_interval``
+    seconds, and closing commits everything returned. If a block is left by an exception, or a queue goes to
+    another member, the messages of the last poll are not committed and will be returned again.
+    """
+
+    __module__ = "rmqtools.aio"
 
     def __init__(
         self,
         config: PullConsumerConfig,
-        strategy: AllocateMessageQueueStrategy,
         *,
+        strategy: AllocateMessageQueueStrategy | str | None = None,
         message_queue_listener: MessageQueueListener | None = None,
-        clock: Clock = SYSTEM_CLOCK,
+        error_listener: ErrorListener | None = None,
     ) -> None:
+        """Make a consumer; nothing is sent before it is started.
+
+        Args:
+            config: group and settings.
+            strategy: how members share the queues, or the name of a built-in strategy that needs no options
+                (``"AVG_BY_CIRCLE"``); None: AVG.
+            message_queue_listener: called as ``(topic, all_queues, own_queues)`` on the loop when this
+                member's queues of a topic have changed; must not block.
+            error_listener: called with an error on the loop when a broker begins to refuse this member for
+                lack of permission; must not block. ``poll`` raises it too, once, when it has no message. If
+                every broker refuses, the start raises.
+
+        Raises:
+            ConfigError, MessageRejectedError: a setting or the group name is not valid.
+        """
         self._config = config
-        self.keeps_last_poll = False  # closing does not commit what the last poll handed out
-        self.member = member = Member(config, strategy, ConsumeType.CONSUME_ACTIVELY, clock=clock)
-        self.client = member.client
+        self._keeps_last_poll = False  # closing does not commit what the last poll handed out
+        self._member = member = Member(config, strategy_named(strategy), ConsumeType.CONSUME_ACTIVELY)
+        self._client = member.client
         self._names, self._held, self._offsets = member.names, member.held, member.offsets
-        self._admin = AdminCore(self.client)
+        self._queues = QueueAdmin(self._client)
         self._hand_out = HandOut()
         self._puller = Puller(member, PollFetch(member, self._hand_out))
-        self.ownership = Ownership(
+        self._ownership = Ownership(
             member,
-            start_offset=StartOffsets(member, self._admin).find,
+            start_offset=StartOffsets(member, self._queues).find,
             tell_queues=message_queue_listener and partial(tell_queues, message_queue_listener),
         )
         self._held_more = asyncio.Event()
@@ -67,106 +94,179 @@ class PullCore:
         self._held.on_hold(lambda _: self._held_more.set())
         self._held.on_move(self._hand_out.replace)
         self._held.on_leave(self._note_leaving)
-        self.client.refusals.listen(lambda _: self._hand_out.wake())
+        self._client.refusals.listen(lambda _: self._hand_out.wake())
         self._next_commit = 0.0
         self._closing = False
         self._life = Lifecycle(
             member,
             self._join,
-            self.ownership.stop,
+            self._ownership.stop,
             self._puller.close,
             self._note_all,
             self._held.close,
             member.membership.leave,
         )
+        if error_listener is not None:
+            self._client.refusals.listen(error_listener)
+
+    @property
+    def client_id(self) -> str:
+        """The name of this member at brokers: ``ip@instance``."""
+        return self._client.client_id
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues this member holds now, sorted."""
+        return self._member.held_queues()
+
+    @blocking("direct")
+    def assignment(self) -> list[MessageQueue]:
+        """The same as :attr:`queues`."""
+        return self._member.held_queues()
 
     # lifecycle
 
+    @blocking("base", note=START_NOTE)
     async def start(self) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.start`."""
+        """Join the group. Returns after the first rebalance, when this member holds its share.
+
+        Raises:
+            UnsupportedError: a proxy, or a broker too old, for pins or conditions.
+            BrokerError: a broker refuses an SQL92 condition.
+            RemotingError: no name server answers.
+        """
         await self._life.start()
 
+    @blocking("base", note=INTERRUPT_NOTE)
     async def close(self) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.close`."""
+        """Leave the group; with ``auto_commit``, commit what was handed out. Running polls return.
+
+        May be called at any time, in any state, also after an interrupted close.
+        """
         self._closing = True
         self._hand_out.wake()
         await self._life.close()
 
     # subscriptions and assignment
 
+    @blocking("call")
     def subscribe(self, topic: str, *, tags: str = "*", sql: str | None = None) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.subscribe`."""
-        if self.member.subscriptions.assigned is not None:
+        """Read a topic's queues together with the other members of the group; before or after the start.
+
+        Args:
+            topic: one topic; call it again for more.
+            tags: the tags wanted, ``"a || b"``; ``*`` is everything.
+            sql: a condition on properties (SQL92) instead of tags; needs ``enablePropertyFilter`` on brokers.
+                Topics with the queue type BatchCQ are refused at the start: brokers evaluate a condition for
+                a stored batch as a whole.
+
+        Raises:
+            ClientStateError: ``assign`` was called before.
+            ConfigError, MessageRejectedError: a name or an expression is not valid.
+        """
+        if self._member.subscriptions.assigned is not None:
             raise ClientStateError(
                 f"topic {topic!r}: queues are assigned; subscribe and assign exclude one another: "
                 "use a second consumer"
             )
-        self.member.subscriptions.want(topic, tags=tags, sql=sql)
+        self._member.subscriptions.want(topic, tags=tags, sql=sql)
 
+    @blocking("call")
     def unsubscribe(self, topic: str) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.unsubscribe`."""
+        """Stop reading a topic at once."""
         wire_topic = self._names.wire_topic(topic)
         self._held.begin_to_give_up([held for held in self._held.working() if held.queue.topic == wire_topic])
-        self.member.subscriptions.want_no_more(wire_topic)
+        self._member.subscriptions.want_no_more(wire_topic)
 
+    @blocking("call")
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.assign`."""
-        if self.member.subscriptions:
+        """Read exactly these queues, also if other members read them; before or after the start.
+
+        They replace the queues of an earlier call; queues in both continue where they are. Tags are not
+        filtered. Members that subscribe would count this one in their shares: use a separate group.
+
+        Raises:
+            ClientStateError: ``subscribe`` was called before.
+        """
+        if self._member.subscriptions:
             raise ClientStateError(
-                f"topics {sorted(self.member.subscriptions)} are subscribed; subscribe and assign exclude "
+                f"topics {sorted(self._member.subscriptions)} are subscribed; subscribe and assign exclude "
                 "one another: use a second consumer"
             )
         wanted = set(map(self._names.wire_queue, queues))
         self._held.keeps_offsets = True
         self._held.begin_to_give_up([held for held in self._held.working() if held.queue not in wanted])
-        self.member.subscriptions.assign(wanted)
+        self._member.subscriptions.assign(wanted)
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """See :meth:`rmqtools.aio.PullConsumer.fetch_queues`."""
-        queues = await self._admin.fetch_subscribe_queues(self._names.wire_topic(topic))
+        """Return all queues of a topic that can be read, sorted.
+
+        Raises:
+            TopicNotFoundError, PermissionDeniedError: there are none.
+        """
+        queues = await self._queues.fetch_subscribe_queues(self._names.wire_topic(topic))
         return [self._names.plain_queue(queue) for queue in queues]
 
     # messages
 
+    @blocking("by_hand")
     async def poll(self, timeout: float | None = None, max_messages: int | None = None) -> list[MessageExt]:
-        """See :meth:`rmqtools.aio.PullConsumer.poll`."""
+        """Wait for messages.
+
+        Args:
+            timeout: seconds until an empty list is returned; 0: only messages fetched already. None:
+                ``poll_timeout``.
+            max_messages: the most messages to return; None: ``poll_batch_size``.
+
+        Raises:
+            ClientStateError: not started, closed, or nothing is subscribed or assigned.
+        """
         seconds, count = self._wanted(timeout, max_messages)
         self._begin_poll()
-        began = self.client.clock.monotonic()
+        began = self._client.clock.monotonic()
         deadline = began + seconds
         while not (taken := self._hand_out.take(count)) and not self._closing:
             self._raise_refusal()
-            left = deadline - self.client.clock.monotonic()
+            left = deadline - self._client.clock.monotonic()
             await self._hand_out.wait(max(left, 0))
             if left <= 0:
                 break
         messages = [self._names.plain_message(message) for message in taken]
-        if self.client.observer is not None and messages:
-            waited = self.client.clock.monotonic() - began
-            self.client.observer.received(messages, self.member.identity, seconds=waited)
+        if self._client.observer is not None and messages:
+            waited = self._client.clock.monotonic() - began
+            self._client.observer.received(messages, self._member.identity, seconds=waited)
         return messages
 
-    async def poll_and_lend(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
-        """Poll, and make what else has arrived ready for :meth:`poll_lent`."""
+    async def __aiter__(self) -> AsyncIterator[MessageExt]:
+        """Yield every message and wait for more, until the consumer is closed.
+
+        Asking for the next message counts the previous one as consumed. After leaving the iteration, a new
+        one continues without skipping a message.
+        """
+        while (message := await self._next()) is not None:
+            yield message
+
+    async def _poll_and_lend(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
+        """Poll, and make what else has arrived ready for :meth:`_poll_lent`."""
         messages = await self.poll(timeout, max_messages)
         _, count = self._wanted(timeout, max_messages)
         if len(messages) == count <= LENT_MESSAGES // 4:  # else few calls would be saved
             self._hand_out.lend(count, ahead=LENT_MESSAGES)
         return messages
 
-    def poll_lent(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
-        """Poll what an earlier :meth:`poll_and_lend` has made ready; [] : poll there. Safe on any thread."""
+    def _poll_lent(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
+        """Poll what an earlier :meth:`_poll_and_lend` has made ready; [] : poll there. Safe on any thread."""
         _, count = self._wanted(timeout, max_messages)
-        if self.client.observer is not None or self._is_commit_due():
+        if self._client.observer is not None or self._is_commit_due():
             return []
         return [self._names.plain_message(message) for message in self._hand_out.next_poll(count)]
 
-    async def next(self, *, ahead: int = 0) -> MessageExt | None:
+    async def _next(self, *, ahead: int = 0) -> MessageExt | None:
         """The next message of an iteration; None: the consumer is closed.
 
-        ``ahead``: how many messages to make ready for :meth:`next_lent`, at least; 0: one poll's.
+        ``ahead``: how many messages to make ready for :meth:`_next_lent`, at least; 0: one poll's.
         """
-        message = self.next_lent()
+        message = self._next_lent()
         while message is None:
             if self._closing:
                 return None
@@ -178,16 +278,16 @@ class PullCore:
                 await self._hand_out.wait(self._config.poll_timeout)
         return message
 
-    def next_lent(self) -> MessageExt | None:
+    def _next_lent(self) -> MessageExt | None:
         """The next message of an iteration, if it is ready. Safe on any thread."""
         return None if self._is_commit_due() else self._taken_from_lent()
 
     @property
-    def should_settle(self) -> bool:
-        """Whether the loop should call :meth:`settle` soon. True once until then. Safe on any thread."""
+    def _should_settle(self) -> bool:
+        """Whether the loop should call :meth:`_settle` soon. True once until then. Safe on any thread."""
         return self._hand_out.should_settle
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Make room for more messages where ready ones were handed out."""
         self._hand_out.settle()
 
@@ -195,14 +295,19 @@ class PullCore:
         message = self._hand_out.next()
         return None if message is None else self._names.plain_message(message)
 
+    @blocking("call")
     def pause(self, queues: Collection[MessageQueue]) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.pause`."""
+        """Stop fetching and returning messages of these queues until :meth:`resume`. This member keeps them.
+
+        Queues that this member does not hold are ignored.
+        """
         self._hand_out.recall()
         for held in self._find_all(queues):
             held.is_paused = True
 
+    @blocking("call")
     def resume(self, queues: Collection[MessageQueue]) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.resume`."""
+        """End a :meth:`pause`."""
         for held in self._find_all(queues):
             held.is_paused = False
             held.wake()
@@ -211,7 +316,12 @@ class PullCore:
     # offsets
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek`."""
+        """Continue at another offset of a queue. Messages fetched before are discarded.
+
+        Raises:
+            ClientStateError: this member does not hold the queue.
+            DataLossError: the broker does not have that offset; one more than the last is allowed.
+        """
         await self._find(queue)
         low, high = await asyncio.gather(self.min_offset(queue), self.max_offset(queue))
         if not low <= offset <= high:
@@ -219,27 +329,41 @@ class PullCore:
         await self._seek(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek_to_begin`."""
+        """Continue at the first offset of a queue. Raises as :meth:`seek`."""
         await self._find(queue)
         await self._seek(queue, await self.min_offset(queue))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek_to_end`."""
+        """Continue after the last message of a queue. Raises as :meth:`seek`."""
         await self._find(queue)
         await self._seek(queue, await self.max_offset(queue))
 
     async def seek_to_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.seek_to_timestamp`."""
+        """Continue at the first message stored at or after a time. Raises as :meth:`seek`."""
         await self._find(queue)
         await self._seek(queue, await self.search_offset(queue, timestamp_ms))
 
     async def position(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.position`."""
+        """Return the offset at which a queue continues: that of its next message, if known yet.
+
+        It also moves past missing and filtered messages, so it shows when a range has been read to its end.
+
+        Raises:
+            ClientStateError: this member does not hold the queue.
+        """
         return self._hand_out.position(await self._find(queue))
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """See :meth:`rmqtools.aio.PullConsumer.commit`."""
-        self.client.check_started()
+        """Store consumer offsets and wait until the brokers have them.
+
+        Args:
+            offsets: the next offset to consume, by queue; None: every message returned counts as consumed.
+
+        Raises:
+            ClientStateError: this member does not hold a queue; nothing is sent.
+            RocketMQError: an offset is not stored; others may be.
+        """
+        self._client.check_started()
         for queue, offset in (offsets or {}).items():
             await self._find(queue)
             if offset < 0:
@@ -251,46 +375,40 @@ class PullCore:
             await self._offsets.commit({self._names.wire_queue(queue): at for queue, at in offsets.items()})
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """See :meth:`rmqtools.aio.PullConsumer.committed`."""
-        self.client.check_started()
+        """Return the group's stored offset of any queue; None if it has none."""
+        self._client.check_started()
         wire = self._names.wire_queue(queue)
         if self._config.is_broadcasting:
             return self._offsets.read_memory(wire)
-        header = QueryConsumerOffsetRequestHeader(
-            consumer_group=self.member.group,
-            topic=wire.topic,
-            queue_id=wire.queue_id,
-            set_zero_if_not_found=False,
-            bname=wire.broker_name,
-        )
-        try:
-            answer = await self._admin.ask_master(wire, request(header))
-        except BrokerError as error:
-            if error.code != ResponseCode.QUERY_NOT_FOUND:
-                raise
-            return None
-        return known_offset(decode_header(OffsetResponseHeader, answer.ext_fields).offset)
+        header = consumer_offset_query(self._member.group, wire.topic, wire)
+        return await fetch_consumer_offset(Masters(self._client), wire, header)
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.min_offset`."""
-        return await self._admin.min_offset(self._names.wire_queue(queue))
+        """Return the first offset that a queue still has."""
+        return await self._queues.min_offset(self._names.wire_queue(queue))
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.max_offset`."""
-        return await self._admin.max_offset(self._names.wire_queue(queue))
+        """Return one more than the last offset of a queue."""
+        return await self._queues.max_offset(self._names.wire_queue(queue))
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """See :meth:`rmqtools.aio.PullConsumer.search_offset`."""
-        return await self._admin.search_offset(self._names.wire_queue(queue), timestamp_ms)
+        """Return the offset of the first message stored at or after a time."""
+        return await self._queues.search_offset(self._names.wire_queue(queue), timestamp_ms)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._keeps_last_poll = kind is not None
+        await self.close()
 
     # internals
 
     async def _join(self) -> None:
-        OperatorRequests(self.member).listen()
-        await self.ownership.join()
+        OperatorRequests(self._member).listen()
+        await self._ownership.join()
         with contextlib.suppress(TimeoutError):  # rounds continue in the background
             async with asyncio.timeout(_HOLD_PATIENCE):
-                await self.ownership.rounds.first()
+                await self._ownership.rounds.first()
 
     async def _find(self, queue: MessageQueue) -> ProcessQueue:
         """The held state of a queue; waits for one just assigned.
@@ -298,13 +416,13 @@ class PullCore:
         Raises:
             ClientStateError: this member does not hold it.
         """
-        self.client.check_started()
-        wire, deadline = self._names.wire_queue(queue), self.client.clock.monotonic() + _HOLD_PATIENCE
+        self._client.check_started()
+        wire, deadline = self._names.wire_queue(queue), self._client.clock.monotonic() + _HOLD_PATIENCE
         while (held := self._held.pulled.get(wire)) is None or held.is_dropped:
-            left = deadline - self.client.clock.monotonic()
-            if wire not in (self.member.subscriptions.assigned or ()) or left <= 0:
+            left = deadline - self._client.clock.monotonic()
+            if wire not in (self._member.subscriptions.assigned or ()) or left <= 0:
                 raise ClientStateError(
-                    f"{queue} is not held by {self.member.client_id} (now): it was never assigned, has gone "
+                    f"{queue} is not held by {self._member.client_id} (now): it was never assigned, has gone "
                     "to another member, or its broker does not answer; see assignment()"
                 )
             self._held_more.clear()
@@ -315,7 +433,7 @@ class PullCore:
 
     def _raise_refusal(self) -> None:
         """Raise if a broker has begun to refuse this member since the last call."""
-        if (error := self.client.refusals.take()) is not None:
+        if (error := self._client.refusals.take()) is not None:
             raise BrokerError(error.code, error.remark, error.addr) from error
 
     def _find_all(self, queues: Collection[MessageQueue]) -> list[ProcessQueue]:
@@ -323,17 +441,17 @@ class PullCore:
         return [held for held in found if held is not None]
 
     def _begin_poll(self) -> None:
-        self.client.check_started()
-        if self.member.subscriptions.assigned is None and not self.member.subscriptions:
+        self._client.check_started()
+        if self._member.subscriptions.assigned is None and not self._member.subscriptions:
             raise ClientStateError(f"group {self._config.group!r} reads nothing: call subscribe or assign")
         self._hand_out.begin(self._held.working())
         if self._is_commit_due():
-            self._next_commit = self.client.clock.monotonic() + self._config.auto_commit_interval
+            self._next_commit = self._client.clock.monotonic() + self._config.auto_commit_interval
             self._note(self._held.working(), certain=True)
-            self.client.spawn("auto_commit", self._offsets.persist(list(self._held.pulled)))
+            self._client.spawn("auto_commit", self._offsets.persist(list(self._held.pulled)))
 
     def _is_commit_due(self) -> bool:
-        return self._config.auto_commit and self.client.clock.monotonic() >= self._next_commit
+        return self._config.auto_commit and self._client.clock.monotonic() >= self._next_commit
 
     def _wanted(self, timeout: float | None, max_messages: int | None) -> tuple[float, int]:
         """The seconds and messages of a poll.
@@ -365,7 +483,7 @@ class PullCore:
         self._hand_out.recall()
         for held in self._held.working():
             if self._config.auto_commit:
-                self._note([held], certain=self.keeps_last_poll)
+                self._note([held], certain=self._keeps_last_poll)
             self._hand_out.forget(held)
 
     async def _seek(self, queue: MessageQueue, offset: int) -> None:

@@ -4,18 +4,23 @@ Source of the rules: DefaultMQPushConsumerImpl (Java client).
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Self
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.admin.admin import AdminCore
+from rmqtools.engine.admin.queues import QueueAdmin
+from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
+from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.consume_concurrently import ConcurrentConsumption
 from rmqtools.engine.consumer.consume_orderly import OrderlyConsumption
 from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.fetch_policy import PushFetch
 from rmqtools.engine.consumer.lifecycle import Lifecycle
-from rmqtools.engine.consumer.listeners import Listener, Listeners, MessageQueueListener, tell_queues
+from rmqtools.engine.consumer.listeners import Listeners, MessageQueueListener, tell_queues
 from rmqtools.engine.consumer.operator_requests import OperatorRequests, consume_directly
 from rmqtools.engine.consumer.pop import Popper
 from rmqtools.engine.consumer.puller import Puller
@@ -26,7 +31,7 @@ from rmqtools.engine.group.ownership import Ownership
 from rmqtools.engine.group.pop_assignment import BrokerRebalance, check_brokers_know
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.errors import ConfigError
-from rmqtools.model.consume import ConsumeContext
+from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_RETRY_TOPIC
@@ -34,28 +39,73 @@ from rmqtools.model.names import dlq_topic, retry_topic
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumeMessageDirectlyResult
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.allocate.strategy_table import strategy_named
 from rmqtools.policy.assignment import is_client_rebalance
 from rmqtools.policy.endpoint.features import BROKER_SHARES
 from rmqtools.policy.reconsume import max_reconsume_times
 
+MessageListener = Callable[
+    [list[MessageExt], ConsumeContext],
+    Awaitable[ConsumeConcurrentlyStatus | ConsumeOrderlyStatus | None],
+]
 
-class PushCore:
-    """The coroutines behind :class:`rmqtools.aio.PushConsumer`, which documents them."""
+
+class PushConsumer(Asynchronous):
+    """A member of a consumer group that calls listeners with its messages.
+
+    Members share the queues of their topics by ``strategy``, which must be the same for all members, and
+    rebalance whenever a member joins or leaves. Every message is delivered at least once.
+    """
+
+    __module__ = "rmqtools.aio"
 
     def __init__(
         self,
         config: PushConsumerConfig,
-        strategy: AllocateMessageQueueStrategy,
         *,
+        strategy: AllocateMessageQueueStrategy | str | None = None,
         message_queue_listener: MessageQueueListener | None = None,
-        clock: Clock = SYSTEM_CLOCK,
+        error_listener: ErrorListener | None = None,
     ) -> None:
+        """Make a consumer; nothing is sent before it is started.
+
+        Args:
+            config: group and settings.
+            strategy: how members share the queues, or the name of a built-in strategy that needs no options
+                (``"AVG_BY_CIRCLE"``); None: AVG.
+            message_queue_listener: called as ``(topic, all_queues, own_queues)`` on the loop when this
+                member's queues of a topic have changed; must not block.
+            error_listener: called with an error on the loop when a broker begins to refuse this member for
+                lack of permission; must not block. If every broker refuses, the start raises.
+
+        Raises:
+            ConfigError, MessageRejectedError: a setting or the group name is not valid.
+        """
+        self._assemble(config, strategy_named(strategy), message_queue_listener, SYSTEM_CLOCK)
+        if error_listener is not None:
+            self._client.refusals.listen(error_listener)
+
+    @classmethod
+    def _with_clock(cls, config: PushConsumerConfig, clock: Clock) -> Self:
+        """Make a consumer that runs by another clock."""
+        consumer = cls.__new__(cls)
+        consumer._assemble(config, strategy_named(None), None, clock)
+        return consumer
+
+    def _assemble(
+        self,
+        config: PushConsumerConfig,
+        strategy: AllocateMessageQueueStrategy,
+        message_queue_listener: MessageQueueListener | None,
+        clock: Clock,
+    ) -> None:
+        """Make the parts and connect them."""
         self._config = config
-        self.member = member = Member(
+        self._member = member = Member(
             config, strategy, ConsumeType.CONSUME_PASSIVELY, is_orderly=config.orderly, clock=clock
         )
-        self.client = member.client
-        self.listeners = Listeners(
+        self._client = member.client
+        self._listeners = Listeners(
             clock,
             member.rates,
             group=member.group,
@@ -64,27 +114,27 @@ class PushCore:
             identity=member.identity,
         )
         send_back = SendBack(
-            self.client, member.group, max_reconsume_times=max_reconsume_times(config.max_reconsume_times)
+            self._client, member.group, max_reconsume_times=max_reconsume_times(config.max_reconsume_times)
         )
         kind = OrderlyConsumption if config.orderly else ConcurrentConsumption
-        self.consumption = kind(member, config, self.listeners, send_back)
-        self.fetching = PushFetch(member, config, self.consumption)
-        self._puller = Puller(member, self.fetching)
+        self._consumption = kind(member, config, self._listeners, send_back)
+        self._fetching = PushFetch(member, config, self._consumption)
+        self._puller = Puller(member, self._fetching)
         self._make_popper(send_back)
-        self.ownership = Ownership(
+        self._ownership = Ownership(
             member,
-            start_offset=StartOffsets(member, AdminCore(self.client)).find,
+            start_offset=StartOffsets(member, QueueAdmin(self._client)).find,
             tell_queues=message_queue_listener and partial(tell_queues, message_queue_listener),
             kind=(kind_of_rebalance := _kind_of_rebalance(config, strategy)),
             needs=[BROKER_SHARES] if kind_of_rebalance is BrokerRebalance else [],
         )
         member.held.on_hold(self._puller.start)
-        member.held.on_hold(self.consumption.work_on)
+        member.held.on_hold(self._consumption.work_on)
         member.held.on_hold_popped(self._popper.start)
         self._life = Lifecycle(
             member,
             self._join,
-            self.ownership.stop,
+            self._ownership.stop,
             self._puller.close,
             self._popper.close,
             self._end_listeners,
@@ -92,78 +142,125 @@ class PushCore:
             member.membership.leave,
         )
 
+    @property
+    def client_id(self) -> str:
+        """The name of this member at brokers: ``ip@instance``."""
+        return self._client.client_id
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues this member holds now, sorted; those of the retry topic too."""
+        return self._member.held_queues()
+
+    @blocking("base", note=START_NOTE)
     async def start(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.start`."""
-        if not self.member.subscriptions:
+        """Join the group. Returns when the brokers know this member; the first rebalance assigns its queues.
+
+        Raises:
+            ConfigError: nothing is subscribed.
+            UnsupportedError: a proxy, or a broker too old, for shares of brokers, pins or conditions.
+            BrokerError: a broker refuses an SQL92 condition.
+            RemotingError: no name server answers.
+        """
+        if not self._member.subscriptions:
             raise ConfigError(
                 f"group {self._config.group!r} subscribes to nothing: call subscribe before start"
             )
-        if not self.member.is_broadcasting:
-            self.member.subscriptions.want_all(retry_topic(self.member.group))
+        if not self._member.is_broadcasting:
+            self._member.subscriptions.want_all(retry_topic(self._member.group))
         await self._life.start()
 
+    @blocking("base", note="It does not wait for a listener that calls it. " + INTERRUPT_NOTE)
     async def close(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.close`."""
-        self.listeners.closes(asyncio.current_task())
+        """Leave the group: at any time, from any state, also after a close that was cut off.
+
+        Running listeners have ``close_timeout`` seconds to return; the offsets they complete are stored.
+        """
+        self._listeners.closes(asyncio.current_task())
         await self._life.close()
 
-    def listen(self, topic: str, listener: Listener, *, tags: str = "*", sql: str | None = None) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.subscribe`."""
-        self.listeners.register(topic, listener)
-        self.member.subscriptions.want(topic, tags=tags, sql=sql)
+    @blocking("base")
+    def subscribe(
+        self, topic: str, listener: MessageListener, *, tags: str = "*", sql: str | None = None
+    ) -> None:
+        """Call ``listener(messages, context)`` for a topic's messages; before or after the start.
 
+        Args:
+            topic: one topic; each has its own listener.
+            listener: a coroutine function. It gets 1 to ``consume_message_batch_max_size`` messages of one
+                queue. Returning None or CONSUME_SUCCESS (``orderly``: SUCCESS) acknowledges them. Raising, or
+                returning RECONSUME_LATER (``orderly``: SUSPEND_CURRENT_QUEUE_A_MOMENT), has them delivered
+                again.
+            tags: the tags wanted, ``"a || b"``; ``*`` is everything.
+            sql: a condition on properties (SQL92) instead of tags; needs ``enablePropertyFilter`` on brokers.
+                Topics with the queue type BatchCQ are refused at the start: brokers evaluate a condition for
+                a stored batch as a whole.
+
+        Raises:
+            TypeError: ``listener`` cannot be called with messages and context.
+            ConfigError, MessageRejectedError: a name or an expression that cannot be used.
+        """
+        self._listeners.register(topic, listener)
+        self._member.subscriptions.want(topic, tags=tags, sql=sql)
+
+    @blocking("call")
     def unsubscribe(self, topic: str) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.unsubscribe`."""
-        self.member.subscriptions.want_no_more(self.member.names.wire_topic(topic))
+        """Stop consuming a topic.
 
+        Its listener still gets the messages that were fetched already, and the retries of those that failed.
+        """
+        self._member.subscriptions.want_no_more(self._member.names.wire_topic(topic))
+
+    @blocking("call")
     def suspend(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.suspend`."""
-        self.fetching.is_suspended = True
+        """Stop fetching until :meth:`resume`. Messages fetched already are still delivered."""
+        self._fetching.is_suspended = True
 
+    @blocking("call")
     def resume(self) -> None:
-        """See :meth:`rmqtools.aio.PushConsumer.resume`."""
-        self.fetching.is_suspended = False
-        self.member.held.wake()
+        """Fetch again."""
+        self._fetching.is_suspended = False
+        self._member.held.wake()
 
-    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
+    async def _consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
         """Give a message to its listener on an administrator's request; None: there is no listener."""
-        if message.topic == dlq_topic(self.member.group):
+        if message.topic == dlq_topic(self._member.group):
             message = message.with_topic(message.properties.get(PROPERTY_RETRY_TOPIC, message.topic))
-        plain = self.member.names.plain_message(message)
-        if not self.listeners.has(plain.topic):
+        plain = self._member.names.plain_message(message)
+        if not self._listeners.has(plain.topic):
             return None
         queue = MessageQueue(plain.topic, message.broker_name, message.queue_id)
         context = ConsumeContext(queue, is_orderly=self._config.orderly)
         return await consume_directly(
-            self.listeners, plain, context, orderly=self._config.orderly, clock=self.client.clock
+            self._listeners, plain, context, orderly=self._config.orderly, clock=self._client.clock
         )
 
     def _make_popper(self, send_back: SendBack) -> None:
         """Create the parts that consume popped queues (5.x)."""
-        config, acknowledger = self._config, Acknowledger(self.client, self.member.group)
+        config, acknowledger = self._config, Acknowledger(self._client, self._member.group)
         self._pop_consumption = PopConsumption(
             config,
-            self.listeners,
+            self._listeners,
             acknowledger=acknowledger,
             send_back=send_back,
-            clock=self.client.clock,
+            clock=self._client.clock,
         )
         self._popper = Popper(
-            self.member,
+            self._member,
             config,
-            policy=self.fetching,
+            policy=self._fetching,
             acknowledger=acknowledger,
             consumption=self._pop_consumption,
         )
 
     async def _join(self) -> None:
-        OperatorRequests(self.member, self.consume_directly).listen()
-        await self.ownership.join()
-        self.client.background.spawn_loop("watch_timeouts", self.consumption.watch_timeouts_forever)
+        OperatorRequests(self._member, self._consume_directly).listen()
+        await self._ownership.join()
+        self._client.background.spawn_loop("watch_timeouts", self._consumption.watch_timeouts_forever)
 
     async def _end_listeners(self) -> None:
         timeout = self._config.close_timeout
-        await asyncio.gather(self.consumption.close(timeout), self._pop_consumption.close(timeout))
+        await asyncio.gather(self._consumption.close(timeout), self._pop_consumption.close(timeout))
 
 
 def _kind_of_rebalance(config: PushConsumerConfig, strategy: AllocateMessageQueueStrategy) -> type[Rebalance]:

@@ -4,7 +4,7 @@ Source of the rules: computePullFromWhereWithException of RebalancePushImpl and 
 client).
 """
 
-from rmqtools.engine.admin.admin import AdminCore
+from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.group.member import Member
 from rmqtools.log import get_logger
 from rmqtools.model.queue import MessageQueue
@@ -18,9 +18,9 @@ _HALF_AN_HOUR_MS = 30 * 60 * 1000
 class StartOffsets:
     """Reads a group's committed offset; without one, uses ``consume_from``."""
 
-    def __init__(self, member: Member, admin: AdminCore) -> None:
+    def __init__(self, member: Member, queues: QueueAdmin) -> None:
         self._member = member
-        self._admin = admin
+        self._queues = queues
 
     async def find(self, queue: MessageQueue) -> int:
         """The start offset of a queue.
@@ -45,9 +45,9 @@ class StartOffsets:
     async def _start(self, queue: MessageQueue, stored: int | None) -> int:
         start = start_offset(stored, self._member.config.consume_from, queue.topic)
         if start is StartAt.MAX_OFFSET:
-            return checked_offset(await self._admin.max_offset(queue))
+            return checked_offset(await self._queues.max_offset(queue))
         if start is StartAt.SEARCH_TIMESTAMP:
-            return checked_offset(await self._admin.search_offset(queue, self._consume_timestamp_ms()))
+            return checked_offset(await self._queues.search_offset(queue, self._consume_timestamp_ms()))
         assert isinstance(start, int)
         return start
 

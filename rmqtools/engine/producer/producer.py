@@ -5,30 +5,32 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ProducerConfig
+from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.background import Closing
 from rmqtools.engine.connection.client import ClientCore, local_address
 from rmqtools.engine.producer.accumulator import ProduceAccumulator
 from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
 from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
+from rmqtools.engine.producer.parcel_sends import ParcelSends
 from rmqtools.engine.producer.request_reply import RequestReply
-from rmqtools.engine.producer.send import QueueChoice, Sender
-from rmqtools.engine.producer.send_many import ManySender, ParcelLine
+from rmqtools.engine.producer.send import QueueChoice, Sender, queue_choice
+from rmqtools.engine.producer.send_many import ManySender
 from rmqtools.engine.producer.send_order import QueueLines
 from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.engine.producer.trace import TraceDispatcher
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
-from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import BrokerHealth, SendResult
 from rmqtools.observer import Identity, Observer
 from rmqtools.policy.endpoint.features import REQUEST_REPLY
-from rmqtools.policy.selectors import SelectMessageQueueByHash
+from rmqtools.policy.selectors import MessageQueueSelector, SelectMessageQueueByHash
 from rmqtools.policy.validate import (
     MAX_GROUP_LENGTH,
     Checked,
@@ -43,61 +45,133 @@ from rmqtools.protocol.messages.recall_handle import parse_recall_handle
 from rmqtools.protocol.wire.command import request
 
 
-class ProducerCore:
-    """The coroutines behind :class:`rmqtools.aio.Producer`, which documents them."""
+class Producer(Asynchronous):
+    """A producer: it takes the queues in turn and avoids the broker that failed last.
 
-    def __init__(self, config: ProducerConfig, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    Use ``async with``, or call start and close.
+
+    Raises:
+        ConfigError: by the constructor, for settings that are not valid.
+    """
+
+    __module__ = "rmqtools.aio"
+
+    def __init__(self, config: ProducerConfig) -> None:
         check_name("producer group", config.group, MAX_GROUP_LENGTH)
-        self.config = config
-        self.group = with_namespace(config.group, config.namespace)
-        self.client = ClientCore(config, clock=clock)
+        self._config = config
+        self._group = with_namespace(config.group, config.namespace)
+        self._client = ClientCore(config)
         self._ids = UniqueIdGenerator(
             local_address(config.name_servers[0]), os.getpid(), random.getrandbits(31)
         )
-        self.encoder = Encoder(config, self._ids.next, clock.now_ms, take_ids=self._ids.take)
-        self.sender = Sender(self.client, config)
-        self._many = ManySender(self.sender, self.encoder, config)
+        self._encoder = Encoder(config, self._ids.next, self._client.clock.now_ms, take_ids=self._ids.take)
+        self._sender = Sender(self._client, config)
+        self._many = ManySender(self._sender, self._encoder, config)
         self._accumulator = (
-            ProduceAccumulator(self.sender, self.encoder, config, clock) if config.linger else None
+            ProduceAccumulator(self._sender, self._encoder, config, self._client.clock)
+            if config.linger
+            else None
         )
-        self._requests = RequestReply(self.client)
-        self._tracer = TraceDispatcher(self.client, config, self.encoder) if config.enable_trace else None
+        self._requests = RequestReply(self._client)
+        self._tracer = TraceDispatcher(self._client, config, self._encoder) if config.enable_trace else None
+        self._parcels = ParcelSends(
+            self._client, config, self._many, self._ids, are_traced=self._tracer is not None
+        )
         # whether sends run on the loop only: messages are traced there, and share requests there
-        self.needs_loop = self._tracer is not None or self._accumulator is not None
-        self._closing = Closing(f"producer {self.client.client_id}", *self._closing_steps())
-        self._observer = self.client.observer
-        self._identity = Identity(config.group, self.client.client_id, config.namespace)
+        self._needs_loop = self._tracer is not None or self._accumulator is not None
+        self._closing = Closing(f"producer {self._client.client_id}", *self._closing_steps())
+        self._observer = self._client.observer
+        self._identity = Identity(config.group, self._client.client_id, config.namespace)
         self._order_entry = asyncio.Lock()
         self._lines = QueueLines()
 
+    @property
+    def config(self) -> ProducerConfig:
+        """The settings given to the constructor."""
+        return self._config
+
+    @property
+    def client_id(self) -> str:
+        """The name of this client at brokers: ``ip@instance``."""
+        return self._client.client_id
+
+    @blocking("base", note=START_NOTE)
     async def start(self) -> None:
-        """See :meth:`rmqtools.aio.Producer.start`."""
-        self.client.start()
-        self.client.groups.producers.add(self.group)
-        if self.config.send_latency_fault_enable and self.config.start_detector_enable:
-            self.client.background.spawn_repeated(
-                "fault_detector", ROUND_INTERVAL, partial(detect_once, self.client, self.sender.tolerance)
+        """Start the background tasks: route polls and heartbeats. Connections are made when needed."""
+        self._client.start()
+        self._client.groups.producers.add(self._group)
+        if self._config.send_latency_fault_enable and self._config.start_detector_enable:
+            self._client.background.spawn_repeated(
+                "fault_detector", ROUND_INTERVAL, partial(detect_once, self._client, self._sender.tolerance)
             )
         if self._tracer is not None:
-            self.client.background.spawn_loop("trace", self._tracer.run)
+            self._client.background.spawn_loop("trace", self._tracer.run)
 
+    @blocking(
+        "base",
+        note="Sends under way on other threads end with an error; with ``linger`` they are completed. "
+        + CLOSE_NOTE,
+    )
     async def close(self) -> None:
-        """See :meth:`rmqtools.aio.Producer.close`."""
-        self.client.refuse_calls()
+        """Leave the producer group and close all connections. Every call waits until that is done.
+
+        Requests that wait for replies end with a ClientStateError. Messages that wait because of ``linger``
+        are sent, for ``send_timeout`` at most. Cancelling a call ends only its waiting.
+        """
+        self._client.refuse_calls()
         await self._closing.wait()
 
     def _closing_steps(self) -> list[Callable[[], Awaitable[None]]]:
         flush = [part.close for part in (self._accumulator, self._tracer) if part is not None]
-        return [self._requests.close, *flush, self._leave_group, self.client.close]
+        return [self._requests.close, *flush, self._leave_group, self._client.close]
 
     async def _leave_group(self) -> None:
-        if self.group in self.client.groups.producers:
-            await self.client.unregister_producer(self.group)
+        if self._group in self._client.groups.producers:
+            await self._client.unregister_producer(self._group)
 
+    @blocking("sends", note="A selector runs on the loop thread: it must not block.")
     async def send(
-        self, message: Message, *, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+        timeout: float | None = None,
     ) -> SendResult:
-        """See :meth:`rmqtools.aio.Producer.send`. ``way``: None: on the client's loop."""
+        """Send one message and wait until a broker has stored it.
+
+        With ``linger``, messages that are in flight to a topic at the same time share requests.
+
+        Args:
+            message: the message to send.
+            queue: send to this queue, one attempt only. None: queues in turn; each retry takes a queue of
+                another broker.
+            selector: chooses the queue, instead of ``queue``: called with all queues, the message and
+                ``arg``. One attempt only.
+            arg: passed to the selector.
+            timeout: seconds for all attempts together; None: ``send_timeout``.
+
+        Returns:
+            Where it was stored. ``status`` says whether the broker flushed and replicated it as configured;
+            ``may_be_duplicated`` whether an earlier attempt may have stored it too.
+
+        Raises:
+            MessageRejectedError: the message is not valid; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            UnsupportedError: a delay, a priority or a reply that the broker, or a proxy in front of it, does
+                not know; nothing was sent.
+            UnknownOutcomeError: no answer came, so the message may or may not be stored.
+            SendError: the message is not stored; ``attempts`` says why.
+
+        Source of the rule: DefaultMQProducer.send (Java client).
+        """
+        return await self._send(message, queue_choice(queue, selector, arg), timeout)
+
+    async def _send(
+        self, message: Message, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
+    ) -> SendResult:
+        """Send one message. ``way``: None: on the client's loop."""
         size = self._check(message)
         if self._observer is not None:
             place = partial(self._place, choice=choice, timeout=timeout, way=way)
@@ -107,14 +181,14 @@ class ProducerCore:
             if joined is not None:
                 result = await joined
                 return result if self._tracer is None else self._traced([message], [result])[0]
-        outgoing = self.encoder.encode(message)  # as _place, without one more coroutine
-        placed, attempts = await self.sender.place_whole(
+        outgoing = self._encoder.encode(message)  # as _place, without one more coroutine
+        placed, attempts = await self._sender.place_whole(
             outgoing, choice=choice, message=message, timeout=timeout, way=way
         )
         results = placed.results(attempts)
         return results[0] if self._tracer is None else self._traced([message], results)[0]
 
-    def join(
+    def _join(
         self, message: Message, choice: QueueChoice, timeout: float | None
     ) -> asyncio.Future[SendResult] | None:
         """Begin a send that needs no coroutine: its message waits for others. None: call :meth:`send`."""
@@ -135,8 +209,8 @@ class ProducerCore:
             joined = self._accumulator.send(message, choice, timeout)
             if joined is not None:
                 return self._traced([message], [await joined])
-        outgoing = self.encoder.encode(message)
-        placed, attempts = await self.sender.place_whole(
+        outgoing = self._encoder.encode(message)
+        placed, attempts = await self._sender.place_whole(
             outgoing, choice=choice, message=message, timeout=timeout, way=way
         )
         return self._traced([message], placed.results(attempts))
@@ -152,31 +226,55 @@ class ProducerCore:
             sending.stored(results)
             return results
 
-    async def send_oneway(self, message: Message, *, choice: QueueChoice) -> None:
-        """See :meth:`rmqtools.aio.Producer.send_oneway`."""
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+    ) -> None:
+        """Write one message to a broker without asking for an answer. Fast; the outcome stays unknown.
+
+        Raises:
+            MessageRejectedError, TopicNotFoundError, PermissionDeniedError: as :meth:`send`.
+            UnsupportedError: as :meth:`send`.
+            RemotingConnectError: there was no connection to write to.
+        """
+        choice = queue_choice(queue, selector, arg)
         self._check(message)
         if self._observer is None:
-            await self.sender.place_oneway(self.encoder.encode(message), choice=choice, message=message)
+            await self._sender.place_oneway(self._encoder.encode(message), choice=choice, message=message)
             return
 
         async def place(messages: Sequence[Message]) -> list[SendResult]:
             (changed,) = messages
-            await self.sender.place_oneway(self.encoder.encode(changed), choice=choice, message=changed)
+            await self._sender.place_oneway(self._encoder.encode(changed), choice=choice, message=changed)
             return []
 
         await self._observed(self._observer, [message], place)
 
-    async def send_orderly(self, message: Message, *, timeout: float | None) -> SendResult:
-        """See :meth:`rmqtools.aio.Producer.send_orderly`."""
+    async def send_orderly(self, message: Message, *, timeout: float | None = None) -> SendResult:
+        """Send one message to the queue of its ``sharding_key``, after all earlier calls for that queue.
+
+        A queue has one request on the wire at a time, because brokers may store pipelined requests in
+        another order. With ``linger``, messages that wait for their turn share the next one.
+        One attempt only. The order holds as long as the number of queues does not change.
+
+        Raises:
+            As :meth:`send`.
+
+        Source of the rule: SelectMessageQueueByHash (Java client).
+        """
         self._check(message)
         if not message.sharding_key:
             raise MessageRejectedError("send_orderly needs a sharding_key: messages of one key stay in order")
-        limit = self.config.send_timeout if timeout is None else timeout
-        deadline = self.client.clock.monotonic() + limit
+        limit = self._config.send_timeout if timeout is None else timeout
+        deadline = self._client.clock.monotonic() + limit
         try:
             async with asyncio.timeout(limit):
                 async with self._order_entry:  # in order of arrival, even while the route is fetched
-                    info = await self.sender.publish_info(message.topic)
+                    info = await self._sender.publish_info(message.topic)
                 queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
                 shares = self._accumulator is not None and not message.is_alone
                 turn = asyncio.Lock() if shares else self._lines.of(queue)  # its line there keeps the order
@@ -186,21 +284,41 @@ class ProducerCore:
                 raise
             raise SendError(f"its turn did not come within {limit} s: nothing was sent") from error
         try:
-            left = max(0.0, deadline - self.client.clock.monotonic())
-            return await self.send(message, choice=QueueChoice(queue), timeout=left)
+            left = max(0.0, deadline - self._client.clock.monotonic())
+            return await self._send(message, QueueChoice(queue), left)
         finally:
             turn.release()
 
+    @blocking("sends")
     async def send_batch(
         self,
         messages: Sequence[Message],
         *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> list[SendResult]:
+        """Send messages of one topic in one request, or in several if they exceed ``max_message_bytes``.
+
+        Returns:
+            One result per message, in the order given.
+
+        Raises:
+            MessageRejectedError: no message, two topics, a delay, or an invalid message; nothing was sent.
+            As :meth:`send`; SendManyError if a later request failed: ``results`` has each message's outcome.
+
+        Source of the rule: MessageBatch (Java client).
+        """
+        return await self._send_batch(messages, queue, timeout)
+
+    async def _send_batch(
+        self,
+        messages: Sequence[Message],
         queue: MessageQueue | None,
         timeout: float | None,
         way: SendWay | None = None,
     ) -> list[SendResult]:
-        """See :meth:`rmqtools.aio.Producer.send_batch`. ``way``: None: on the client's loop."""
-        self.client.check_started()
+        """Send a batch. ``way``: None: on the client's loop."""
+        self._client.check_started()
         are_ordinary, sizes = self._check_all(messages)
         check_batch(messages, are_ordinary=are_ordinary)
 
@@ -211,9 +329,27 @@ class ProducerCore:
             return await send(messages, sizes)
         return await self._observed(self._observer, messages, send)
 
-    async def send_many(self, messages: Sequence[Message], *, timeout: float | None) -> list[SendResult]:
-        """See :meth:`rmqtools.aio.Producer.send_many`."""
-        self.client.check_started()
+    async def send_many(
+        self, messages: Sequence[Message], *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Send messages in batches of up to ``max_batch_bytes``, several batches on the wire at once.
+
+        Batches go to the queues in turn. Within a queue the messages keep the order given, except for
+        batches that were retried. At most ``max_in_flight`` batches are on the wire, one per queue.
+
+        Args:
+            messages: of any topics; they may have delays.
+            timeout: seconds for all attempts of one batch; None: ``send_timeout``.
+
+        Returns:
+            One result per message, in the order given.
+
+        Raises:
+            MessageRejectedError: one of them is not valid; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            SendManyError: some were not stored; ``results`` has the outcome of every message.
+        """
+        self._client.check_started()
         _, sizes = self._check_all(messages)
         if self._observer is None:
             return await self._tracing(messages, self._many.send_many(messages, timeout, sizes))
@@ -223,93 +359,95 @@ class ProducerCore:
             lambda changed: self._tracing(changed, self._many.send_many(changed, timeout)),
         )
 
-    def parcel_line(self) -> ParcelLine:
-        """A line: several calls of :meth:`send_parcels` with it behave like one call with all their parcels.
-
-        The calls may overlap and share ``max_in_flight``. After a failed or cancelled call no parcel of the
-        line is started any more. A call refused with ``MessageRejectedError`` does not affect the line.
-        """
-        return self._many.parcel_line()
-
-    async def send_parcels(
-        self, parcels: Sequence[Parcel], *, line: ParcelLine | None = None, timeout: float | None = None
-    ) -> list[ParcelResult | SendError]:
-        """Send encoded messages, one request per parcel, as :meth:`send_many` sends its batches.
-
-        For code that makes batches without a Message per row (``rmqtools.arrow``): only single messages are
-        checked. After the first parcel that cannot be sent no further ones are started.
-
-        Args:
-            parcels: parcels of one queue, in their order in the queue. Parcels of several queues are sent
-                concurrently if they alternate.
-            line: of :meth:`parcel_line`, for several calls; None: one for this call.
-            timeout: seconds for all attempts of one parcel; None: ``send_timeout``.
-
-        Returns:
-            For each parcel its place in the queue, or its error.
+    async def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
+        """Return the queues of a topic that can be sent to, in round-robin order.
 
         Raises:
-            MessageRejectedError: a single message cannot be sent, or traces are wanted; nothing was sent.
-            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError: there is no such queue.
+
+        Source of the rule: DefaultMQProducer.fetchPublishMessageQueues (Java client).
         """
-        self.client.check_started()
-        for parcel in parcels:
-            if parcel.message is not None:
-                check_message(parcel.message, self.config.max_message_bytes)
-        if self._tracer is not None:
-            raise MessageRejectedError("parcels cannot be traced: set enable_trace=False, or use send_many")
-        return await self._many.send_parcels(parcels, line, timeout)
+        self._client.check_started()
+        return list((await self._sender.publish_info(topic)).queues)
 
-    async def reserve_msg_ids(self, count: int) -> MsgIds:
-        """Reserve unique ids for messages that are encoded elsewhere, at most 65536.
+    async def request(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
+        timeout: float | None = None,
+    ) -> MessageExt:
+        """Send a message and wait for the reply of its consumer (see ``create_reply``).
 
-        Source of the rule: MessageClientIDSetter.createUniqID (Java client).
+        Args:
+            message: the request.
+            queue, selector, arg: as :meth:`send`.
+            timeout: seconds for sending and for the reply together; None: ``send_timeout``.
+
+        Returns:
+            The reply. Its offsets are 0, because the broker forwards it without storing it in a queue.
+
+        Raises:
+            UnsupportedError: the request would go through a proxy; nothing was sent.
+            RemotingTimeoutError: no reply in time; it may still be consumed. Names the correlation id.
+            ClientStateError: the producer was closed before the reply came.
+            As :meth:`send`, while no reply has come.
+
+        Source of the rule: DefaultMQProducer.request (Java client).
         """
-        return self._ids.take(count, self.client.clock.now_ms())
-
-    async def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
-        """See :meth:`rmqtools.aio.Producer.fetch_publish_queues`."""
-        self.client.check_started()
-        return list((await self.sender.publish_info(topic)).queues)
-
-    async def request(self, message: Message, *, choice: QueueChoice, timeout: float | None) -> MessageExt:
-        """See :meth:`rmqtools.aio.Producer.request`."""
+        choice = queue_choice(queue, selector, arg)
         self._check(message)
         _refuse_replies([message])
-        await self.sender.publish_info(message.topic)
-        self.client.endpoint.require(REQUEST_REPLY)
+        await self._sender.publish_info(message.topic)
+        self._client.endpoint.require(REQUEST_REPLY)
 
         async def place(properties: Mapping[str, str], seconds: float) -> None:
             async def send(messages: Sequence[Message]) -> list[SendResult]:
-                outgoing = self.encoder.encode(messages[0], system_properties=properties)
-                return await self.sender.place(outgoing, choice=choice, message=messages[0], timeout=seconds)
+                outgoing = self._encoder.encode(messages[0], system_properties=properties)
+                return await self._sender.place(outgoing, choice=choice, message=messages[0], timeout=seconds)
 
             sending = (
                 send([message]) if self._observer is None else self._observed(self._observer, [message], send)
             )
             self._traced([message], await sending)
 
-        limit = self.config.send_timeout if timeout is None else timeout
+        limit = self._config.send_timeout if timeout is None else timeout
         return await self._requests.request(message, place, limit)
 
     async def recall(self, topic: str, recall_handle: str) -> str:
-        """See :meth:`rmqtools.aio.Producer.recall`."""
-        self.client.check_started()
+        """Cancel a message that still waits for its delivery time (brokers 5.x, recallMessageEnable=true).
+
+        Args:
+            topic: the topic it was sent to.
+            recall_handle: the one of its :class:`SendResult`.
+
+        Returns:
+            The id of the cancelled message.
+
+        Raises:
+            MessageRejectedError: the handle is not valid.
+            UnsupportedError: the broker is older than 5.3.2.
+            BrokerError: the broker has the feature switched off, or the message was delivered already.
+        """
+        self._client.check_started()
         handle = parse_recall_handle(recall_handle)
-        await self.sender.publish_info(topic)
+        await self._sender.publish_info(topic)
         header = RecallMessageRequestHeader(
-            producer_group=self.group,
-            topic=with_namespace(topic, self.config.namespace),
+            producer_group=self._group,
+            topic=with_namespace(topic, self._config.namespace),
             recall_handle=recall_handle,
             bname=handle.broker_name,
         )
-        addr = self.client.routes.master_addr(handle.broker_name)
-        answer = await self.client.remoting.invoke_ok(addr, request(header))
+        addr = self._client.routes.master_addr(handle.broker_name)
+        answer = await self._client.remoting.invoke_ok(addr, request(header))
         return decode_header(RecallMessageResponseHeader, answer.ext_fields).msg_id
 
+    @blocking("direct")
     def broker_health(self) -> Mapping[str, BrokerHealth]:
-        """See :meth:`rmqtools.aio.Producer.broker_health`."""
-        return self.sender.tolerance.health(round(self.client.clock.monotonic() * 1000))
+        """Return the latency and availability of each broker; empty unless ``send_latency_fault_enable``."""
+        return self._sender.tolerance.health(round(self._client.clock.monotonic() * 1000))
 
     async def _tracing(
         self, messages: Sequence[Message], sending: Awaitable[list[SendResult]]
@@ -329,14 +467,14 @@ class ProducerCore:
         return results
 
     def _check_all(self, messages: Sequence[Message]) -> Checked:
-        checked = check_messages(messages, self.config.max_message_bytes, FRAMING_BYTES)
+        checked = check_messages(messages, self._config.max_message_bytes, FRAMING_BYTES)
         if not checked.are_ordinary:
             _refuse_replies(messages)
         return checked
 
     def _check(self, message: Message) -> int | None:
-        self.client.check_started()
-        return check_message(message, self.config.max_message_bytes)
+        self._client.check_started()
+        return check_message(message, self._config.max_message_bytes)
 
 
 def _refuse_replies(messages: Sequence[Message]) -> None:

@@ -167,7 +167,7 @@ class ManySender:
         return results
 
     def parcel_line(self, *, ends_at_failure: bool = True) -> ParcelLine:
-        """See :meth:`ProducerCore.parcel_line`."""
+        """See :meth:`rmqtools.engine.producer.parcel_sends.ParcelSends.parcel_line`."""
         return ParcelLine(asyncio.Semaphore(self._config.max_in_flight), ends_at_failure)
 
     async def send_parcels(

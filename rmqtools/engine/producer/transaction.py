@@ -5,20 +5,21 @@ instead of dropped, and brokers that hold half messages get a heartbeat at once.
 """
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Protocol
 
-from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config import ProducerConfig
+from rmqtools.engine.blocking_form import START_NOTE, blocking
 from rmqtools.engine.connection.announce import Announcer
 from rmqtools.engine.connection.background import Closing
-from rmqtools.engine.producer.check_back import CheckBack, CheckLocalTransaction, decide
+from rmqtools.engine.producer.check_back import CheckBack, decide
 from rmqtools.engine.producer.end_transaction import Decision, HalfPlace
-from rmqtools.engine.producer.producer import ProducerCore
+from rmqtools.engine.producer.producer import Producer
 from rmqtools.errors import ConfigError, MessageRejectedError, RocketMQError
 from rmqtools.log import get_logger
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.message_const import PROPERTY_PRODUCER_GROUP, PROPERTY_TRANSACTION_PREPARED
 from rmqtools.model.names import DEFAULT_PRODUCER_GROUP
 from rmqtools.model.reply import ReplyMessage
@@ -37,38 +38,97 @@ _ANNOUNCE_PATIENCE = 1.0  # seconds that a half message waits for a proxy's answ
 _PROXY_WAITS = "a proxy takes no decision before a broker asks for it: it gets it then, in a minute or so"
 
 
-class TransactionCore(ProducerCore):
-    """The coroutines behind :class:`rmqtools.aio.TransactionProducer`, which documents them."""
+class TransactionListener(Protocol):
+    """The application's part of a transaction: coroutines, or plain functions that do not block."""
 
-    def __init__(
-        self, config: ProducerConfig, check: CheckLocalTransaction, *, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def execute_local_transaction(
+        self, message: HalfMessage, arg: Any
+    ) -> LocalTransactionState | Awaitable[LocalTransactionState]:
+        """Run the local transaction and return its state. The half message is already stored.
+
+        Save ``message.transaction_id`` in the same transaction: a check-back names that id. An exception
+        leaves the state unknown, and the broker asks later.
+        """
+
+    def check_local_transaction(
+        self, message: MessageExt
+    ) -> LocalTransactionState | Awaitable[LocalTransactionState]:
+        """Return the state of the transaction ``message.msg_id``, started by any member of the group.
+
+        Return ROLLBACK_MESSAGE if none was ever started. After an exception or UNKNOWN the broker asks again;
+        after 15 times (``transactionCheckMax``) it discards the message.
+        """
+
+
+TransactionListener.__module__ = "rmqtools.aio"
+
+
+class TransactionProducer(Producer):
+    """A :class:`Producer` that also sends in transactions and answers check-backs of its group.
+
+    Brokers ask any connected member of the group, so the listener of every member must know the state of
+    the transactions of all members.
+
+    Raises:
+        ConfigError: by the constructor, for settings that are not valid and for the default group.
+    """
+
+    __module__ = "rmqtools.aio"
+
+    def __init__(self, config: ProducerConfig, listener: TransactionListener) -> None:
         if config.group == DEFAULT_PRODUCER_GROUP:
             raise ConfigError(
                 f"group={config.group!r}: brokers ask any member of the group what became of a transaction, "
                 "so give the group a name of its own"
             )
-        super().__init__(config, clock=clock)
-        self._check_back = CheckBack(self.client, self.group, config, check)
-        self._announcer = Announcer(self.client)
+        super().__init__(config)
+        self._listener = listener
+        self._check_back = CheckBack(self._client, self._group, config, self._check_local_transaction)
+        self._announcer = Announcer(self._client)
         self._closing = Closing(
-            f"producer {self.client.client_id}",
+            f"producer {self._client.client_id}",
             self._check_back.close,
             self._announcer.close,
             *self._closing_steps(),
         )
 
+    @blocking("base", note=START_NOTE)
     async def start(self) -> None:
-        """See :meth:`rmqtools.aio.TransactionProducer.start`."""
+        """Start the background tasks, among them the search for the brokers that hold half messages."""
         await super().start()
-        background = self.client.background
+        background = self._client.background
         background.spawn_loop("half_topic_lookup", self._find_half_topic)
         background.spawn_loop("announce", lambda: self._announcer.announce_forever(_ANNOUNCE_INTERVAL))
 
+    @blocking("base", note="The local transaction runs on the calling thread.")
     async def send_message_in_transaction(
-        self, message: Message, arg: Any, *, execute: ExecuteLocalTransaction, timeout: float | None
+        self, message: Message, arg: Any = None, *, timeout: float | None = None
     ) -> TransactionSendResult:
-        """See :meth:`rmqtools.aio.TransactionProducer.send_message_in_transaction`."""
+        """Send a half message, run the local transaction, send its decision to the broker.
+
+        Args:
+            message: delivered if the local transaction commits; must not have a delay.
+            arg: passed to the listener.
+            timeout: seconds for all attempts to store the half message; None: ``send_timeout``. The local
+                transaction has no limit; the broker then has ``send_timeout`` to confirm the decision.
+
+        Returns:
+            The decision, and whether the broker accepted it. If the half message was not flushed or
+            replicated as the broker requires, it is rolled back and the local transaction does not run.
+
+        Raises:
+            MessageRejectedError, TopicNotFoundError, PermissionDeniedError: nothing was sent.
+            UnknownOutcomeError: the half message may be stored. The local transaction did not run; the broker
+                may ask the group about it.
+            SendError: the half message is not stored; the local transaction did not run.
+
+        Source of the rule: TransactionMQProducer.sendMessageInTransaction (Java client).
+        """
+        return await self._send_in_transaction(message, arg, self._execute_local_transaction, timeout)
+
+    async def _send_in_transaction(
+        self, message: Message, arg: Any, execute: ExecuteLocalTransaction, timeout: float | None
+    ) -> TransactionSendResult:
         self._check_in_transaction(message)
         if self._observer is None:
             return await self._in_transaction(message, arg, execute, timeout)
@@ -81,14 +141,14 @@ class TransactionCore(ProducerCore):
     async def _in_transaction(
         self, message: Message, arg: Any, execute: ExecuteLocalTransaction, timeout: float | None
     ) -> TransactionSendResult:
-        properties = {PROPERTY_TRANSACTION_PREPARED: "true", PROPERTY_PRODUCER_GROUP: self.group}
-        outgoing = self.encoder.encode(
+        properties = {PROPERTY_TRANSACTION_PREPARED: "true", PROPERTY_PRODUCER_GROUP: self._group}
+        outgoing = self._encoder.encode(
             message, system_properties=properties, sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE
         )
         (msg_id,) = outgoing.msg_ids
         await self._tell_proxy(message.topic)
         with self._check_back.executing(msg_id) as asked:
-            (stored,) = await self.sender.place(outgoing, message=message, timeout=timeout)
+            (stored,) = await self._sender.place(outgoing, message=message, timeout=timeout)
             decision = await self._execute(message, arg, stored, execute)
             end_error = await self._end(message, stored, decision, asked)
         result = _result(stored, decision, end_error)
@@ -101,8 +161,8 @@ class TransactionCore(ProducerCore):
         It takes note of the group when the half message comes, and drops that note at its next look if no
         member is online (ClusterTransactionService.scanProducerHeartBeat 5.5.0).
         """
-        await self.sender.publish_info(topic)
-        if self.client.endpoint.is_proxy:
+        await self._sender.publish_info(topic)
+        if self._client.endpoint.is_proxy:
             await self._announcer.announce(_ANNOUNCE_PATIENCE)
 
     def _check_in_transaction(self, message: Message) -> None:
@@ -113,6 +173,12 @@ class TransactionCore(ProducerCore):
             raise MessageRejectedError("a message in a transaction cannot have a priority")
         if isinstance(message, ReplyMessage):
             raise MessageRejectedError("a reply cannot be sent in a transaction: use send")
+
+    async def _execute_local_transaction(self, message: HalfMessage, arg: Any) -> LocalTransactionState:
+        return await _awaited(self._listener.execute_local_transaction(message, arg))
+
+    async def _check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
+        return await _awaited(self._listener.check_local_transaction(message))
 
     async def _execute(
         self, message: Message, arg: Any, stored: SendResult, execute: ExecuteLocalTransaction
@@ -127,13 +193,13 @@ class TransactionCore(ProducerCore):
         self, message: Message, stored: SendResult, decision: Decision, asked: dict[str, HalfPlace]
     ) -> str | None:
         """Send the decision to the broker; if it has checked meanwhile, in answer to its last check."""
-        if self.client.endpoint.is_proxy and not asked:
+        if self._client.endpoint.is_proxy and not asked:
             if decision.is_final:
                 self._check_back.keep(stored.msg_id, decision)
             return _PROXY_WAITS if decision.is_final else None
-        broker_name = self.client.routes.broker_name(stored.queue)
+        broker_name = self._client.routes.broker_name(stored.queue)
         try:
-            addr = self.client.routes.master_addr(broker_name)
+            addr = self._client.routes.master_addr(broker_name)
         except RocketMQError as error:
             log.warning("transaction_not_ended", msg_id=stored.msg_id, reason=str(error))
             return str(error)
@@ -141,7 +207,7 @@ class TransactionCore(ProducerCore):
         first = HalfPlace(
             addr=addr,
             broker_name=broker_name,
-            topic=self.client.wire_topic(message.topic),
+            topic=self._client.wire_topic(message.topic),
             tran_state_table_offset=stored.queue_offset,
             commit_log_offset=commit_log_offset,
             msg_id=stored.msg_id,
@@ -151,13 +217,17 @@ class TransactionCore(ProducerCore):
 
     async def _find_half_topic(self) -> None:
         """Find the brokers that hold half messages, so that they can ask this member at any time."""
-        while _HALF_TOPIC not in self.client.routes.tables.routes:
+        while _HALF_TOPIC not in self._client.routes.tables.routes:
             try:
-                await self.client.routes.refresh(_HALF_TOPIC)
+                await self._client.routes.refresh(_HALF_TOPIC)
             except RocketMQError as error:
                 log.info("half_topic_unknown", reason=str(error))
                 await asyncio.sleep(_ANNOUNCE_INTERVAL)
         await self._announcer.announce(_ANNOUNCE_INTERVAL)
+
+
+async def _awaited(answer: LocalTransactionState | Awaitable[LocalTransactionState]) -> LocalTransactionState:
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _result(stored: SendResult, decision: Decision, end_error: str | None) -> TransactionSendResult:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
-from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.errors import ClientStateError, TopicNotFoundError
 from rmqtools.model.group_config import SubscriptionGroupConfig
 from rmqtools.model.message import MessageExt
@@ -26,7 +25,7 @@ from rmqtools.testing.fake.topics import TopicConfig
 T = TypeVar("T")
 
 
-class FakeCluster(Asynchronous):
+class FakeCluster:
     """A cluster for tests.
 
         with FakeCluster(brokers=("broker-a", "broker-b")) as cluster:
@@ -318,6 +317,15 @@ class FakeCluster(Asynchronous):
         await self._servers.close()
         self._timers.close()
         self._loop = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     def __enter__(self) -> Self:
         self._thread = LoopThread("fake-rocketmq")

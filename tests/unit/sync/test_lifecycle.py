@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 from rmqtools import Client, ClientConfig, Producer, ProducerConfig, TransactionProducer
-from rmqtools.aio.lifecycle import Asynchronous
+from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.connection.background import Closing
 from rmqtools.errors import ClientStateError, ConfigError
 from rmqtools.sync.lifecycle import Blocking

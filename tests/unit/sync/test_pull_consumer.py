@@ -49,7 +49,7 @@ def reading(
 
 
 def fetched(consumer: PullConsumer) -> int:
-    return sum(held.count for held in list(consumer._consumer.core.member.held.pulled.values()))
+    return sum(held.count for held in list(consumer._consumer._member.held.pulled.values()))
 
 
 def until(true: Callable[[], object]) -> None:

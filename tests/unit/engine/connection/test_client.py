@@ -95,8 +95,8 @@ def test_heartbeats_tell_every_master_the_groups_and_close_takes_them_back():
         async with cluster:
             config = ProducerConfig(name_server=cluster.name_server, group="orders", instance_name="i")
             async with Producer(config) as producer:
-                await producer._core.client.routes.publish_info("T")
-                await producer._core.client.send_heartbeats()
+                await producer._client.routes.publish_info("T")
+                await producer._client.send_heartbeats()
 
     run(scenario)
     for broker in ("a", "b"):
@@ -114,9 +114,9 @@ def test_a_dead_broker_does_not_keep_a_client_from_closing():
         async with cluster:
             config = ProducerConfig(name_server=cluster.name_server)
             async with Producer(config) as producer:
-                await producer._core.client.routes.publish_info("T")
+                await producer._client.routes.publish_info("T")
                 cluster.stop("a")
                 with pytest.raises(RemotingConnectError):
-                    await producer._core.client.remoting.connect(cluster.addr("a"))
+                    await producer._client.remoting.connect(cluster.addr("a"))
 
     run(scenario)

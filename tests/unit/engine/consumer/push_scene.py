@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.consumer.listeners import Listener
-from rmqtools.engine.consumer.push_consumer import PushCore
+from rmqtools.engine.consumer.push_consumer import PushConsumer
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import stored_message
 from tests.support.clock import ManualClock
@@ -52,7 +51,7 @@ async def idle(rounds: int = 20) -> None:
 class Scene:
     """``held`` is the consumer's one queue."""
 
-    core: PushCore
+    consumer: PushConsumer
     broker: ScriptedPeer
     held: ProcessQueue
     clock: ManualClock
@@ -60,12 +59,12 @@ class Scene:
 
     @property
     def committed(self) -> int | None:
-        return self.core.member.offsets.read_memory(QUEUE)
+        return self.consumer._member.offsets.read_memory(QUEUE)
 
     def arrive(self, *messages: MessageExt) -> None:
         """Deliver the messages of a pull."""
         self.held.put(messages)
-        self.core.fetching.take(self.held, list(messages))
+        self.consumer._fetching.take(self.held, list(messages))
 
     def asked(self, code: RequestCode) -> list[dict[str, str]]:
         """The fields of the requests of a code that came to the broker."""
@@ -80,20 +79,20 @@ async def pushing(
     clock = ManualClock()
     async with ScriptedPeer(answer).serving() as broker:
         config = PushConsumerConfig(name_server=broker.addr, group="g", **settings)  # type: ignore[arg-type]
-        core = PushCore(config, AllocateAveragely(), clock=clock)
-        core.client.routes.tables.broker_addrs["broker-a"] = {0: broker.addr}
+        consumer = PushConsumer._with_clock(config, clock)
+        consumer._client.routes.tables.broker_addrs["broker-a"] = {0: broker.addr}
         held = ProcessQueue(QUEUE, clock, 0)
         held.lock(True)
-        core.member.held.pulled[QUEUE] = held
-        scene = Scene(core, broker, held, clock)
-        core.listen("T", listener or hears(scene))
+        consumer._member.held.pulled[QUEUE] = held
+        scene = Scene(consumer, broker, held, clock)
+        consumer.subscribe("T", listener or hears(scene))
         try:
             yield scene
         finally:
             held.drop()
-            await core._puller.close()
-            await core.consumption.close(0.01)
-            await core.client.close()
+            await consumer._puller.close()
+            await consumer._consumption.close(0.01)
+            await consumer._client.close()
 
 
 def hears(scene: Scene) -> Listener:

@@ -106,7 +106,7 @@ def test_results_of_a_queue_that_was_given_up_are_neither_committed_nor_sent_bac
             await idle()
             scene.held.drop()
             ended.set()
-            await until(lambda: not scene.core.consumption._workers)
+            await until(lambda: not scene.consumer._consumption._workers)
             assert scene.committed is None
             assert scene.asked(SEND_BACK) == []
 
@@ -199,7 +199,7 @@ def test_messages_of_several_topics_in_the_retry_topic_go_each_to_its_own_listen
 
     async def scenario():
         async with pushing(hears("T"), consume_message_batch_max_size=8, consume_threads=1) as scene:
-            scene.core.listen("U", hears("U"))
+            scene.consumer.subscribe("U", hears("U"))
             scene.arrive(retried(0, "T"), retried(1, "U"), retried(2, "U"), retried(3, "T"))
             await until(lambda: scene.committed == 4)
 
@@ -231,14 +231,14 @@ def test_a_listener_that_takes_too_long_loses_its_messages_to_the_retry_topic_on
             scene.arrive(stored(0), stored(1))
             await idle()
             scene.clock.advance(59)
-            await scene.core.consumption.give_up_late()
+            await scene.consumer._consumption.give_up_late()
             assert scene.committed is None
             scene.clock.advance(2)
-            await scene.core.consumption.give_up_late()
-            await scene.core.consumption.give_up_late()
+            await scene.consumer._consumption.give_up_late()
+            await scene.consumer._consumption.give_up_late()
             assert scene.committed == 2
             ended.set()
-            await until(lambda: not scene.core.consumption._workers)
+            await until(lambda: not scene.consumer._consumption._workers)
             assert [one["delayLevel"] for one in scene.asked(SEND_BACK)] == ["3", "3"]
 
     run(scenario)
@@ -259,7 +259,7 @@ def test_nothing_is_taken_from_a_slow_listener_where_nobody_else_would_get_it(wh
             if why == "given up":
                 scene.held.drop()
             scene.clock.advance(10_000)
-            await scene.core.consumption.give_up_late()
+            await scene.consumer._consumption.give_up_late()
             assert scene.committed is None
             assert scene.asked(SEND_BACK) == []
 
@@ -307,7 +307,7 @@ def test_closing_waits_for_listeners_and_starts_no_other():
         async with pushing(listen, consume_threads=1) as scene:
             scene.arrive(stored(0), stored(1))
             await idle()
-            closing = asyncio.create_task(scene.core.consumption.close(5.0))
+            closing = asyncio.create_task(scene.consumer._consumption.close(5.0))
             await idle()
             assert not closing.done()
             ended.set()
@@ -325,7 +325,7 @@ def test_a_listener_that_outlasts_the_closing_is_left_alone_and_its_messages_com
         async with pushing(listen) as scene:
             scene.arrive(stored(0))
             await idle()
-            await scene.core.consumption.close(0.01)
+            await scene.consumer._consumption.close(0.01)
             assert scene.committed is None
 
     run(scenario)
@@ -337,7 +337,7 @@ def test_a_listener_may_close_its_own_consumer():
 
     async def scenario():
         async def listen(messages, context):
-            await scene.core.close()
+            await scene.consumer.close()
             closed.append(True)
 
         async with pushing(listen) as scene:

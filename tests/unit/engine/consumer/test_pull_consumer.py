@@ -38,7 +38,7 @@ def test_polls_hand_out_a_queue_in_order_and_no_more_than_asked_for():
 def test_queues_take_turns():
     async def scenario():
         async with reading(BrokerSet(40, queues=2)) as consumer:
-            await until(lambda: len(consumer.core._hand_out._ready) == 2)
+            await until(lambda: len(consumer._hand_out._ready) == 2)
             turns = [{message.queue_id for message in await consumer.poll(5, 4)} for _ in range(4)]
             assert turns in ([{0}, {1}] * 2, [{1}, {0}] * 2)
 
@@ -176,7 +176,7 @@ def test_a_seek_drops_what_was_fetched_and_ends_the_long_poll_under_way():
             assert offsets(await consumer.poll(5, 3)) == [7, 8, 9]
             await consumer.seek_to_end(Q0)
             assert await consumer.poll(0.01) == []
-            await until(lambda: len(consumer.core._puller._tasks) == 1)
+            await until(lambda: len(consumer._puller._tasks) == 1)
             await consumer.seek_to_begin(Q0)
             assert offsets(await consumer.poll(5, 1)) == [0]
             await consumer.seek_to_timestamp(Q0, 1012)

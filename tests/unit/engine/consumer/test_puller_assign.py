@@ -91,7 +91,7 @@ def test_a_queue_lost_to_another_member_gives_nothing_and_is_committed_without_t
             await consumer.poll(5, 10)
             consumer.resume([Q1])
             brokers.cluster.add_member("g", "127.0.0.0@sorts-before-us")
-            consumer.core.ownership.rounds.request()
+            consumer._ownership.rounds.request()
             await until(lambda: consumer.queues == [Q1])
             assert {message.queue_id for message in await consumer.poll(5, 100)} == {1}
             await until(lambda: (0, 10) in brokers.updates)
@@ -148,7 +148,7 @@ def test_a_queue_given_up_before_is_not_committed_again_by_closing():
             await consumer.poll(5, 5)
             consumer.unsubscribe(TOPIC)
             await until(lambda: brokers.committed == {0: 10})
-            await until(lambda: not consumer.core.member.held._leaving)
+            await until(lambda: not consumer._member.held._leaving)
             brokers.cluster.commit("g", Q0, 25)
         assert brokers.committed == {0: 25}
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.push_consumer import PushCore
+from rmqtools.engine.consumer.push_consumer import PushConsumer
 from rmqtools.engine.group.pop_assignment import BrokerRebalance
 from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -52,31 +52,31 @@ class Broker:
 
 
 @asynccontextmanager
-async def member(broker: Broker) -> AsyncIterator[PushCore]:
+async def member(broker: Broker) -> AsyncIterator[PushConsumer]:
     async with ScriptedPeer(broker.answer).serving() as peer:
         config = PushConsumerConfig(name_server=peer.addr, group="g", client_rebalance=False)
-        core = PushCore(config, AllocateAveragely())
+        consumer = PushConsumer(config)
 
         async def listen(messages, context) -> None:
             """Acknowledge."""
 
-        core.listen("T", listen)
+        consumer.subscribe("T", listen)
         data = BrokerData(broker_name="broker-a", cluster="c", broker_addrs={0: peer.addr})
         queues = QueueData(broker_name="broker-a", read_queue_nums=2, write_queue_nums=2, perm=6)
         route = TopicRouteData(broker_datas=(data,), queue_datas=(queues,))
-        core.client.routes.tables.update("T", route, publish_needed=True)
+        consumer._client.routes.tables.update("T", route, publish_needed=True)
         try:
-            yield core
+            yield consumer
         finally:
-            for held in core.member.held.pulled.values():
+            for held in consumer._member.held.pulled.values():
                 held.drop()
-            await core._puller.close()
-            await core._popper.close()
-            await core.client.close()
+            await consumer._puller.close()
+            await consumer._popper.close()
+            await consumer._client.close()
 
 
-async def rebalance(core: PushCore) -> bool:
-    rebalance = core.ownership.rounds._rebalance
+async def rebalance(consumer: PushConsumer) -> bool:
+    rebalance = consumer._ownership.rounds._rebalance
     assert isinstance(rebalance, BrokerRebalance)
     return await rebalance.run(AllocateAveragely())
 
@@ -84,12 +84,12 @@ async def rebalance(core: PushCore) -> bool:
 def test_the_broker_is_asked_for_topic_group_member_and_strategy():
     async def scenario() -> None:
         broker = Broker()
-        async with member(broker) as core:
-            await rebalance(core)
+        async with member(broker) as consumer:
+            await rebalance(consumer)
 
             assert broker.asked == [
                 QueryAssignmentRequestBody(
-                    topic="T", consumer_group="g", client_id=core.client.client_id, strategy_name="AVG"
+                    topic="T", consumer_group="g", client_id=consumer._client.client_id, strategy_name="AVG"
                 )
             ]
 
@@ -98,11 +98,11 @@ def test_the_broker_is_asked_for_topic_group_member_and_strategy():
 
 def test_queues_to_pop_are_popped_and_told_as_held():
     async def scenario() -> None:
-        async with member(Broker()) as core:
-            assert await rebalance(core)
-            assert list(core.member.held.popped) == [POPPED]
-            assert core.member.held.pulled == {}
-            assert core.member.held_queues() == [POPPED]
+        async with member(Broker()) as consumer:
+            assert await rebalance(consumer)
+            assert list(consumer._member.held.popped) == [POPPED]
+            assert consumer._member.held.pulled == {}
+            assert consumer._member.held_queues() == [POPPED]
 
     run(scenario)
 
@@ -110,18 +110,18 @@ def test_queues_to_pop_are_popped_and_told_as_held():
 def test_a_group_that_is_switched_to_pull_pulls_the_retry_topic_of_its_pops_too():
     async def scenario() -> None:
         broker = Broker()
-        async with member(broker) as core:
-            await rebalance(core)
-            popped = core.member.held.popped[POPPED]
+        async with member(broker) as consumer:
+            await rebalance(consumer)
+            popped = consumer._member.held.popped[POPPED]
             broker.share = share("PULL", *PULLED)
 
-            assert await rebalance(core)
+            assert await rebalance(consumer)
             assert popped.is_dropped
-            assert core.member.held.popped == {}
+            assert consumer._member.held.popped == {}
             assert {
-                queue: held.next_offset for queue, held in core.member.held.pulled.items()
+                queue: held.next_offset for queue, held in consumer._member.held.pulled.items()
             } == dict.fromkeys(PULLED, 5)
-            assert RETRY in core.member.subscriptions
+            assert RETRY in consumer._member.subscriptions
 
     run(scenario)
 
@@ -130,16 +130,16 @@ def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
     async def scenario() -> None:
         broker = Broker()
         broker.share = share("PULL", *PULLED)
-        async with member(broker) as core:
-            await rebalance(core)
-            held = list(core.member.held.pulled.values())
+        async with member(broker) as consumer:
+            await rebalance(consumer)
+            held = list(consumer._member.held.pulled.values())
             broker.share = share("POP", POPPED)
 
-            assert await rebalance(core)
+            assert await rebalance(consumer)
             assert all(each.is_dropped for each in held)
-            assert core.member.held.pulled == {}
-            assert list(core.member.held.popped) == [POPPED]
-            assert RETRY not in core.member.subscriptions
+            assert consumer._member.held.pulled == {}
+            assert list(consumer._member.held.popped) == [POPPED]
+            assert RETRY not in consumer._member.subscriptions
 
     run(scenario)
 
@@ -147,36 +147,36 @@ def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
 def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soon():
     async def scenario() -> None:
         broker = Broker()
-        async with member(broker) as core:
-            await rebalance(core)
+        async with member(broker) as consumer:
+            await rebalance(consumer)
             broker.share = QueryAssignmentResponseBody()
 
-            assert not await rebalance(core)
-            assert list(core.member.held.popped) == [POPPED]
+            assert not await rebalance(consumer)
+            assert list(consumer._member.held.popped) == [POPPED]
 
     run(scenario)
 
 
 def test_a_retry_topic_that_is_not_there_yet_is_no_reason_to_ask_again():
     async def scenario() -> None:
-        async with member(Broker()) as core:
-            core.member.subscriptions.want_all("%RETRY%g")
+        async with member(Broker()) as consumer:
+            consumer._member.subscriptions.want_all("%RETRY%g")
 
-            assert await rebalance(core)
+            assert await rebalance(consumer)
 
     run(scenario)
 
 
 def test_a_topic_that_is_not_subscribed_any_more_is_popped_no_more():
     async def scenario() -> None:
-        async with member(Broker()) as core:
-            await rebalance(core)
-            popped = core.member.held.popped[POPPED]
-            core.unsubscribe("T")
-            await rebalance(core)
+        async with member(Broker()) as consumer:
+            await rebalance(consumer)
+            popped = consumer._member.held.popped[POPPED]
+            consumer.unsubscribe("T")
+            await rebalance(consumer)
 
             assert popped.is_dropped
-            assert core.member.held.popped == {}
+            assert consumer._member.held.popped == {}
 
     run(scenario)
 
@@ -185,7 +185,7 @@ def test_a_strategy_that_brokers_do_not_know_is_refused():
     config = PushConsumerConfig(name_server="127.0.0.1:1", group="g", client_rebalance=False)
 
     with pytest.raises(ConfigError, match="brokers share queues out by AVG or AVG_BY_CIRCLE only"):
-        PushCore(config, AllocateByConsistentHash())
+        PushConsumer(config, strategy=AllocateByConsistentHash())
 
 
 @pytest.mark.parametrize("settings", [{"orderly": True}, {"message_model": MessageModel.BROADCASTING}])
@@ -198,6 +198,6 @@ def test_in_order_and_broadcasting_members_share_by_themselves(settings, tmp_pat
         **settings,
     )
 
-    core = PushCore(config, AllocateAveragely())
+    consumer = PushConsumer(config)
 
-    assert not isinstance(core.ownership.rounds._rebalance, BrokerRebalance)
+    assert not isinstance(consumer._ownership.rounds._rebalance, BrokerRebalance)

@@ -19,9 +19,9 @@ def test_of_a_broker_whose_assignment_cannot_be_read_the_next_one_is_asked(body)
     async def scenario() -> None:
         broker = Broker()
         async with AsyncExitStack() as stack:
-            core = await stack.enter_async_context(member(broker))
+            consumer = await stack.enter_async_context(member(broker))
             first = await stack.enter_async_context(ScriptedPeer(garbled).serving())
-            tables = core.client.routes.tables
+            tables = consumer._client.routes.tables
             addrs = {"broker-0": {0: first.addr}, "broker-a": dict(tables.broker_addrs["broker-a"])}
             route = TopicRouteData(
                 broker_datas=tuple(
@@ -34,7 +34,7 @@ def test_of_a_broker_whose_assignment_cannot_be_read_the_next_one_is_asked(body)
                 ),
             )
             tables.update("T", route, publish_needed=True)
-            assert await rebalance(core)
-            assert list(core.member.held.popped) == [POPPED]
+            assert await rebalance(consumer)
+            assert list(consumer._member.held.popped) == [POPPED]
 
     run(scenario)

@@ -44,7 +44,7 @@ def test_messages_of_one_loop_iteration_share_a_request_and_each_gets_its_own_pl
 
 def test_without_linger_every_message_is_a_request():
     async def use(producer, cluster):
-        assert producer._core._accumulator is None
+        assert producer._accumulator is None
         await asyncio.gather(*send_all(producer, plain(20)))
         assert codes(cluster) == [SINGLE] * 20
 
@@ -53,7 +53,7 @@ def test_without_linger_every_message_is_a_request():
 
 def test_a_message_without_company_leaves_at_once_as_without_linger():
     async def use(producer, cluster):
-        now = producer._core.client.clock.monotonic
+        now = producer._client.clock.monotonic
         began = now()
         queues = [(await producer.send(message)).queue for message in plain(8)]
         assert now() - began < 1.0  # linger is 2 s

@@ -42,7 +42,7 @@ def test_closing_sends_what_was_accepted_and_refuses_what_comes_later():
 def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known():
     async def use(producer, cluster):
         cluster.fault(code=BATCH, times=None, answer=Reaction.SILENCE)
-        now = producer._core.client.clock.monotonic
+        now = producer._client.clock.monotonic
         on_the_wire = send_all(producer, plain(3), timeout=60, queue=QUEUE)
         await on_wire(cluster, 1)
         waiting = send_all(producer, plain(3), timeout=60, queue=QUEUE)
@@ -53,7 +53,7 @@ def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known(
         errors = await asyncio.gather(*on_the_wire, *waiting, return_exceptions=True)
         assert [type(error) for error in errors] == [UnknownOutcomeError] * 3 + [SendError] * 3
         assert "the producer was closed: nothing was sent" in str(errors[-1])
-        assert len(producer._core._accumulator._requests) == 0
+        assert len(producer._accumulator._requests) == 0
 
     lingering(use)
 
@@ -61,7 +61,7 @@ def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known(
 def test_a_request_that_closing_ends_before_it_began_was_not_sent():
     async def use(producer, cluster):
         sends = send_all(producer, plain(3))
-        accumulator = producer._core._accumulator
+        accumulator = producer._accumulator
         while not accumulator._requests.tasks:  # noqa: ASYNC110 - iteration by iteration
             await asyncio.sleep(0)
         await accumulator._requests.stop()
@@ -75,7 +75,7 @@ def test_a_request_that_closing_ends_before_it_began_was_not_sent():
 
 def test_a_message_whose_selector_was_waiting_for_the_route_is_not_sent_after_closing():
     async def use(producer, cluster):
-        core = producer._core
+        core = producer
         await core._accumulator._selecting.acquire()
         (send,) = send_all(producer, plain(1), selector=lambda queues, message, arg: queues[0])
         await asyncio.sleep(0)

@@ -102,7 +102,7 @@ def test_silence_is_an_unknown_outcome_for_every_caller_with_the_attempts_made()
 def test_every_caller_has_its_own_timeout_unknown_in_a_request_and_not_sent_before():
     async def use(producer, cluster):
         slow(cluster, 1.0, None, code=BATCH)
-        now = producer._core.client.clock.monotonic
+        now = producer._client.clock.monotonic
         began = now()
         hurried = send_all(producer, plain(1), timeout=0.3, queue=QUEUE)
         patient = send_all(producer, plain(2), timeout=2.5, queue=QUEUE)

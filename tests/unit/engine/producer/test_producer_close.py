@@ -62,8 +62,8 @@ def closing(use, kind: type[Producer]) -> Farewells:
             await producer.start()
             await producer.send(Message("T", b"x"))
             await use(producer, cluster)
-            assert producer._core.client.remoting._open == {}
-            assert len(producer._core.client.background) == 0
+            assert producer._client.remoting._open == {}
+            assert len(producer._client.background) == 0
 
     run(scenario)
     return cluster
@@ -74,7 +74,7 @@ def test_every_call_of_close_waits_for_the_end_and_the_group_is_left_once(kind):
         first = asyncio.create_task(producer.close())
         await until(lambda: cluster.count)
         await producer.close()
-        assert producer._core.client.remoting._open == {}
+        assert producer._client.remoting._open == {}
         await first
         await producer.close()
 
@@ -86,7 +86,7 @@ def test_a_close_that_was_cut_short_goes_on_and_the_next_one_waits_for_its_end(k
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await producer.close()
-        assert producer._core.client.remoting._open != {}
+        assert producer._client.remoting._open != {}
         await producer.close()
 
     assert closing(use, kind).count == 1
@@ -105,8 +105,8 @@ def test_nothing_is_sent_once_closing_has_begun(kind):
 
 def test_a_step_that_fails_keeps_no_other_from_running(kind, caplog):
     async def use(producer, cluster):
-        await producer._core.client.stop_tasks()  # a poll of the routes would remove the broker
-        producer._core.client.routes.tables.broker_addrs["odd"] = {0: 5}  # no address: a defect
+        await producer._client.stop_tasks()  # a poll of the routes would remove the broker
+        producer._client.routes.tables.broker_addrs["odd"] = {0: 5}  # no address: a defect
         await producer.close()
 
     closing(use, kind)
@@ -167,12 +167,12 @@ def test_a_check_that_does_not_end_is_waited_for_once_however_often_close_is_cal
             await producer.start()
             await broker.arrived(RequestCode.HEART_BEAT)
             await broker.check("0" * 32, place=1)
-            await until(lambda: producer._core._check_back._checking)
+            await until(lambda: producer._check_back._checking)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await producer.close()
             await producer.close()
-            assert producer._core._check_back._checking == {}
-            assert producer._core.client.remoting._open == {}
+            assert producer._check_back._checking == {}
+            assert producer._client.remoting._open == {}
 
     run(scenario)

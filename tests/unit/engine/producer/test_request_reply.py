@@ -90,7 +90,7 @@ def test_a_send_that_fails_ends_the_request_at_once():
     async def use(producer, broker):
         with pytest.raises(SendError, match="MESSAGE_ILLEGAL"):
             await producer.request(MESSAGE, timeout=15)
-        assert producer._core._requests._waiting == {}
+        assert producer._requests._waiting == {}
 
     with_producer(use, TransactionBroker(sends=says(ResponseCode.MESSAGE_ILLEGAL)))
 

@@ -83,10 +83,10 @@ def test_a_no_that_will_stay_a_no_ends_the_send(code):
 
 def test_silence_everywhere_is_an_unknown_outcome_within_the_timeout():
     async def use(producer, cluster):
-        began = producer._core.client.clock.monotonic()
+        began = producer._client.clock.monotonic()
         with pytest.raises(UnknownOutcomeError, match="may or may not be stored") as caught:
             await producer.send(MESSAGE, timeout=0.4)
-        assert producer._core.client.clock.monotonic() - began < 1.4
+        assert producer._client.clock.monotonic() - began < 1.4
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN] * 3
 
     with_producer({"a": silent, "b": silent}, use)
@@ -112,7 +112,7 @@ def test_an_internal_error_is_no_proof_that_nothing_was_stored():
 
 def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at_once():
     async def use(producer, cluster):
-        routes = producer._core.client.routes
+        routes = producer._client.routes
         cluster.stop("a")
         while cluster.route_requests < 3:
             await routes.refresh("T")  # until the poll soon after start is over
@@ -244,7 +244,7 @@ def test_send_many_keeps_no_more_requests_on_the_wire_than_allowed():
         messages = [Message("T", bytes(900)) for _ in range(300)]
         sending = asyncio.create_task(producer.send_many(messages))  # awaited below
         await third.wait()
-        remoting = producer._core.client.remoting
+        remoting = producer._client.remoting
         await remoting.invoke_ok(cluster.addrs["a"], RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO))
         assert len(counted) == 3  # the broker has read all that was written before this request
         sending.cancel()
@@ -284,10 +284,10 @@ def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
         async with ScriptedPeer().serving() as name_server:
             config = ProducerConfig(name_server=name_server.addr, group="g")
             async with Producer(config) as producer:
-                began = producer._core.client.clock.monotonic()
+                began = producer._client.clock.monotonic()
                 with pytest.raises(SendError, match="nothing was sent") as caught:
                     await producer.send(MESSAGE, timeout=0.1)
-                assert producer._core.client.clock.monotonic() - began < 1
+                assert producer._client.clock.monotonic() - began < 1
                 assert not isinstance(caught.value, UnknownOutcomeError)
 
     run(scenario)

@@ -15,7 +15,7 @@ HELD = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "2"})  # waits for 
 
 def test_through_a_proxy_one_batch_is_on_the_wire_at_a_time():
     async def use(producer, cluster):
-        client = producer._core.client
+        client = producer._client
         client.endpoint.note_route_answer(cluster.name_server, PROXY_FIELDS)
         cluster.fault(code=RequestCode.PULL_MESSAGE, times=None, answer=response(0, 0))
         messages = [Message("T", bytes(90)) for _ in range(60)]

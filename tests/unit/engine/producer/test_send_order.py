@@ -14,7 +14,7 @@ from tests.unit.engine.producer.test_send import with_producer
 
 async def sends_on_the_wire(producer, cluster, expected: int) -> int:
     """How many sends have reached the broker once it has read all that was written."""
-    remoting = producer._core.client.remoting
+    remoting = producer._client.remoting
     command = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
     await remoting.invoke_ok(cluster.addrs["a"], command)
     while len(cluster.sends) < expected:
@@ -38,7 +38,7 @@ def test_send_many_has_one_batch_of_each_queue_on_the_wire(queues, expected):
 @pytest.mark.parametrize(("keys", "expected"), [(("k", "k"), 1), (("order-1", "a"), 2)])
 def test_orderly_sends_of_one_queue_wait_for_one_another(keys, expected):
     async def use(producer, cluster):
-        await producer._core.client.routes.publish_info("T")
+        await producer._client.routes.publish_info("T")
         sends = [asyncio.create_task(producer.send_orderly(Message("T", b"x", sharding_key=k))) for k in keys]
         assert await sends_on_the_wire(producer, cluster, expected) == expected
         for send in sends:
@@ -68,7 +68,7 @@ def test_orderly_sends_keep_their_order_also_while_the_first_of_them_waits_for_t
             return asyncio.create_task(producer.send_orderly(Message("T", b"%d" % number, sharding_key="k")))
 
         # called when the route is known and those who wait for it have not woken up yet
-        producer._core.client.routes.on_change(lambda topic: late.append(send(9)))
+        producer._client.routes.on_change(lambda topic: late.append(send(9)))
         await asyncio.gather(*(send(number) for number in range(9)))
         await asyncio.gather(*late)
 

@@ -122,7 +122,7 @@ def test_a_half_message_without_an_answer_is_unknown_and_nothing_is_decided():
     async def use(producer, broker):
         with pytest.raises(UnknownOutcomeError):
             await producer.send_message_in_transaction(MESSAGE, timeout=0.2)
-        assert producer.core._check_back._executing == {}
+        assert producer._check_back._executing == {}
 
     broker = with_producer(use, listener, TransactionBroker(sends=silent))
     assert (listener.executed, broker.requests(END)) == ([], [])
@@ -194,7 +194,7 @@ def test_a_check_during_the_local_transaction_waits_and_the_decision_names_its_p
 
 async def held_at(producer, place: int) -> None:
     """Wait until the newest place of the only open message is known."""
-    check_back = producer.core._check_back
+    check_back = producer._check_back
 
     def newest() -> int:
         places = [
@@ -315,7 +315,7 @@ def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_on_a_ne
     async def use(producer, broker):
         first, _ = await broker.arrived(RequestCode.HEART_BEAT, 2)  # at once, and the regular one
         assert json.loads(first.body)["producerDataSet"] == [{"groupName": "g"}]
-        for connection in list(producer.core.client.remoting._open.values()):
+        for connection in list(producer._client.remoting._open.values()):
             connection.abort()
         await broker.arrived(RequestCode.HEART_BEAT, 3)
 

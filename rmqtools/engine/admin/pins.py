@@ -1,18 +1,22 @@
-"""Operating pins: which machines get a group's queues; a part of :class:`rmqtools.aio.Admin`."""
+"""Administration of pins: which machines get a group's queues."""
 
+from rmqtools.engine.admin.masters import AdminPart
+from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.group.pin_store import PinStore
 from rmqtools.errors import RocketMQError
 from rmqtools.policy.allocate.pins import Pins
 
 
-class PinAdmin:
+class PinAdmin(AdminPart):
     """The methods about pins; :class:`rmqtools.aio.Admin` has them all.
 
     Name servers have no access control: every client that can connect can pin any group. They do not
     replicate pins, so each has its own copy. Members with the strategy PINS read all copies.
     """
 
-    _pins: PinStore
+    def __init__(self, client: ClientCore) -> None:
+        super().__init__(client)
+        self._pins = PinStore(client)
 
     async def fetch_pins(self, group: str) -> Pins:
         """Return the pins of a group that are valid: the highest version that any name server has.

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncGenerator, Collection
 
-from rmqtools.aio.lifecycle import Asynchronous
 from rmqtools.config import ClientConfig
 from rmqtools.config.text import check_choice
+from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.reading.range_filter import read_filter
 from rmqtools.engine.reading.range_read import RangeReader
@@ -15,27 +16,31 @@ from rmqtools.model.queue import QueueRange
 
 
 class Client(Asynchronous):
-    """Connects to a cluster, keeps routes, reads ranges. Use ``async with``, or call start and close.
+    """A connection to a cluster that reads ranges. Use ``async with``, or call start and close.
 
     Raises:
         ConfigError: by the constructor, for settings that are not valid.
     """
 
+    __module__ = "rmqtools.aio"
+
     def __init__(self, config: ClientConfig) -> None:
-        self.core = ClientCore(config)
+        self._core = ClientCore(config)
 
     @property
     def client_id(self) -> str:
         """The name of this client at brokers: ``ip@instance``."""
-        return self.core.client_id
+        return self._core.client_id
 
+    @blocking("base", note=START_NOTE)
     async def start(self) -> None:
         """Start the background tasks: route polls and heartbeats. Connections are made when needed."""
-        self.core.start()
+        self._core.start()
 
+    @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
         """Close all connections. Every call waits until that is done."""
-        await self.core.close()
+        await self._core.close()
 
     def read_blocks(
         self,
@@ -71,9 +76,9 @@ class Client(Asynchronous):
             DataLossError: part of the range has expired or was never written; the text names the offsets.
             RemotingError: no answer came for three times ``request_timeout``.
         """
-        self.core.check_started()
+        self._core.check_started()
         reader = RangeReader(
-            self.core,
+            self._core,
             range_,
             read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
             fail_on_data_loss=fail_on_data_loss,
@@ -109,15 +114,15 @@ class Client(Asynchronous):
             CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
             ProtocolError: a message whose head is broken; the text names queue and queue offset.
         """
-        self.core.check_started()
+        self._core.check_started()
         check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
         return read_messages(
-            self.core,
+            self._core,
             range_,
             max_messages=max_messages,
             max_bytes=max_bytes,
             read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
             fail_on_data_loss=fail_on_data_loss,
-            namespace=self.core.config.namespace,
+            namespace=self._core.config.namespace,
             corrupt_body=corrupt_body,
         )

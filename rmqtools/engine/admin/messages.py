@@ -1,15 +1,13 @@
-"""Finds single messages, and their consumption by the groups of their topic."""
+"""Administration of single messages: finds them, and their consumption by the groups of their topic."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rmqtools.engine.admin.admin import AdminCore
-from rmqtools.engine.admin.admin_cluster import ClusterAdminCore
-from rmqtools.engine.admin.admin_group import GroupAdminCore
-from rmqtools.engine.connection.client import ClientCore
+from rmqtools.config.text import check_choice
+from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, ProtocolError, RocketMQError
-from rmqtools.model.block import CorruptBody, MessageBlock
+from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import ConsumerConnection, MessageModel
 from rmqtools.model.group_view import MessageTrack, TrackType
@@ -24,25 +22,24 @@ from rmqtools.protocol.messages.stored import decode_messages, message_starts, q
 from rmqtools.protocol.messages.stored_block import decode_stored
 from rmqtools.protocol.wire.command import request
 
+_FOREVER_MS = 2**63 - 1  # Long.MAX_VALUE
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"  # MixAll.UNIQUE_MSG_QUERY_FLAG
 _MOST_BY_KEY = 64  # brokers' maxMsgsNumBatch
 _MOST_BY_UNIQUE_KEY = 32  # brokers' defaultQueryMaxNum
 _INDEX_STEP_MS = 1000  # an index entry's time is up to this much before the message's
 
 
-class MessageAdminCore:
-    """The coroutines behind :class:`rmqtools.aio.admin_message.MessageAdmin`, where they are described."""
-
-    def __init__(
-        self, client: ClientCore, admin: AdminCore, groups: GroupAdminCore, cluster: ClusterAdminCore
-    ) -> None:
-        self._client = client
-        self._admin = admin
-        self._groups = groups
-        self._cluster = cluster
+class MessageAdmin(GroupAdmin):
+    """The methods about single messages; :class:`rmqtools.aio.Admin` has them all."""
 
     async def view_message(self, offset_msg_id: str) -> MessageExt:
-        """See :meth:`rmqtools.aio.Admin.view_message`."""
+        """Return the message with an offset message id: address and place in the commit log, as hex digits.
+
+        Raises:
+            MessageRejectedError: not 32 or 56 hex digits, or a port of 0; nothing was sent.
+            BrokerError: there is no message at that place: it has expired, or the id is another broker's.
+            RemotingConnectError: there is no broker at the address of the id.
+        """
         try:
             addr, offset = parse_offset_msg_id(offset_msg_id)
         except ProtocolError as error:
@@ -52,10 +49,34 @@ class MessageAdminCore:
         return message
 
     async def query_messages(
-        self, topic: str, key: str, *, unique: bool, begin_ms: int, end_ms: int, max_num: int
+        self,
+        topic: str,
+        key: str,
+        *,
+        unique: bool = False,
+        begin_ms: int = 0,
+        end_ms: int = _FOREVER_MS,
+        max_num: int = 64,
     ) -> list[MessageExt]:
-        """See :meth:`rmqtools.aio.Admin.query_messages`."""
-        route = await self._admin.fetch_route(topic)
+        """Find messages of a topic in the brokers' key index, which lags behind sends by some milliseconds.
+
+        Args:
+            topic: the topic.
+            key: one of the message's keys; with ``unique``, its unique key (the ``msg_id`` of its result).
+            unique: whether ``key`` is a unique key.
+            begin_ms: only messages stored at or after this time, in milliseconds since 1970.
+            end_ms: only messages stored at or before this time.
+            max_num: the most messages to return.
+
+        Returns:
+            The messages, oldest first; none if no broker has one.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+
+        Source of the rule: MQAdminImpl.queryMessage (Java client).
+        """
+        route = await self._client.name_server.fetch_route(self._wire(topic))
         self._client.endpoint.require(MESSAGE_QUERIES)
         header = QueryMessageRequestHeader(
             topic=self._client.wire_topic(topic),
@@ -76,10 +97,37 @@ class MessageAdminCore:
         ]
 
     async def query_all_messages(
-        self, topic: str, key: str, *, unique: bool, begin_ms: int, end_ms: int, corrupt_body: CorruptBody
+        self,
+        topic: str,
+        key: str,
+        *,
+        unique: bool = False,
+        begin_ms: int = 0,
+        end_ms: int = _FOREVER_MS,
+        corrupt_body: CorruptBody = "fail",
     ) -> list[MessageExt]:
-        """See :meth:`rmqtools.aio.Admin.query_all_messages`."""
-        route = await self._admin.fetch_route(topic)
+        """Find every message of a topic with a key, however many there are; see :meth:`query_messages`.
+
+        An answer of a broker has at most 64 messages, 32 by unique key, so older ones are asked for by time.
+
+        Args:
+            topic: the topic.
+            key: one of the message's keys; with ``unique``, its unique key.
+            unique: whether ``key`` is a unique key.
+            begin_ms: only messages stored at or after this time, in milliseconds since 1970.
+            end_ms: only messages stored at or before this time.
+            corrupt_body: handling of a message whose body cannot be read, see :meth:`read_messages`.
+
+        Returns:
+            The messages, by broker, queue and offset.
+
+        Raises:
+            ConfigError: a broker has so many messages with this key in one second that it cannot return all.
+            TopicNotFoundError: there is no such topic.
+            CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
+        """
+        check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
+        route = await self._client.name_server.fetch_route(self._wire(topic))
         self._client.endpoint.require(MESSAGE_QUERIES)
         header = QueryMessageRequestHeader(
             topic=self._client.wire_topic(topic),
@@ -100,6 +148,18 @@ class MessageAdminCore:
             and begin_ms <= message.store_timestamp_ms <= end_ms
             and _has_key(message, key, unique=unique)
         ]
+
+    async def fetch_message_track(self, message: MessageExt) -> list[MessageTrack]:
+        """Return whether each group of a message's topic has consumed it, by the groups' consumer offsets.
+
+        An offset shows what was committed: a message whose listener failed counts as consumed, because its
+        group has it in the retry topic. Groups that pop have no offset to compare.
+
+        Args:
+            message: from :meth:`view_message` or :meth:`query_messages`; ``broker_name`` must be set.
+        """
+        groups = await self.fetch_topic_groups(message.topic)
+        return list(await asyncio.gather(*(self._track(message, group) for group in groups)))
 
     async def _query_pages(
         self, data: BrokerData, header: QueryMessageRequestHeader, *, unique: bool, corrupt_body: CorruptBody
@@ -140,11 +200,6 @@ class MessageAdminCore:
             found += decode_stored(block, start, corrupt_body=corrupt_body)
         return [message.with_topic(without_this_namespace(message.topic, namespace)) for message in found]
 
-    async def fetch_message_track(self, message: MessageExt) -> list[MessageTrack]:
-        """See :meth:`rmqtools.aio.Admin.fetch_message_track`."""
-        groups = await self._cluster.fetch_topic_groups(message.topic)
-        return list(await asyncio.gather(*(self._track(message, group) for group in groups)))
-
     async def _query(
         self, addr: str, broker_name: str, header: QueryMessageRequestHeader, *, unique: bool
     ) -> list[MessageExt]:
@@ -168,8 +223,8 @@ class MessageAdminCore:
     async def _track(self, message: MessageExt, group: str) -> MessageTrack:
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
         try:
-            connection = await self._groups.fetch_consumer_connection(group)
-            offset = await self._groups.fetch_consumer_offset(group, queue)
+            connection = await self.fetch_consumer_connection(group)
+            offset = await self._fetch_consumer_offset(group, queue)
         except RocketMQError as error:
             return MessageTrack(consumer_group=group, track_type=TrackType.UNKNOWN, error=str(error))
         return MessageTrack(
@@ -180,7 +235,7 @@ class MessageAdminCore:
         )
 
     async def _broker_name(self, addr: str) -> str:
-        info = await self._admin.fetch_cluster_info()
+        info = await self._client.name_server.fetch_cluster_info()
         named = info.broker_addr_table.values()
         return next((data.broker_name for data in named if addr in data.broker_addrs.values()), "")
 

@@ -1,0 +1,211 @@
+"""Administration of topics: names, routes, settings, statistics."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from rmqtools.engine.admin.masters import AdminPart
+from rmqtools.errors import BrokerError, RemotingTimeoutError, RocketMQError, TopicNotFoundError
+from rmqtools.model.codes import ResponseCode
+from rmqtools.model.group import TopicStatsTable
+from rmqtools.model.route import Perm, TopicConfig, TopicRouteData
+from rmqtools.model.topic_type import TopicMessageType
+from rmqtools.policy.endpoint.features import TOPIC_ATTRIBUTES
+from rmqtools.policy.endpoint.topic_types import topic_attributes
+from rmqtools.policy.route_update import DEFAULT_TOPIC
+from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
+from rmqtools.protocol.headers import (
+    CreateTopicRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    DeleteTopicRequestHeader,
+    GetTopicConfigRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+)
+from rmqtools.protocol.headers.codec import RequestHeader
+from rmqtools.protocol.wire.bodies import parse_topic_config, parse_topic_stats
+from rmqtools.protocol.wire.command import RemotingCommand, request
+
+_NO_ATTRIBUTES: Mapping[str, str | None] = {}
+_LOOK_PAUSE = 0.02  # seconds between checks for an expected change
+
+
+class TopicAdmin(AdminPart):
+    """The methods about topics; :class:`rmqtools.aio.Admin` has them all."""
+
+    async def fetch_topic_list(self) -> list[str]:
+        """Return the names of all topics, sorted; system topics included."""
+        return sorted(await self._client.name_server.fetch_topic_list())
+
+    async def fetch_route(self, topic: str) -> TopicRouteData:
+        """Return a topic's route: its brokers and how many queues each of them has.
+
+        Raises:
+            TopicNotFoundError: no name server has a route of it.
+        """
+        return await self._client.name_server.fetch_route(self._client.wire_topic(topic))
+
+    async def create_topic(
+        self,
+        topic: str,
+        *,
+        read_queue_nums: int = 8,
+        write_queue_nums: int = 8,
+        perm: Perm = Perm.READ | Perm.WRITE,
+        cluster_name: str | None = None,
+        broker_names: Sequence[str] | None = None,
+        message_type: TopicMessageType | str | None = None,
+        attributes: Mapping[str, str | None] = _NO_ATTRIBUTES,
+    ) -> None:
+        """Create a topic, or change one that exists, and wait until the route shows it.
+
+        Args:
+            topic: its name.
+            read_queue_nums: queues per broker that clients read.
+            write_queue_nums: queues per broker that clients send to.
+            perm: the operations that clients may use.
+            cluster_name: only on the masters of this cluster; None: of all clusters.
+            broker_names: only on these brokers; None: on all.
+            message_type: which messages a 5.x proxy lets into the topic; None: as it was, NORMAL for a
+                new one. Brokers reached directly take all messages.
+            attributes: more attributes of a 5.x topic by name, e.g. ``{"cleanup.policy": "COMPACTION"}``;
+                None as a value removes one. Brokers refuse names they do not know.
+
+        Raises:
+            MessageRejectedError: the name is not valid; nothing was sent.
+            ConfigError: no such type, or a text that attributes cannot hold; nothing was sent.
+            RemotingTimeoutError: created, but not in the route after ``request_timeout``.
+        """
+        check_name("topic", topic, MAX_TOPIC_LENGTH)
+        changes = topic_attributes(message_type, attributes)
+        header = CreateTopicRequestHeader(
+            topic=self._client.wire_topic(topic),
+            default_topic=DEFAULT_TOPIC,
+            read_queue_nums=read_queue_nums,
+            write_queue_nums=write_queue_nums,
+            perm=int(perm),
+            topic_filter_type="SINGLE_TAG",
+            topic_sys_flag=0,
+            order=False,
+            attributes=changes,
+        )
+        masters = _choose(await self._masters.addrs(cluster_name), broker_names)
+        if changes is not None:
+            for name, addr in masters.items():
+                await self._client.versions.check(TOPIC_ATTRIBUTES, broker_name=name, addr=addr)
+        for addr in masters.values():
+            await self._client.remoting.invoke_ok(addr, request(header))
+        await self._await_route(topic, masters, header)
+
+    async def delete_topic(self, topic: str, *, cluster_name: str | None = None) -> None:
+        """Delete a topic with all its messages, on brokers and name servers. No error if it is absent."""
+        topic = self._client.wire_topic(topic)
+        for addr in (await self._masters.addrs(cluster_name)).values():
+            await self._delete_on_broker(addr, topic)
+        for addr in self._client.name_server.addrs:
+            await self._client.remoting.invoke_ok(
+                addr, request(DeleteTopicFromNamesrvRequestHeader(topic=topic))
+            )
+
+    async def fetch_topic_configs(self, topic: str) -> dict[str, TopicConfig]:
+        """Return a topic's settings by broker name: queues, permission, message type and other attributes.
+
+        Raises:
+            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+        """
+        answers = await self._ask_topic(topic, GetTopicConfigRequestHeader(topic=self._wire(topic)))
+        return {name: parse_topic_config(answer.body) for name, answer in answers.items()}
+
+    async def fetch_topic_stats(self, topic: str) -> TopicStatsTable:
+        """Return first and last offset of each queue of a topic, and the time of its last message.
+
+        Queues of brokers without a master are missing. ``topic_put_tps`` is the rate of all brokers together.
+
+        Raises:
+            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+        """
+        answers = await self._ask_topic(topic, GetTopicStatsInfoRequestHeader(topic=self._wire(topic)))
+        stats = [parse_topic_stats(answer.body) for answer in answers.values()]
+        table = {
+            queue.without_namespace(self._client.config.namespace): offsets
+            for each in stats
+            for queue, offsets in each.offset_table.items()
+        }
+        return TopicStatsTable(
+            offset_table=dict(sorted(table.items())),
+            topic_put_tps=sum(each.topic_put_tps for each in stats),
+        )
+
+    async def _ask_topic(self, topic: str, header: RequestHeader) -> dict[str, RemotingCommand]:
+        """Ask the masters of a topic's route; those that do not have the topic are left out."""
+        route = await self.fetch_route(topic)
+        masters = {
+            data.broker_name: data.broker_addrs[0] for data in route.broker_datas if 0 in data.broker_addrs
+        }
+        ask = self._client.remoting.invoke
+        answers = await asyncio.gather(*(ask(addr, request(header)) for addr in masters.values()))
+        found: dict[str, RemotingCommand] = {}
+        for (name, addr), answer in zip(masters.items(), answers, strict=True):
+            if answer.code == ResponseCode.SUCCESS:
+                found[name] = answer
+            elif answer.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise BrokerError(answer.code, answer.remark, addr)
+        if masters and not found:
+            raise TopicNotFoundError(
+                f"topic {topic!r} is in the route, but no broker has it: create it again"
+            )
+        return found
+
+    async def _delete_on_broker(self, addr: str, topic: str) -> None:
+        """Delete a topic on one broker.
+
+        A broker 5.5.0 without timer wheel deletes the topic and then answers with an internal error (a
+        NullPointerException in getTimerMetrics). So that answer is checked against the broker's topics.
+        """
+        try:
+            await self._client.remoting.invoke_ok(addr, request(DeleteTopicRequestHeader(topic=topic)))
+        except BrokerError as error:
+            if error.code != ResponseCode.SYSTEM_ERROR or await self._has_topic(addr, topic):
+                raise
+
+    async def _has_topic(self, addr: str, topic: str) -> bool:
+        question = request(GetTopicStatsInfoRequestHeader(topic=topic))
+        answer = await self._client.remoting.invoke(addr, question)
+        return answer.code != ResponseCode.TOPIC_NOT_EXIST
+
+    async def _await_route(
+        self, topic: str, masters: dict[str, str], header: CreateTopicRequestHeader
+    ) -> None:
+        """Wait until every name server shows the change: brokers answer before they register it."""
+        deadline = self._client.clock.monotonic() + self._client.config.request_timeout
+        wanted = (header.read_queue_nums, header.write_queue_nums, header.perm)
+        while not await self._route_shows(topic, masters, wanted):
+            if self._client.clock.monotonic() > deadline:
+                raise RemotingTimeoutError(
+                    f"topic {topic!r} was created on {', '.join(masters)}, but the route does not "
+                    f"show it after {self._client.config.request_timeout} s"
+                )
+            await asyncio.sleep(_LOOK_PAUSE)
+        await self._client.routes.refresh(topic)
+
+    async def _route_shows(self, topic: str, masters: dict[str, str], wanted: tuple[int, int, int]) -> bool:
+        try:
+            route = await self.fetch_route(topic)
+        except TopicNotFoundError:
+            return False
+        shown = {
+            data.broker_name: (data.read_queue_nums, data.write_queue_nums, data.perm)
+            for data in route.queue_datas
+        }
+        return all(shown.get(name) == wanted for name in masters)
+
+
+def _choose(masters: dict[str, str], broker_names: Sequence[str] | None) -> dict[str, str]:
+    chosen = {name: masters[name] for name in broker_names or masters if name in masters}
+    if missing := set(broker_names or ()) - set(masters):
+        raise RocketMQError(
+            f"brokers {sorted(missing)} have no master in the route (known: {sorted(masters)})"
+        )
+    if not chosen:
+        raise RocketMQError(
+            "the name server knows no master: start a broker, or wait until it has registered"
+        )
+    return chosen
