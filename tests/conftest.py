@@ -28,7 +28,11 @@ settings.register_profile("quick", _PATIENT, max_examples=15)
 settings.register_profile("thorough", _PATIENT, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-pytest_plugins = ["tests.support.docker_fixtures", "tests.support.workers"]
+pytest_plugins = [
+    "tests.support.docker_fixtures",
+    "tests.support.patient_clients",
+    "tests.support.workers",
+]
 
 
 def pytest_collection_finish() -> None:

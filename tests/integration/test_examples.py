@@ -15,7 +15,7 @@ from rmqtools import Admin
 from rmqtools.cluster import LocalCluster
 from tests.support.reading import await_stored
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(700)]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -40,7 +40,7 @@ def run(local_cluster: LocalCluster) -> Run:
             env=environment,
             text=True,
             capture_output=True,
-            timeout=200,
+            timeout=600,
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
@@ -160,6 +160,7 @@ def test_spark_write_read(run: Run, make_topic: Callable[..., str]) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # a Spark of its own
 def test_pinned_readers(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic(queues=1)
     fill("async_send.py", topic, 30)
@@ -174,6 +175,7 @@ def test_pinned_readers(run: Run, fill: Fill, make_topic: Callable[..., str]) ->
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # a Spark of its own
 def test_write_stamped(run: Run, make_topic: Callable[..., str], admin: Admin) -> None:
     topic = make_topic()
 
@@ -184,6 +186,7 @@ def test_write_stamped(run: Run, make_topic: Callable[..., str], admin: Admin) -
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # a Spark of its own
 def test_stream_to_parquet(run: Run, fill: Fill, make_topic: Callable[..., str], tmp_path: Path) -> None:
     topic = make_topic()
     fill("send.py", topic, 99)
@@ -212,6 +215,7 @@ def test_stream_windows(run: Run, fill: Fill, make_topic: Callable[..., str]) ->
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # a Spark of its own
 def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
     printed = run("stream_json.py", "--topic", make_topic())
 

@@ -103,6 +103,7 @@ UNMIRRORED = {  # a test file with a path of its own, and why
     "tests/unit/faults/test_history.py": "it is about tests/faults",
     "tests/unit/support/test_docker_layout.py": "it is about tests/support",
     "tests/unit/support/test_load.py": "it is about tests/support",
+    "tests/unit/support/test_patient_clients.py": "it is about tests/support",
     "tests/unit/support/test_skipping_loop.py": "it is about tests/support",
     "tests/unit/support/test_versions_table.py": "it is about tests/versions",
 }

@@ -50,7 +50,7 @@ async def answering(answer: FaultAnswer) -> AsyncIterator[Scene]:
 def test_of_a_queue_that_holds_batches_everything_is_asked_for():
     async def scenario() -> None:
         async with answering(BATCH_CONFIG) as scene:
-            asked = await scene.consumer.queue_types.filter_at_broker(QUEUE, TAGS)
+            asked = await scene.core.queue_types.filter_at_broker(QUEUE, TAGS)
             assert (asked.sub_string, asked.tags_set, asked.sub_version) == ("*", (), 7)
 
     run(scenario)

@@ -1,0 +1,39 @@
+"""Longer time-outs of clients in tests on real servers, which answer late on a busy machine.
+
+Where a test sets a time-out itself, that one counts. Tests of servers that are paused keep the defaults of
+users: their clients must give up.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+import pytest
+
+from rmqtools import ClientConfig, ProducerConfig, PullConsumerConfig, PushConsumerConfig
+from tests.support.patience import PATIENT_REQUEST
+
+_CONFIGS = (ClientConfig, ProducerConfig, PullConsumerConfig, PushConsumerConfig)
+_TIMEOUTS = {"request_timeout", "send_timeout"}
+_PAUSES_SERVERS = {"faulty_cluster"}  # fixtures
+
+
+@contextmanager
+def patient_defaults() -> Iterator[None]:
+    """Let configs that are made in the block have ``PATIENT_REQUEST`` where users get 3 seconds."""
+    with ExitStack() as stack:
+        for config in _CONFIGS:
+            defaults = config.__init__.__kwdefaults__
+            longer = dict.fromkeys(_TIMEOUTS & defaults.keys(), PATIENT_REQUEST)
+            stack.enter_context(mock.patch.dict(defaults, longer))
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Run a test on real servers, its fixtures included, with longer time-outs."""
+    on_servers = item.get_closest_marker("broker") or item.get_closest_marker("docker")
+    if not on_servers or _PAUSES_SERVERS & set(getattr(item, "fixturenames", ())):
+        return (yield)
+    with patient_defaults():
+        return (yield)
