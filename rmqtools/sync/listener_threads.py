@@ -62,7 +62,7 @@ class ListenerThreads:
         return future
 
     def waiting_task(self) -> "asyncio.Task[Any] | None":
-        """The task that awaits the calling thread's call; None: not one of these threads."""
+        """Return the task that awaits the calling thread's call; None: not one of these threads."""
         return self._waiting.get(threading.get_ident())
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class ListenerThreads:
             is_awake = self._wakes.get()
 
     def _next(self) -> _Job | None:
-        """The next job; None: the thread is idle now."""
+        """Return the next job; None: the thread is idle now."""
         with self._lock:
             if self._jobs and self._active <= self._width:
                 return self._jobs.popleft()

@@ -21,7 +21,7 @@ _threads: dict[int, "LoopThread"] = {}
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop: uvloop's if that is installed, else asyncio's."""
+    """Return an event loop: uvloop's if that is installed, else asyncio's."""
     try:
         import uvloop
     except ImportError:

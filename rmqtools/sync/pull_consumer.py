@@ -35,7 +35,7 @@ class PullConsumer(BlockingPullConsumer):
         return self._consumer.queues
 
     def assignment(self) -> list[MessageQueue]:
-        """The same as :attr:`queues`."""
+        """Return the same as :attr:`queues`."""
         return self._consumer.assignment()
 
     def start(self) -> None:

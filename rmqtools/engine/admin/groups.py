@@ -198,7 +198,7 @@ class GroupAdmin(GroupOffsetAdmin):
     async def _progress(
         self, group: str, topics: Collection[str]
     ) -> tuple[dict[MessageQueue, QueueProgress], tuple[str, ...]]:
-        """The group's progress on the topics' queues; and the topics that are missing or not readable."""
+        """Return the group's progress on the topics' queues, and the topics missing or not readable."""
         progress: dict[MessageQueue, QueueProgress] = {}
         missing: list[str] = []
         for topic in sorted(topics):

@@ -207,7 +207,7 @@ class MessageAdmin(GroupAdmin):
         return self._decoded(body, broker_name) if body else []
 
     async def _query_body(self, addr: str, header: QueryMessageRequestHeader, *, unique: bool) -> bytes:
-        """The messages of an answer as they are stored; empty if there is none."""
+        """Return the messages of an answer as they are stored; empty if there is none."""
         command = request(header)
         if unique:
             command.ext_fields = {**(command.ext_fields or {}), _UNIQUE_KEY_QUERY: "true"}

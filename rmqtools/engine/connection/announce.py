@@ -56,7 +56,7 @@ class Announcer:
         return self._client.clock.monotonic() >= self._try_again_at.get(addr, 0.0)
 
     def _task(self, broker_name: str, addr: str) -> asyncio.Task[None]:
-        """The pending heartbeat to a broker; concurrent callers share it."""
+        """Return the pending heartbeat to a broker; concurrent callers share it."""
         if (task := self._under_way.get(addr)) is None:
             sending = self._send_heartbeat(broker_name, addr)
             task = self._under_way[addr] = self._telling.spawn(f"announce to {addr}", sending)

@@ -141,7 +141,7 @@ class BlockingConnection:
             return 0
 
     def _read(self, opaque: int, data: bytes, deadline: float) -> RemotingCommand:
-        """The answer with this opaque. Anything else is ignored: this connection serves no requests."""
+        """Return the answer with this opaque. Anything else is ignored: no requests are served here."""
         while True:
             if not data:
                 raise ConnectionResetError("closed by the peer")
@@ -156,7 +156,7 @@ class BlockingConnection:
             data = self._receive(deadline)
 
     def _commands(self, data: bytes) -> Iterable[RemotingCommand]:
-        """The commands that end in these bytes; nearly always they are one answer, and nothing else."""
+        """Return the commands that end in these bytes; nearly always they are one answer."""
         whole = decode_whole(data, len(data), self._decoder)
         return map(decode_command, self._decoder.feed(data)) if whole is None else (whole,)
 

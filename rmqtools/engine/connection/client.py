@@ -80,7 +80,7 @@ class ClientCore:
         return self.remoting.endpoint
 
     def wire_topic(self, topic: str) -> str:
-        """The wire name of a topic: with this client's namespace."""
+        """Return the wire name of a topic: with this client's namespace."""
         return with_namespace(topic, self.config.namespace)
 
     def start(self) -> None:
@@ -203,7 +203,7 @@ def client_id(client_ip: str, instance_name: str | None, *, pid: int, nanos: int
 
 
 def local_address(name_server: str) -> str:
-    """The local address of connections to the name server; sends nothing."""
+    """Return the local address of connections to the name server; sends nothing."""
     host, port = parse_address(name_server)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

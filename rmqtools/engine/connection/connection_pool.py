@@ -54,7 +54,7 @@ class ConnectionPool:
         return len(self._open)
 
     def take(self, beside: Connection, timeout: float) -> BlockingConnection | None:
-        """A connection to the peer of ``beside``, for :meth:`give_back`; None: use ``beside``.
+        """Return a connection to the peer of ``beside``, for :meth:`give_back`; None: use ``beside``.
 
         Args:
             beside: the loop's connection; connections made beside an earlier one are closed.
@@ -138,7 +138,7 @@ class ConnectionPool:
 
 
 def _popped(idle: deque[BlockingConnection]) -> BlockingConnection | None:
-    """The connection used last, if there is one."""
+    """Return the connection used last, if there is one."""
     try:
         return idle.pop()
     except IndexError:
@@ -155,7 +155,7 @@ def _removed(idle: deque[BlockingConnection], connection: BlockingConnection) ->
 
 
 def _connected(peer: tuple[str, int] | tuple[str, int, int, int], timeout: float) -> socket.socket:
-    """A socket connected to an address, not a name: names may take their time to resolve.
+    """Return a socket connected to an address, not a name: names may take their time to resolve.
 
     Raises:
         OSError: not within ``timeout``.

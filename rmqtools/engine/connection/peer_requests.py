@@ -128,6 +128,6 @@ class PeerRequests:
 
 
 def _key_of(request: RemotingCommand) -> _Key:
-    """What makes requests equal. A reset replaces an older one of the same topic and group."""
+    """Return what makes requests equal. A reset replaces an older one of the same topic and group."""
     body = b"" if request.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET else request.body
     return (request.code, body, *request.ext_fields.items())

@@ -53,7 +53,7 @@ class QueueTypes:
         await self._asking.close()
 
     async def filter_at_broker(self, queue: MessageQueue, wanted: SubscriptionData) -> SubscriptionData:
-        """The filter to send for ``wanted``: everything, if the queue holds batches.
+        """Return the filter to send for ``wanted``: everything, if the queue holds batches.
 
         Raises:
             ConfigError: a condition on a topic whose queues hold batches.

@@ -45,11 +45,11 @@ class Refusals:
             self._in_force.pop((what, broker_name), None)
 
     def take(self) -> BrokerError | None:
-        """The oldest refusal that was not taken yet, once; None: there is none."""
+        """Return the oldest refusal that was not taken yet, once; None: there is none."""
         return self._untold.pop(0) if self._untold else None
 
     def of_all(self, what: str, broker_names: Collection[str]) -> BrokerError | None:
-        """A refusal, if each of these brokers refuses; None: one does not, or there are none."""
+        """Return a refusal, if each of these brokers refuses; None: one does not, or there are none."""
         found = [self._in_force.get((what, name)) for name in broker_names]
         return found[0] if found and all(found) else None
 

@@ -101,7 +101,7 @@ class Remoting:
         return self.checked(await self.invoke(addr, command, timeout=timeout), command.code, addr)
 
     def checked(self, answer: RemotingCommand, code: int, addr: str) -> RemotingCommand:
-        """An answer with code SUCCESS to a request of this code; errors as of :meth:`invoke_ok`."""
+        """Return an answer with code SUCCESS to a request of this code; errors as of :meth:`invoke_ok`."""
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             raise self.endpoint.not_served(code, answer.remark, addr)
         if answer.code != ResponseCode.SUCCESS:
@@ -143,7 +143,7 @@ class Remoting:
         return self.pool.take(beside, timeout) if beside is not None and beside.is_usable else None
 
     async def connect(self, addr: str, *, timeout: float | None = None) -> Connection:
-        """The open connection to an address; opens one if needed. Concurrent callers share the attempt.
+        """Return the open connection to an address; open one if needed. Concurrent callers share it.
 
         Raises:
             RemotingConnectError: refused, unreachable or not open in time; or so a moment ago, see
@@ -166,7 +166,7 @@ class Remoting:
             raise self._unreachable(addr, f"no answer within {limit:.3f} s") from error
 
     def signed(self, request: Request) -> Request:
-        """The request with credentials, if the client has them."""
+        """Return the request with credentials, if the client has them."""
         return self._signer.sign(request.command()) if self._signer else request
 
     async def close(self) -> None:
@@ -202,7 +202,7 @@ class Remoting:
             raise
 
         def ended(answer: "asyncio.Future[RemotingCommand]") -> None:
-            """The answer came, or its time is over, whatever becomes of the caller."""
+            """Release the turn: the answer came, or its time is over, whatever becomes of the caller."""
             turn.release()
             if not answer.cancelled():
                 answer.exception()  # a cancelled caller does not look at it
@@ -256,7 +256,7 @@ class Remoting:
         return addr not in self._config.name_servers
 
     def _mapped(self, addr: str) -> str:
-        """The address to connect to. For name servers, rules with ``*`` and functions do not apply."""
+        """Return the address to connect to. For name servers, rules with ``*`` and functions do not apply."""
         rules = self._config.broker_address_map
         if addr in self._config.name_servers:
             return rules.get(addr, addr) if isinstance(rules, Mapping) else addr

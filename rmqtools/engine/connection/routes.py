@@ -34,14 +34,14 @@ class Routes:
         self._on_change.append(callback)
 
     def known(self, topic: str) -> TopicPublishInfo | None:
-        """The result of :meth:`publish_info` if no request is needed for it; else None."""
+        """Return the result of :meth:`publish_info` if no request is needed for it; else None."""
         info = self.tables.publish.get(topic)
         return info if info is not None and info.ok else None
 
     async def publish_info(
         self, topic: str, *, default_topic_queue_nums: int | None = None
     ) -> TopicPublishInfo:
-        """The queues to send to; at least one.
+        """Return the queues to send to; at least one.
 
         Args:
             topic: any topic.
@@ -60,7 +60,7 @@ class Routes:
         return info
 
     async def subscribe_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues to read from, sorted; at least one.
+        """Return the queues to read from, sorted; at least one.
 
         Raises:
             TopicNotFoundError: no route.
@@ -103,7 +103,7 @@ class Routes:
             await asyncio.sleep(interval)
 
     def master_addr(self, broker_name: str) -> str:
-        """The address of a broker set's master.
+        """Return the address of a broker set's master.
 
         Raises:
             RemotingConnectError: the route names no master.
@@ -114,21 +114,21 @@ class Routes:
         return addr
 
     def reading_addr(self, queue: MessageQueue, broker_id: int = 0) -> FoundBroker:
-        """The address to read a queue from: the requested broker's, else any of its set."""
+        """Return the address to read a queue from: the requested broker's, else any of its set."""
         found = find_in_subscribe(self.tables.broker_addrs, self.broker_name(queue), broker_id)
         if found is None:
             raise RemotingConnectError(f"no broker of {queue} is in the route")
         return found
 
     def admin_addr(self, broker_name: str) -> str:
-        """The address of any live broker of a set, the master first."""
+        """Return the address of any live broker of a set, the master first."""
         found = find_in_admin(self.tables.broker_addrs, broker_name)
         if found is None:
             raise RemotingConnectError(f"broker {broker_name!r} is not in the route")
         return found.broker_addr
 
     def broker_name(self, queue: MessageQueue) -> str:
-        """The broker set that serves a queue; for a static topic's logic queue, its current owner."""
+        """Return the broker set that serves a queue; for a static topic's logic queue, its current owner."""
         if is_static(queue):
             return self.tables.endpoints.get(queue, queue.broker_name)
         return queue.broker_name

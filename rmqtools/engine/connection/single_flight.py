@@ -19,7 +19,7 @@ class SharedWork(Generic[T]):
         self._closed = False
 
     async def run(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the coroutine that runs under ``key``; if there is none, of ``work()``.
+        """Return the result of the coroutine that runs under ``key``; if there is none, of ``work()``.
 
         Raises:
             ClientStateError: closed before or during the work.

@@ -40,7 +40,7 @@ _ALERTS = {  # by words in OpenSSL's reason
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
-    """The context of a client's connections; None: plain text.
+    """Return the context of a client's connections; None: plain text.
 
     Raises:
         ConfigError: a file cannot be used, or the key is encrypted and its password is missing or wrong.
@@ -62,7 +62,7 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
 
 
 def _password(config: ClientConfig) -> str:
-    """The password of an encrypted key. Called by OpenSSL, which otherwise asks on the terminal."""
+    """Return the password of an encrypted key. Called by OpenSSL, which otherwise asks on the terminal."""
     if config.tls_key_password is None:
         file = config.tls_key_file or config.tls_cert_file
         raise ConfigError(f"the key in {file!r} is encrypted: set tls_key_password, or use a key without one")
@@ -70,7 +70,7 @@ def _password(config: ClientConfig) -> str:
 
 
 def why_no_connection(error: BaseException, *, tls: bool) -> tuple[str, bool]:
-    """What a failed connection means.
+    """Return what a failed connection means.
 
     Args:
         error: what connecting raised.
@@ -88,7 +88,7 @@ def why_no_connection(error: BaseException, *, tls: bool) -> tuple[str, bool]:
 
 
 def why_hung_up(cause: BaseException | None, *, tls: bool) -> tuple[str, bool] | None:
-    """What it means that a peer ended a connection before it sent a byte; None: nothing special.
+    """Return what it means that a peer ended a connection before it sent a byte; None: nothing special.
 
     Returns:
         As :func:`why_no_connection`.

@@ -380,7 +380,7 @@ class Connection(asyncio.BufferedProtocol):
         return error
 
     def _hung_up(self, reason: str, is_final: bool, cause: Exception | None) -> RocketMQError:
-        """The error of a connection that ended before a byte came. A TLS alert says that nothing was read."""
+        """Return the error of a connection that ended before a byte came. TLS alert: nothing was read."""
         kind = RemotingConnectError if isinstance(cause, ssl.SSLError) else ConnectionLostError
         error = kind(f"connection to {self.addr} lost: {reason}")
         error.retriable = self._may_restart or not is_final

@@ -90,7 +90,7 @@ class Acknowledger:
         return due is None or await self._is_accepted(self._ask(due))
 
     def _due(self, message: MessageExt, hidden_for: float | None) -> "_Popped | None":
-        """What its broker is told of a message; None: nothing before the rest of its batch is settled."""
+        """Return the request for a message; None: none before the rest of its batch is settled."""
         batch = self._batches.get(message.properties[PROPERTY_POP_CK]) if self._batches else None
         if batch is not None:
             batch.left -= 1

@@ -83,7 +83,7 @@ class AnswerDecoder:
         subscription: SubscriptionData,
         skip: int = 0,
     ) -> Pulled:
-        """The messages of an answer to a pull from offset ``begin``.
+        """Return the messages of an answer to a pull from offset ``begin``.
 
         Bodies that grow come in portions: then :attr:`Pulled.rest` is the next call's ``skip``, and
         :attr:`Pulled.next_offset` its ``begin``.
@@ -112,7 +112,7 @@ class AnswerDecoder:
         return Pulled(wanted, end, ProtocolError(text))
 
     def popped(self, queue: MessageQueue, answer: RemotingCommand, *, topic: str) -> Popped:
-        """The messages of an answer to a pop; ``topic`` is the plain name.
+        """Return the messages of an answer to a pop; ``topic`` is the plain name.
 
         Raises:
             ProtocolError: the answer has more messages than were asked for.

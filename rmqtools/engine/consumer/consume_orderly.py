@@ -193,7 +193,7 @@ class OrderlyConsumption:
         )
 
     def _batches(self, held: ProcessQueue, messages: list[MessageExt]) -> Iterable[list[MessageExt]]:
-        """The messages of each listener call."""
+        """Return the messages of each listener call."""
         size = self._largest_batch(held)
         return [[one] for one in messages] if size == 1 else map(list, listener_batches(messages, size))
 

@@ -100,7 +100,7 @@ class FetchPolicy(Protocol):
         """Handle messages that were just fetched and are already in the queue."""
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
-        """The consumer offset that a pull carries for the broker to store; None: none."""
+        """Return the consumer offset that a pull carries for the broker to store; None: none."""
 
     def passed_over(self, held: ProcessQueue) -> None:
         """Handle an answer after which the queue holds no message: all before ``next_offset`` is consumed."""

@@ -116,7 +116,7 @@ class Listeners:
         )
 
     def of(self, topic: str) -> Listener:
-        """What to await with messages of a topic, where :meth:`call` would be one coroutine too many.
+        """Return a coroutine function for messages of a topic: one call layer less than :meth:`call`.
 
         Its answer is for :meth:`checked`, its error for :meth:`failed`.
         """
@@ -146,14 +146,14 @@ class Listeners:
             return self.failed(messages, error)
 
     def here(self, topic: str) -> BlockingListener:
-        """What to call with messages of a topic on a thread of the listeners, as :meth:`of`."""
+        """Return a function for messages of a topic, called on a thread of the listeners, as :meth:`of`."""
         return self._blocking.get(topic, self._refuse_here)
 
     def _refuse_here(self, messages: list[MessageExt], _: ConsumeContext) -> object:
         raise _no_listener(messages[0].topic)
 
     def failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
-        """The status of a call that raised: its messages are retried. Logs the error."""
+        """Return the status of a call that raised: its messages are retried. Logs the error."""
         first = messages[0]
         log.error(
             "listener_failed",
@@ -215,7 +215,7 @@ class Listeners:
             log.warning("listeners_still_running", group=self._group, count=len(waited))
 
     def checked(self, answer: object) -> ConsumeStatus:
-        """The status that a listener's answer means.
+        """Return the status that a listener's answer means.
 
         None is success: a Python function that returns without an error has done its work. (Java treats null
         as failure.)

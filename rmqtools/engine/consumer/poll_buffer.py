@@ -140,7 +140,7 @@ class HandOut:
         self.settle()
 
     def position(self, held: ProcessQueue) -> int:
-        """The offset of a queue's next message to hand out, fetched or not."""
+        """Return the offset of a queue's next message to hand out, fetched or not."""
         self.settle()
         return _position(held)
 
@@ -177,7 +177,7 @@ class HandOut:
         return chosen
 
     def _first(self, held: ProcessQueue, count: int) -> list[MessageExt]:
-        """The first messages of a ready queue, which goes behind the others."""
+        """Return the first messages of a ready queue, which goes behind the others."""
         if not held.is_paused or held.is_dropped:
             del self._ready[held]
         if held.is_paused or held.is_dropped or not (messages := held.first(count)):

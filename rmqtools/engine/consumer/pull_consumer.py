@@ -121,7 +121,7 @@ class PullConsumer(Asynchronous):
 
     @blocking("direct")
     def assignment(self) -> list[MessageQueue]:
-        """The same as :attr:`queues`."""
+        """Return the same as :attr:`queues`."""
         return self._member.held_queues()
 
     # lifecycle
@@ -262,7 +262,7 @@ class PullConsumer(Asynchronous):
         return [self._names.plain_message(message) for message in self._hand_out.next_poll(count)]
 
     async def _next(self, *, ahead: int = 0) -> MessageExt | None:
-        """The next message of an iteration; None: the consumer is closed.
+        """Return the next message of an iteration; None: the consumer is closed.
 
         ``ahead``: how many messages to make ready for :meth:`_next_lent`, at least; 0: one poll's.
         """
@@ -279,7 +279,7 @@ class PullConsumer(Asynchronous):
         return message
 
     def _next_lent(self) -> MessageExt | None:
-        """The next message of an iteration, if it is ready. Safe on any thread."""
+        """Return the next message of an iteration, if it is ready. Safe on any thread."""
         return None if self._is_commit_due() else self._taken_from_lent()
 
     @property
@@ -411,7 +411,7 @@ class PullConsumer(Asynchronous):
                 await self._ownership.rounds.first()
 
     async def _find(self, queue: MessageQueue) -> ProcessQueue:
-        """The held state of a queue; waits for one just assigned.
+        """Return the held state of a queue; waits for one just assigned.
 
         Raises:
             ClientStateError: this member does not hold it.
@@ -454,7 +454,7 @@ class PullConsumer(Asynchronous):
         return self._config.auto_commit and self._client.clock.monotonic() >= self._next_commit
 
     def _wanted(self, timeout: float | None, max_messages: int | None) -> tuple[float, int]:
-        """The seconds and messages of a poll.
+        """Return the seconds and messages of a poll.
 
         Raises:
             ConfigError: a number is too small.

@@ -354,7 +354,7 @@ def _is_by_tags(subscription: SubscriptionData) -> bool:
 
 
 def _moved_to(held: ProcessQueue, result: PullResult) -> int:
-    """The offset to continue at after one that is not stored.
+    """Return the offset to continue at after one that is not stored.
 
     While a static topic's queue moves, two brokers may both convert the offset of one answer (seen with
     5.5.0, rewriteResponseForStaticTopic: 10000 twice). Then an answer without messages leads behind the end

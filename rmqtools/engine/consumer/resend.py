@@ -36,7 +36,7 @@ def resend_request(
     max_reconsume_times: int,
     broker_name: str,
 ) -> RemotingCommand:
-    """The request that stores a failed message again; a corrupt body is stored unchanged.
+    """Return the request that stores a failed message again; a corrupt body is stored unchanged.
 
     Args:
         message: the failed message.

@@ -51,7 +51,7 @@ _JAVA_NAMES = {  # our settings, by the names that Java's consumers report
 
 
 def running_info(member: Member, *, with_jstack: bool = False) -> ConsumerRunningInfo:
-    """The state of a consumer; queues and topics have wire names, in Java's order."""
+    """Return the state of a consumer; queues and topics have wire names, in Java's order."""
     subscriptions = sorted(
         member.subscriptions.values(), key=lambda data: java_order(f"{data.topic}@{data.sub_string}")
     )
@@ -67,7 +67,7 @@ def running_info(member: Member, *, with_jstack: bool = False) -> ConsumerRunnin
 
 
 def thread_stacks() -> str:
-    """The stack of every thread of this process."""
+    """Return the stack of every thread of this process."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = (
         f"{names.get(ident, '?')}  TID: {ident}\n{''.join(traceback.format_stack(frame))}"

@@ -64,7 +64,7 @@ class SendBack:
         return request(header)
 
     def _broker_name(self, message: MessageExt, queue: MessageQueue) -> str:
-        """The broker set that stored a message: brokers find it by its offset in their commit log.
+        """Return the broker set that stored a message: brokers find it by its offset in their commit log.
 
         A moved queue of a static topic leaves its earlier messages on its former broker. The message's queue
         id does not help, because it is the broker's and not the logic queue's.

@@ -23,7 +23,7 @@ class StartOffsets:
         self._queues = queues
 
     async def find(self, queue: MessageQueue) -> int:
-        """The start offset of a queue.
+        """Return the start offset of a queue.
 
         Raises:
             RocketMQError: it is currently unknown.

@@ -70,13 +70,13 @@ class Settler(Protocol[H]):
         """Messages of calls that acknowledged all of theirs."""
 
     async def not_all_consumed(self, call: Call[H], status: ConsumeStatus, context: ConsumeContext) -> None:
-        """A call that did not acknowledge everything."""
+        """Handle a call that did not acknowledge everything."""
 
     def not_begun(self, call: Call[H]) -> None:
-        """A call that may not begin any more."""
+        """Handle a call that may not begin any more."""
 
     def again(self, call: Call[H]) -> None:
-        """A call whose worker failed, and not its listener."""
+        """Handle a call whose worker failed, and not its listener."""
 
 
 class _Failed(NamedTuple, Generic[H]):
@@ -152,7 +152,7 @@ class Workers(Generic[H]):
         self._ended.take()
 
     def give_up_late(self, before: float) -> list[Call[H]]:
-        """The calls that began before this time, run and are not given up; from now on they are.
+        """Give up the running calls that began before this time, and return them.
 
         A thread may end one of them meanwhile: then its messages are consumed twice.
         """

@@ -72,11 +72,11 @@ class HeldQueues:
     # held queues
 
     def working(self) -> list[ProcessQueue]:
-        """The pulled queues that are not dropped."""
+        """Return the pulled queues that are not dropped."""
         return [held for held in list(self.pulled.values()) if not held.is_dropped]
 
     def queues(self) -> set[MessageQueue]:
-        """The queues held now, pulled and popped. Safe on any thread."""
+        """Return the queues held now, pulled and popped. Safe on any thread."""
         tables = (list(self.pulled.items()), list(self.popped.items()))
         return {queue for table in tables for queue, held in table if not held.is_dropped}
 

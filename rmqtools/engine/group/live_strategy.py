@@ -53,7 +53,7 @@ class LiveStrategy:
         return self._in_force() != self._applied
 
     def now(self) -> AllocateMessageQueueStrategy:
-        """The strategy to use in this round. Marks the pins in force as applied."""
+        """Return the strategy to use in this round. Marks the pins in force as applied."""
         if not isinstance(self._strategy, Pinnable):
             return self._strategy
         self._applied = self._in_force()

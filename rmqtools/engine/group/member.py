@@ -81,7 +81,7 @@ class Member:
         )
 
     def held_queues(self) -> list[MessageQueue]:
-        """The queues held now, sorted, with plain names. Safe on any thread."""
+        """Return the queues held now, sorted, with plain names. Safe on any thread."""
         return sorted(map(self.names.plain_queue, self.held.queues()))
 
     def note_pulled(self, topic: str, *, count: int, seconds: float) -> None:

@@ -38,13 +38,13 @@ class OffsetStore(Protocol):
         """Note an offset in memory; ``increase_only``: keep a higher one that is noted already."""
 
     def read_memory(self, queue: MessageQueue) -> int | None:
-        """The offset noted in memory, 0 or more; None: there is none."""
+        """Return the offset noted in memory, 0 or more; None: there is none."""
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
-        """The offset that a pull carries for its broker to store; None: none."""
+        """Return the offset that a pull carries for its broker to store; None: none."""
 
     async def read_store(self, queue: MessageQueue) -> int | None:
-        """The stored offset; None: there is none. A negative one is returned as it is, and never noted.
+        """Return the stored offset; None: there is none. A negative one is returned, and never noted.
 
         Raises:
             RocketMQError: the store could not be read.

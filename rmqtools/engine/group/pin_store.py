@@ -76,7 +76,7 @@ class PinStore:
         return dict(zip(addrs, copies, strict=True))
 
     async def fetch_groups(self) -> list[str]:
-        """Groups of this client's namespace with pins, or a tombstone, on any name server.
+        """Return groups of this client's namespace with pins, or a tombstone, on any name server.
 
         Raises:
             RocketMQError: no name server answered.
@@ -150,7 +150,7 @@ class PinStore:
         return await self.put(group, Pins.cleared(0, set_by=set_by))
 
     def _signed(self, pins: Pins, valid: Pins) -> Pins:
-        """The pins to write after ``valid``: next version, when, and from where."""
+        """Return the pins to write after ``valid``: next version, when, and from where."""
         return replace(
             pins,
             version=valid.version + 1,
@@ -207,7 +207,7 @@ class PinStore:
         return f"accepted it, but shows {found}: another writer may be active"
 
     async def _ask(self, addr: str, command: RemotingCommand) -> RemotingCommand | None:
-        """The answer; None: the name server has no such entry."""
+        """Return the answer; None: the name server has no such entry."""
         try:
             return await self._client.remoting.invoke_ok(addr, command)
         except BrokerError as error:

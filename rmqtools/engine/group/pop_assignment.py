@@ -69,7 +69,7 @@ class BrokerRebalance(Rebalance):
         return working == plan.assigned
 
     async def _query(self, topic: str, strategy_name: str) -> Sequence[MessageQueueAssignment] | None:
-        """This member's share; None: no broker can compute it, and all queues stay as they are."""
+        """Return this member's share; None: no broker can compute it, and all queues stay as they are."""
         client = self._member.client
         routes = client.routes
         body = QueryAssignmentRequestBody(

@@ -210,7 +210,7 @@ class ProcessQueue(HeldQueue):
         return [*fresh.values()]
 
     def commit(self) -> int:
-        """The taken messages are consumed; return the committable offset."""
+        """Note that the taken messages are consumed; return the committable offset."""
         self._cached_bytes -= _bytes_of(self._taken.values())
         self._taken.clear()
         self.wake()
@@ -241,7 +241,7 @@ class ProcessQueue(HeldQueue):
 
 
 def _bytes_of(messages: Collection[MessageExt]) -> int:
-    """The size of these messages' bodies together; of a corrupt one, its size as stored."""
+    """Return the size of these messages' bodies together; of a corrupt one, its size as stored."""
     try:
         return sum(map(len, map(_body_of, messages)))
     except CorruptBodyError:

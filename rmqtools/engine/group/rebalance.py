@@ -90,7 +90,7 @@ class Rebalance:
         queues: Collection[MessageQueue],
         members: Collection[str],
     ) -> Collection[MessageQueue] | None:
-        """This member's share; None: the strategy failed, and all queues stay as they are."""
+        """Return this member's share; None: the strategy failed, and all queues stay as they are."""
         try:
             return share(strategy, self._group, self._member.client_id, queues, members)
         except Exception as error:  # a user's strategy may raise anything; the consumer continues

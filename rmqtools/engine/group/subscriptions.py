@@ -38,11 +38,11 @@ class Subscriptions(UserDict[str, SubscriptionData]):
         self._on_change.append(callback)
 
     def of(self, topic: str) -> SubscriptionData:
-        """The subscription of a topic; all messages, for queues that were assigned without a subscription."""
+        """Return the subscription of a topic; all messages, for queues assigned without a subscription."""
         return self.get(topic) or SubscriptionData(topic=topic)
 
     def topics(self) -> tuple[str, ...]:
-        """The topics to read."""
+        """Return the topics to read."""
         if self.assigned is None:
             return tuple(self)
         return tuple(sorted({queue.topic for queue in self.assigned}))

@@ -17,19 +17,19 @@ class TopicNames:
         self._popped: dict[str, str] = {}  # retry topic of a popped topic -> that topic, plain
 
     def wire_topic(self, topic: str) -> str:
-        """The wire name of a topic."""
+        """Return the wire name of a topic."""
         return with_namespace(topic, self._namespace)
 
     def plain_topic(self, topic: str) -> str:
-        """The plain name of a topic."""
+        """Return the plain name of a topic."""
         return without_this_namespace(topic, self._namespace)
 
     def wire_queue(self, queue: MessageQueue) -> MessageQueue:
-        """A queue with its wire name."""
+        """Return a queue with its wire name."""
         return replace(queue, topic=self.wire_topic(queue.topic)) if self._namespace else queue
 
     def plain_queue(self, queue: MessageQueue) -> MessageQueue:
-        """A queue with its plain name."""
+        """Return a queue with its plain name."""
         return queue.without_namespace(self._namespace)
 
     def was_popped(self, retry_topic: str, topic: str) -> None:
@@ -37,7 +37,7 @@ class TopicNames:
         self._popped[retry_topic] = self.plain_topic(topic)
 
     def plain_message(self, message: MessageExt) -> MessageExt:
-        """A message with its plain topic; for one from a retry topic, the topic it was sent to."""
+        """Return a message with its plain topic; for one from a retry topic, the topic it was sent to."""
         topic = self._popped.get(message.topic) or original_topic(message, self._group)
         topic = self.plain_topic(topic)
         return message if topic == message.topic else message.with_topic(topic)

@@ -222,7 +222,7 @@ class ProduceAccumulator:
         )
 
     def _idle_queue(self, line: _Line) -> MessageQueue | None:
-        """The queue of the line's next request; None: it must wait for a request on the wire."""
+        """Return the queue of the line's next request; None: it must wait for a request on the wire."""
         if line.queue is not None:
             return None if line.on_wire else line.queue
         if _NOT_KNOWN in line.on_wire:

@@ -59,7 +59,7 @@ class Outgoing:
     needs: Feature | None  # what not every broker has
 
     def request_to(self, queue: MessageQueue, broker_name: str, *, oneway: bool = False) -> Request:
-        """The request that stores the content in ``queue``."""
+        """Return the request that stores the content in ``queue``."""
         template = _template(self.code, self.group, self.wire_topic, broker_name, oneway)
         numbers = (queue.queue_id, self.sys_flag, self.born_timestamp_ms, self.flag)
         return filled_request(template, numbers, self.properties_text, self.body)
@@ -208,7 +208,7 @@ class Encoder:
 
 
 def _properties_of_its_kind(message: Message) -> str:
-    """What a producer adds for a delay or a priority. Names are unique, since reserved ones were refused."""
+    """Return the properties added for a delay or a priority. Users cannot set these names."""
     text = format_properties(_delay_properties(message)) if message.is_delayed else ""
     if message.priority is not None:
         text += format_properties({PROPERTY_PRIORITY: str(message.priority)})
@@ -216,7 +216,7 @@ def _properties_of_its_kind(message: Message) -> str:
 
 
 def property_text(message: Message) -> str:
-    """The user's properties as stored, without those that a producer adds: id, delay, priority, WAIT."""
+    """Return the user's properties as stored, without id, delay, priority and WAIT."""
     text = format_properties(message.properties) if message.properties else ""
     if message.keys and (keys := message.keys_text) is not None:
         text += f"{PROPERTY_KEYS}\x01{keys}\x02"
@@ -230,7 +230,7 @@ def property_text(message: Message) -> str:
 def measured(
     messages: Sequence[Message], sizes: list[int] | None = None
 ) -> tuple[Sequence[str] | None, list[int]]:
-    """The text of each message, as :func:`property_text`, and its bytes in a batch, or a few more.
+    """Return the text of each message, as :func:`property_text`, and its bytes in a batch, or a few more.
 
     None instead of the texts: they are not needed, and no message has a delay or a priority.
     ``sizes``: as of ``check_messages``, with ``FRAMING_BYTES``.
@@ -242,7 +242,7 @@ def measured(
 
 
 def batch_bytes(messages: Sequence[Message], texts: Sequence[str]) -> list[int]:
-    """The bytes that each message takes in a batch, or a few more.
+    """Return the bytes that each message takes in a batch, or a few more.
 
     ``texts``: what :func:`property_text` gives for each.
     """
@@ -253,12 +253,12 @@ def batch_bytes(messages: Sequence[Message], texts: Sequence[str]) -> list[int]:
 
 
 def content_bytes(message: Message) -> int:
-    """The bytes of a message's body and texts: in a batch it takes ``FRAMING_BYTES`` more, or a few less."""
+    """Return the bytes of a message's body and texts: a batch takes ``FRAMING_BYTES`` more, or a few less."""
     return body_length(message.body) + len(property_text(message).encode())
 
 
 def _needs(message: Message) -> Feature | None:
-    """The feature of brokers without which the message would be stored as an ordinary one."""
+    """Return the feature of brokers without which the message would be stored as an ordinary one."""
     if message.delay is not None or message.deliver_at_ms is not None:
         return DELAYS
     if message.priority is not None:
@@ -267,7 +267,7 @@ def _needs(message: Message) -> Feature | None:
 
 
 def _delay_properties(message: Message) -> dict[str, str]:
-    """The property that delays a message; ``check_message`` has checked that there is only one."""
+    """Return the property that delays a message; ``check_message`` has checked that there is only one."""
     if message.delay_level:
         return {PROPERTY_DELAY_TIME_LEVEL: str(message.delay_level)}
     if message.delay is not None:

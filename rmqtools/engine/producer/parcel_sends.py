@@ -30,7 +30,7 @@ class ParcelSends:
         self._are_traced = are_traced
 
     def parcel_line(self) -> ParcelLine:
-        """A line: several calls of :meth:`send_parcels` with it behave like one call with all their parcels.
+        """Return a line: calls of :meth:`send_parcels` with it behave like one call with all their parcels.
 
         The calls may overlap and share ``max_in_flight``. After a failed or cancelled call no parcel of the
         line is started any more. A call refused with ``MessageRejectedError`` does not affect the line.

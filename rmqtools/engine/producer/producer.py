@@ -203,7 +203,7 @@ class Producer(Asynchronous):
     async def _place(
         self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None, way: SendWay | None
     ) -> list[SendResult]:
-        """The send of one message that is observed."""
+        """Return the send of one message that is observed."""
         (message,) = messages
         if self._accumulator is not None:
             joined = self._accumulator.send(message, choice, timeout)
@@ -478,6 +478,6 @@ class Producer(Asynchronous):
 
 
 def _refuse_replies(messages: Sequence[Message]) -> None:
-    """A reply must be sent alone: batches and requests have no room for its properties."""
+    """Refuse a reply: it must be sent alone, since batches and requests have no room for its properties."""
     if any(isinstance(message, ReplyMessage) for message in messages):
         raise MessageRejectedError("a reply goes out by send or send_oneway only")

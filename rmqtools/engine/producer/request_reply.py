@@ -116,7 +116,7 @@ class RequestReply:
         return response(ResponseCode.SUCCESS, command.opaque)
 
     def _decode(self, header: ReplyMessageRequestHeader, body: bytes) -> MessageExt:
-        """The reply with its original body; if that cannot be decompressed, reading the body raises."""
+        """Return the reply with its original body; reading a body that cannot be decompressed raises."""
         properties = parse_properties(header.properties)
         properties[PROPERTY_REPLY_MESSAGE_ARRIVE_TIME] = str(self._client.clock.now_ms())
         message = MessageExt(

@@ -53,7 +53,7 @@ class QueueChoice:
         object.__setattr__(self, "is_free", self.queue is None and self.selector is None)
 
     def of(self, queues: Sequence[MessageQueue], message: Message | None) -> MessageQueue:
-        """The caller's queue, if it accepts messages."""
+        """Return the caller's queue, if it accepts messages."""
         if self.selector is None or message is None:
             chosen = self.queue
         else:
@@ -67,7 +67,7 @@ ANY_QUEUE = QueueChoice()
 
 
 def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | None, arg: Any) -> QueueChoice:
-    """The caller's choice; almost always the shared default.
+    """Return the caller's choice; almost always the shared default.
 
     Raises:
         MessageRejectedError: both a queue and a selector.
@@ -90,17 +90,17 @@ class Sender:
         self.tolerance = LatencyFaultTolerance(enabled=config.send_latency_fault_enable)
 
     async def publish_info(self, topic: str) -> TopicPublishInfo:
-        """The queues of a topic, at least one; see ``Routes.publish_info`` for the errors."""
+        """Return the queues of a topic, at least one; see ``Routes.publish_info`` for the errors."""
         return await self._client.routes.publish_info(
             topic, default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS
         )
 
     async def next_queue(self, topic: str) -> MessageQueue:
-        """The next queue of a topic in round robin."""
+        """Return the next queue of a topic in round robin."""
         return self._select(topic, await self.publish_info(topic), ANY_QUEUE, None, None)
 
     def idle_queue(self, topic: str, busy: Collection[MessageQueue]) -> MessageQueue | None:
-        """The next queue of a topic in round robin that is not ``busy``; None: all are, or none is known."""
+        """Return the topic's next queue that is not ``busy``; None: all are, or none is known."""
         info = self._client.routes.known(topic)
         if info is None:
             return None
@@ -111,7 +111,7 @@ class Sender:
         return None
 
     async def find(self, topic: str, deadline: float) -> TopicPublishInfo:
-        """The queues of a topic, found before ``deadline``.
+        """Return the queues of a topic, found before ``deadline``.
 
         Raises:
             SendError: no route came in time; nothing was sent.
@@ -217,7 +217,7 @@ class Sender:
         )
 
     def _loop_for(self, choice: QueueChoice) -> SendLoop:
-        """A queue chosen by the caller gets one attempt, as in Java: another queue would break its order."""
+        """Return the attempts of a send. A queue chosen by the caller gets one, as in Java, for its order."""
         retries = self._config.retry_times_when_send_failed if choice.is_free else 0
         return _send_loop(1 + retries, self._config.retry_another_broker_when_not_store_ok, None)
 
@@ -229,7 +229,7 @@ class Sender:
         message: Message | None,
         last_broker_name: str | None,
     ) -> MessageQueue:
-        """The queue to try next."""
+        """Return the queue to try next."""
         if not choice.is_free:
             return choice.of(info.queues, message)
         index = self._index_by_topic.get(topic)
@@ -243,7 +243,7 @@ class Sender:
     async def _find(
         self, topic: str, deadline: float, attempts: Sequence[SendAttempt]
     ) -> TopicPublishInfo | None:
-        """A topic's queues within the send's deadline; None: they have disappeared after earlier attempts."""
+        """Return a topic's queues within the deadline; None: they disappeared after earlier attempts."""
         try:
             async with asyncio.timeout(max(0.0, deadline - self._client.clock.monotonic())):
                 return await self.publish_info(topic)

@@ -118,13 +118,13 @@ def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand
 
 
 def refusal(outgoing: Outgoing, answer: RemotingCommand, addr: str) -> BrokerError:
-    """The error of an answer that says that the message is not stored; explains a refused message type."""
+    """Return the error of a message that is not stored; it explains a refused message type."""
     hint = refused_type_hint(answer.code, answer.remark, outgoing.topic)
     return BrokerError(answer.code, answer.remark, addr, hint)
 
 
 def send_error(outgoing: Outgoing, attempts: Sequence[SendAttempt]) -> SendError:
-    """The error of a send without success."""
+    """Return the error of a send without success."""
     what = f"{len(outgoing.msg_ids)} message(s) for topic {outgoing.topic!r}"
     if any(attempt.outcome is Outcome.UNKNOWN for attempt in attempts):
         return UnknownOutcomeError(f"{what} may or may not be stored", attempts)

@@ -244,7 +244,7 @@ class ManySender:
 
 
 def _taken(values: Sequence[T], numbers: Sequence[int]) -> Sequence[T]:
-    """The values with these numbers."""
+    """Return the values with these numbers."""
     if isinstance(numbers, range):
         return values[numbers.start : numbers.stop]
     return [values[number] for number in numbers]

@@ -17,9 +17,9 @@ class QueueLines:
         self._by_queue: defaultdict[MessageQueue, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def __len__(self) -> int:
-        """Number of queues used."""
+        """Return the number of queues used."""
         return len(self._by_queue)
 
     def of(self, queue: MessageQueue) -> asyncio.Lock:
-        """The lock of a queue."""
+        """Return the lock of a queue."""
         return self._by_queue[queue]

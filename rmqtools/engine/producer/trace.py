@@ -88,7 +88,7 @@ class TraceDispatcher:
                 await self._send(records)
 
     def _next_batch(self) -> list[PubTrace]:
-        """The records that fit into a message: its keys share 32 KB with its other properties."""
+        """Return the records that fit into a message: its keys share 32 KB with its other properties."""
         records: list[PubTrace] = []
         keys_length = 0
         while not self._queue.empty() and len(records) < _BATCH and keys_length < _MAX_KEYS_LENGTH:

@@ -34,7 +34,7 @@ def pull_request(
     expression: str = SUB_ALL,
     expression_type: str = TAG,
 ) -> RemotingCommand:
-    """A pull answered at once: no long poll, no commit. Without an expression it asks for all messages."""
+    """Return a pull answered at once: no long poll, no commit. No expression: all messages."""
     header = PullMessageRequestHeader(
         consumer_group=group,
         topic=wire_topic,

@@ -20,7 +20,7 @@ READER_GROUP = "TOOLS_CONSUMER"  # known to every broker, so reading creates no 
 
 
 def read_filter(topic: str, *, tags: Collection[str] = (), sql: str | None = None) -> SubscriptionData | None:
-    """The subscription that a read's filter means; None: no filter.
+    """Return the subscription that a read's filter means; None: no filter.
 
     Raises:
         ConfigError: both tags and a condition, or a condition that is empty.
@@ -37,7 +37,7 @@ def read_filter(topic: str, *, tags: Collection[str] = (), sql: str | None = Non
 async def filter_at_broker(
     client: ClientCore, queue: MessageQueue, wanted: SubscriptionData | None
 ) -> SubscriptionData | None:
-    """The filter that the broker of a queue applies; None: none, also where the queue holds stored batches.
+    """Return the filter that a queue's broker applies; None: none, also where it holds stored batches.
 
     Raises:
         UnsupportedError: a condition, and the server is a proxy; proxies check no conditions.

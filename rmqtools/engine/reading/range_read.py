@@ -154,7 +154,7 @@ class RangeReader:
         return True
 
     def _landed_pull(self) -> PullResult | None:
-        """The answer for the current position, if it has arrived without an error and needs no special care.
+        """Return the answer for the current position, if it has arrived and needs no special care.
 
         A fast path without a coroutine, which is a tenth of a pull's cost; else use :meth:`_next_pull`.
         """
@@ -173,7 +173,7 @@ class RangeReader:
         return result
 
     async def _next_pull_or_loss(self) -> PullResult | None:
-        """The answer for the current position; None: its messages were lost and skipped."""
+        """Return the answer for the current position; None: its messages were lost and skipped."""
         try:
             return await self._next_pull()
         except _GoneError as error:
@@ -203,7 +203,7 @@ class RangeReader:
             return True
 
     async def _next_pull(self) -> PullResult:
-        """The answer for the current position; asks again after a failed connection.
+        """Return the answer for the current position; asks again after a failed connection.
 
         A broker acknowledges a message before its queue shows it, so the end of a queue counts only after
         ``request_timeout``.
@@ -372,7 +372,7 @@ class RangeReader:
         return None
 
     def _starts_in_range(self, body: bytes, starts: list[int], base: int) -> list[int]:
-        """The ``starts`` of messages in the range."""
+        """Return the ``starts`` of messages in the range."""
         if not starts:
             return starts
         if queue_offset_at(body, 0) >= self._position and (
@@ -389,7 +389,7 @@ class RangeReader:
         )
 
     def _offset_after(self, body: bytes, start: int) -> int:
-        """The queue offset after a message; the range's end for a batch without its message count."""
+        """Return the queue offset after a message; the range's end for a batch without its message count."""
         try:
             return queue_offset_at(body, start) + message_count(body, start)
         except ProtocolError:

@@ -62,7 +62,7 @@ async def read_messages(
 
 
 def _with_losses_logged(found: Found) -> list[MessageExt]:
-    """The messages; errors of passed-over ones are logged."""
+    """Return the messages; errors of passed-over ones are logged."""
     for error in found.errors:
         log.warning("message_passed_over", reason=str(error))
     return found.messages
@@ -78,7 +78,7 @@ def _wanted(
 
 
 def _with_plain_topics(messages: list[MessageExt], namespace: str | None) -> list[MessageExt]:
-    """The messages with plain topics, for a client with a namespace."""
+    """Return the messages with plain topics, for a client with a namespace."""
     if not namespace:
         return messages
     return [message.with_topic(without_this_namespace(message.topic, namespace)) for message in messages]
