@@ -10,7 +10,7 @@ caller goes on from there.
 
 import os
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["twins"]
 
@@ -24,5 +24,8 @@ def _load() -> Any:
         return None
 
 
-twins: Any = _load()
-"""The module of the twins; None: there is none."""
+if TYPE_CHECKING:
+    import rmqtools.compiled._twins as twins
+else:
+    twins = _load()
+    """The module of the twins; None: there is none."""

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import fields, make_dataclass
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from rmqtools.compiled import twins
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def maker_of(value_class: type[T]) -> Callable[..., T]:
+def maker_of(value_class: Callable[P, T]) -> Callable[P, T]:
     """Return a function that makes a dataclass with slots from the values of all fields.
 
     For a frozen one it fills an unfrozen copy of the class and then changes the object's class. The dataclass

@@ -37,7 +37,7 @@ _PUBLIC = {
     "unknown_name",
 }
 MAY_IMPORT = {
-    "compiled": set(),
+    "compiled": {"compiled"},
     "clock": set(),
     "log": set(),
     "safe_file": set(),

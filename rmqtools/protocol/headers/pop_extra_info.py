@@ -29,7 +29,7 @@ _LEAST_PARTS, _ALL_PARTS = 7, 8
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PopExtraInfo:
     """The parts of POP_CK. Times are milliseconds; ``queue_offset`` is None if the text has no such part."""
 

@@ -1,5 +1,6 @@
 """Each compiled twin against its Python original: equal for plain input, None or equal for any other."""
 
+import ast
 import gc
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import tracemalloc
 from dataclasses import MISSING, field, fields, make_dataclass
 from itertools import cycle, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +56,13 @@ DATA = stored.encode_message(STORED) + SECOND
 
 def all_fields(messages: list[MessageExt]) -> list[tuple[object, ...]]:
     return [tuple(getattr(one, field.name) for field in fields(MessageExt)) for one in messages]
+
+
+def test_the_types_of_the_compiled_module_are_written_for_each_function():
+    written = ast.parse(Path(twins.__file__).with_name("_twins.pyi").read_text())
+    names = {node.name for node in written.body if isinstance(node, ast.FunctionDef)}
+
+    assert names == {name for name in dir(twins) if not name.startswith("_")}
 
 
 def test_this_installation_has_the_twins():
