@@ -199,7 +199,7 @@ class _Wire:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None or issubclass(kind, Exception):
-                self._settle(0)
+                self._await_sent(0)
         finally:
             for _parcels, future in self._sent:
                 future.cancel()
@@ -208,13 +208,13 @@ class _Wire:
         """Send parcels as soon as another portion may be in flight.
 
         Raises:
-            RocketMQError: as :meth:`_settle`; these parcels are not sent.
+            RocketMQError: as :meth:`_await_sent`; these parcels are not sent.
         """
-        self._settle(_PORTIONS - 1)
+        self._await_sent(_PORTIONS - 1)
         self._rows += sum(map(len, parcels))
         self._sent.append((parcels, self._parcels.send_parcels_async(parcels, line=self._line)))
 
-    def _settle(self, left: int) -> None:
+    def _await_sent(self, left: int) -> None:
         """Wait until at most ``left`` portions are in flight; after a failure, until none is.
 
         Raises:

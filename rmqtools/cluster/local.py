@@ -199,7 +199,7 @@ class LocalCluster:
             )
         self._children.state(owner=os.getpid(), detached=True).persist(self.directory)
         self._children.release()
-        self._let_go()
+        self._forget_servers()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -272,9 +272,9 @@ class LocalCluster:
             self._children.stop(grace=grace)
             remove_state(self.directory)
             log.info("cluster_stopped", directory=str(self.directory))
-        self._let_go()
+        self._forget_servers()
 
-    def _let_go(self) -> None:
+    def _forget_servers(self) -> None:
         """Forget the cluster and release the directory."""
         self._children, self._servers = None, ()
         if self._lock is not None:

@@ -46,7 +46,7 @@ class Deduplicated:
             self._dropped += sum(key in known for key in keys)
         if answer not in _SUCCESSES:
             return answer
-        return _settled(keys, {*known, *claim.done}, context)
+        return _answer_of(keys, {*known, *claim.done}, context)
 
     def _listen(
         self, messages: list[MessageExt], keys: list[str], claim: Claim, context: ConsumeContext
@@ -67,9 +67,9 @@ class Deduplicated:
         return answer
 
 
-def _settled(keys: Sequence[str], settled: set[str], context: ConsumeContext) -> Answer:
+def _answer_of(keys: Sequence[str], done: set[str], context: ConsumeContext) -> Answer:
     """The answer for the whole batch: messages from the first open one on are delivered again."""
-    still_open = next((place for place, key in enumerate(keys) if key not in settled), None)
+    still_open = next((place for place, key in enumerate(keys) if key not in done), None)
     if still_open is None:
         context.ack_index = len(keys) - 1
         return None

@@ -34,7 +34,7 @@ class MemoryStore:
         try:
             yield claim
         finally:
-            self._settle(claim, window)
+            self._release(claim, window)
 
     def _take(self, keys: Sequence[str]) -> Claim:
         with self._lock:
@@ -45,7 +45,7 @@ class MemoryStore:
             self._busy |= new
             return Claim(new, busy)
 
-    def _settle(self, claim: Claim, window: float) -> None:
+    def _release(self, claim: Claim, window: float) -> None:
         with self._lock:
             self._busy -= claim.new
             now = self._clock.monotonic()

@@ -84,11 +84,11 @@ class FutureSends:
         loop = asyncio.get_running_loop()
         if source is None:
             source = loop.create_task(self._producer._send(message, choice, timeout), context=context)
-        source.add_done_callback(partial(_settle, future))
+        source.add_done_callback(partial(_pass_on_result, future))
         future.add_done_callback(partial(_cancel, source, loop))
 
 
-def _settle(future: Future[SendResult], source: asyncio.Future[SendResult]) -> None:
+def _pass_on_result(future: Future[SendResult], source: asyncio.Future[SendResult]) -> None:
     """Give the caller's future its result or error, on the loop thread."""
     if source.cancelled():
         future.cancel()

@@ -12,7 +12,7 @@ from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.errors import ConfigError, RemotingError
 from rmqtools.log import get_logger
 from spark_connector.options.queue_json import place
-from spark_connector.read.loss import PATIENCE, find_losses, settle_losses
+from spark_connector.read.loss import PATIENCE, find_losses, report_losses
 from spark_connector.read.stored import Stored
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin
 from spark_connector.read.stream_planner import StreamBrokers
@@ -84,7 +84,7 @@ class EarlyPlanner:
         is_first = self._is_new and start.next == self._initial
         begin = batch_begin(start, end, is_first=is_first)
         self._read |= {**({} if is_first else start.next), **end.next}
-        lost = self._settle_losses({**({} if is_first else start.next), **begin})
+        lost = self._report_losses({**({} if is_first else start.next), **begin})
         for queue in sorted(begin):
             if begin[queue] <= end.next[queue]:
                 continue
@@ -126,7 +126,7 @@ class EarlyPlanner:
         except ConfigError as error:
             self._initial_error = error
 
-    def _settle_losses(self, offsets: Offsets) -> set[MessageQueue]:
+    def _report_losses(self, offsets: Offsets) -> set[MessageQueue]:
         """Raise an error for lost offsets, or log them; return their queues. A broker may come back."""
         stored = self._stored or self.brokers.fetch_stored(must_exist=False)
         losses = find_losses(offsets, stored, is_selected=self.brokers.is_selected)
@@ -135,5 +135,5 @@ class EarlyPlanner:
         certain = [
             loss for loss in losses if loss not in gone or (loss.queue and loss.queue.broker_name in up)
         ]
-        settle_losses(certain, fail=self.fail_on_data_loss)
+        report_losses(certain, fail=self.fail_on_data_loss)
         return {loss.queue for loss in losses if loss.queue is not None}

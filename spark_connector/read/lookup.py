@@ -27,7 +27,7 @@ from spark_connector.read.bounds import (
     resolve_offsets,
     resolve_times,
 )
-from spark_connector.read.loss import settle_losses, settle_missing_queues, settle_missing_topics
+from spark_connector.read.loss import report_losses, report_missing_queues, report_missing_topics
 from spark_connector.read.stored import Stored
 from spark_connector.worker.clients import client_of
 
@@ -86,7 +86,7 @@ class Lookup:
         if not isinstance(selection, TopicPattern):
             missing = [topic for topic, found in by_topic.items() if not found]
             present = by_topic.keys() - set(missing)
-            settle_missing_topics(missing, present, fail=fail, fetch_known=self._user_topics)
+            report_missing_topics(missing, present, fail=fail, fetch_known=self._user_topics)
         queues = _joined(by_topic)
         for queue in queues:
             if queue.broker_name.startswith(LOGICAL_QUEUE_MOCK_BROKER_PREFIX):
@@ -96,7 +96,7 @@ class Lookup:
                 )
         if not isinstance(selection, Assign):
             return queues
-        return settle_missing_queues(selection.queues, queues, fail=fail)
+        return report_missing_queues(selection.queues, queues, fail=fail)
 
     def queues_left(self) -> list[MessageQueue]:
         """The queues that exist now; missing ones are left out."""
@@ -132,7 +132,7 @@ class Lookup:
             resolved = self._resolve(bound, stored, is_start=is_start)
         except ConfigError as error:
             raise ConfigError(f"option {bound.option!r}: {error}") from None
-        settle_losses(resolved.losses, fail=self._options.fail_on_data_loss, option=bound.option)
+        report_losses(resolved.losses, fail=self._options.fail_on_data_loss, option=bound.option)
         return resolved.offsets
 
     def offsets_at(self, times: Times, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:

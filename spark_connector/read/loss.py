@@ -59,7 +59,7 @@ class Mark:
     stored_ms: int
 
 
-def settle_losses(losses: Sequence[Loss], *, fail: bool, option: str | None = None) -> None:
+def report_losses(losses: Sequence[Loss], *, fail: bool, option: str | None = None) -> None:
     """Raise an error for losses, or log each.
 
     Args:
@@ -78,7 +78,7 @@ def settle_losses(losses: Sequence[Loss], *, fail: bool, option: str | None = No
         log.warning("data_lost", loss=loss.text)
 
 
-def settle_missing_topics(
+def report_missing_topics(
     missing: Collection[str],
     present: Collection[str],
     *,
@@ -103,10 +103,10 @@ def settle_missing_topics(
     if fail or not present:
         hint = similar_topics(sorted(missing), fetch_known())
         raise TopicNotFoundError(f"{text}{hint}; correct the name{f', or {REMEDY}' if present else ''}")
-    settle_losses([Loss(None, text)], fail=False)
+    report_losses([Loss(None, text)], fail=False)
 
 
-def settle_missing_queues(
+def report_missing_queues(
     assigned: Collection[MessageQueue], present: Collection[MessageQueue], *, fail: bool
 ) -> list[MessageQueue]:
     """Return the present queues of option ``assign``, sorted; raise an error for the others, or log them.
@@ -117,7 +117,7 @@ def settle_missing_queues(
     found = sorted(set(assigned) & set(present))
     if missing := sorted(set(assigned) - set(present)):
         text = f"{places(missing)} does not exist or cannot be read: its topics have {places(present)}"
-        settle_losses([Loss(None, text)], fail=fail or not found, option="assign")
+        report_losses([Loss(None, text)], fail=fail or not found, option="assign")
     return found
 
 

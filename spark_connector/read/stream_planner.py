@@ -22,7 +22,7 @@ from spark_connector.read.loss import (
     Mark,
     find_losses,
     find_made_anew,
-    settle_losses,
+    report_losses,
 )
 from spark_connector.read.rate_limit import admit, is_due
 from spark_connector.read.stored import Stored
@@ -148,7 +148,7 @@ class StreamPlanner:
             )
             if loss.queue in anew or (loss.queue is not None and not self.brokers.is_selected(loss.queue))
         ]
-        settle_losses(losses, fail=self.fail_on_data_loss)
+        report_losses(losses, fail=self.fail_on_data_loss)
         return begin, {**end.next, **{queue: begin[queue] for queue in anew}}
 
     def plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
@@ -251,7 +251,7 @@ class StreamPlanner:
             made_anew=anew,
         )
         if self.fail_on_data_loss:
-            settle_losses(self._certain(losses), fail=True)
+            report_losses(self._certain(losses), fail=True)
         self._log_new(losses)
         known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
         moved = {loss.queue: loss.go_on_at for loss in losses if loss.queue and loss.go_on_at is not None}
@@ -285,7 +285,7 @@ class StreamPlanner:
 
     def _log_new(self, losses: list[Loss]) -> None:
         """Log every loss once."""
-        settle_losses([loss for loss in losses if loss.text not in self._logged], fail=False)
+        report_losses([loss for loss in losses if loss.text not in self._logged], fail=False)
         self._logged = {loss.text for loss in losses}
 
     def _is_due(self, backlog: Offsets) -> bool:

@@ -15,7 +15,7 @@ from spark_connector.options.read_settings import ReadOptions
 from spark_connector.read.loss import REMEDY
 from spark_connector.read.planning import gather_ranges, plan_ranges
 from spark_connector.worker.clients import client_of, lent_client
-from spark_connector.worker.gc_freeze import settle
+from spark_connector.worker.gc_freeze import freeze_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +84,7 @@ def read_task(options: ReadOptions, task: ReadTask) -> Iterator["pa.RecordBatch"
             if error.code != ResponseCode.TOPIC_NOT_EXIST:
                 raise
             raise DataLossError(f"{error}: {REMEDY}") from error
-    settle()
+    freeze_once()
 
 
 def _shared_tasks(

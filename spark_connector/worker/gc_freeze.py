@@ -7,18 +7,18 @@ A worker collects garbage after every task. With pyspark, pyarrow, pandas and th
 import gc
 import sys
 
-_settled = False
+_is_frozen = False
 
 
-def settle() -> None:
+def freeze_once() -> None:
     """Freeze the objects loaded so far, once, at the end of a worker's first task.
 
     Frozen objects are still freed when their last reference goes; only reference cycles among them live as
     long as the worker. Does nothing in other processes.
     """
-    global _settled
-    if not _settled and _is_worker():
-        _settled = True
+    global _is_frozen
+    if not _is_frozen and _is_worker():
+        _is_frozen = True
         gc.collect()
         gc.freeze()
 

@@ -12,7 +12,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.clients import lent_producer
-from spark_connector.worker.gc_freeze import settle
+from spark_connector.worker.gc_freeze import freeze_once
 from spark_connector.write.bad_rows import BadRows
 from spark_connector.write.copied_rows import check_queues, copied_rows
 from spark_connector.write.stamps import Stamper
@@ -128,7 +128,7 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
     except Exception:
         log.warning("write_task_failed", partition=place.partition, attempt=place.attempt, **report.counts())
         raise
-    settle()
+    freeze_once()
     return TaskReport(report, 0 if bad_rows is None else bad_rows.count)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rmqtools import Outcome as SendOutcome
-from rmqtools.engine.consumer.poll_buffer import HandOut
+from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.producer import send
 from rmqtools.policy.retry import ConnectBackoff
 from rmqtools.testing import FakeCluster

@@ -10,7 +10,7 @@ import pytest
 
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
-from rmqtools.engine.consumer.poll_buffer import HandOut
+from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.producer import send
 from tests.sim.run import simulate
 from tests.sim.trouble import KINDS, plan

@@ -8,9 +8,9 @@ pytestmark = pytest.mark.spark
 
 
 def settle_and_look(_: int) -> int:
-    from spark_connector.worker.gc_freeze import settle
+    from spark_connector.worker.gc_freeze import freeze_once
 
-    settle()
+    freeze_once()
     return gc.get_freeze_count()
 
 

@@ -183,7 +183,7 @@ class ClientCore:
         await asyncio.sleep(_FIRST_HEARTBEAT_DELAY)
         while True:
             await self.send_heartbeats()
-            self.remoting.pool.let_go_idle()
+            self.remoting.pool.close_idle()
             await asyncio.sleep(self.config.heartbeat_broker_interval)
 
     async def _measure_loop_forever(self) -> None:

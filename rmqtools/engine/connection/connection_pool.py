@@ -30,7 +30,7 @@ class _PoolSocket(socket.socket):
 class ConnectionPool:
     """Lends blocking connections to threads. Safe to use from any thread.
 
-    Nothing fails here: where it has no connection to lend, the loop's connection is to be used, whose errors
+    Nothing fails here: where it has no connection, the loop's connection is to be used, whose errors
     say why the peer cannot be reached.
 
     It has no lock: a signal handler may close the client while the thread that it interrupts is in here. Each
@@ -79,7 +79,7 @@ class ConnectionPool:
         if self._is_cut:
             self._discard_idle()
 
-    def let_go_idle(self) -> None:
+    def close_idle(self) -> None:
         """Close connections that nobody has used for a minute. Called on the loop, as :meth:`cut`."""
         too_old = self._clock.monotonic() - IDLE_SECONDS
         for idle in self._idle.values():
@@ -89,7 +89,7 @@ class ConnectionPool:
                     self._discard(connection)
 
     def cut(self) -> None:
-        """Lend nothing more, and end all connections: threads that wait for an answer get an error."""
+        """End lending, and close all connections: threads that wait for an answer get an error."""
         self._is_cut = True
         for reference in self._open.copy():
             if (connection := reference()) is not None:

@@ -134,8 +134,8 @@ class Remoting:
 
         return start, min(depth, _PIPELINE_TO_PROXY)
 
-    def lend(self, addr: str, timeout: float) -> BlockingConnection | None:
-        """Lend a connection to the calling thread, which gives it back to ``pool``; None: use :meth:`invoke`.
+    def take_blocking(self, addr: str, timeout: float) -> BlockingConnection | None:
+        """Take a connection for the calling thread, which gives it back to ``pool``; None: use ``invoke``.
 
         The only method, with :meth:`signed`, for other threads than the loop's.
         """

@@ -81,24 +81,24 @@ class ConcurrentConsumption:
         for call in () if self._is_broadcasting else self._workers.give_up_late(latest):
             arrival, messages = call
             log.warning("listener_timed_out", queue=str(arrival.held.queue), count=len(messages))
-            await self._settle(call, messages, _TIMEOUT_DELAY_LEVEL)
+            await self._send_back_failed(call, messages, _TIMEOUT_DELAY_LEVEL)
 
     def consumed(self, arrival: Arrival[ProcessQueue], messages: list[MessageExt]) -> None:
-        """See :class:`Settler`."""
+        """See :class:`ResultHandler`."""
         if self._counts(arrival, messages):
             self._remove(arrival.held, messages)
 
     async def not_all_consumed(
         self, call: Call[ProcessQueue], status: ConsumeStatus, context: ConsumeContext
     ) -> None:
-        """See :class:`Settler`."""
+        """See :class:`ResultHandler`."""
         arrival, messages = call
         if not self._counts(arrival, messages):
             return
         try:
             assert isinstance(status, ConsumeConcurrentlyStatus)
             failed = failed_messages(messages, status, context.ack_index)
-            await self._settle(call, failed, context.delay_level_when_next_consume)
+            await self._send_back_failed(call, failed, context.delay_level_when_next_consume)
         except Exception as error:  # a listener's context may hold any value: its messages are retried
             log.error("consume_failed", queue=str(arrival.held.queue), reason=repr(error), exc_info=error)
             self.again(call)
@@ -107,7 +107,7 @@ class ConcurrentConsumption:
         """Do nothing: messages of a queue that was given up are another member's."""
 
     def again(self, call: Call[ProcessQueue]) -> None:
-        """See :class:`Settler`. After a while, all messages of the call together."""
+        """See :class:`ResultHandler`. After a while, all messages of the call together."""
         if self._closing:
             return
 
@@ -125,7 +125,9 @@ class ConcurrentConsumption:
             log.info("result_of_dropped_queue", queue=str(arrival.held.queue), count=len(messages))
         return not arrival.held.is_dropped
 
-    async def _settle(self, call: Call[ProcessQueue], failed: Sequence[MessageExt], delay_level: int) -> None:
+    async def _send_back_failed(
+        self, call: Call[ProcessQueue], failed: Sequence[MessageExt], delay_level: int
+    ) -> None:
         """Send failed messages back. Messages that succeeded or were sent back count as consumed."""
         arrival, messages = call
         queue, kept = arrival.held.queue, list[MessageExt]()

@@ -154,7 +154,7 @@ class OrderlyConsumption:
                 return 0.0
             taken, status, context = ended.messages, ended.status, ended.context
             assert isinstance(status, ConsumeOrderlyStatus)
-            return await self._settle(held, taken, status, context)
+            return await self._handle_status(held, taken, status, context)
         except Exception as error:  # a listener's context may hold any value: the queue continues
             log.error("consume_failed", queue=str(held.queue), reason=repr(error), exc_info=error)
             held.put_back(taken)
@@ -281,7 +281,7 @@ class OrderlyConsumption:
         is_retry = held.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         return 1 if is_retry else self._config.consume_message_batch_max_size
 
-    async def _settle(
+    async def _handle_status(
         self,
         held: ProcessQueue,
         taken: Sequence[MessageExt],

@@ -72,7 +72,7 @@ class PopConsumption:
         await self._telling.stop()
 
     def consumed(self, arrival: Arrival[PopProcessQueue], messages: list[MessageExt]) -> None:
-        """See :class:`Settler`."""
+        """See :class:`ResultHandler`."""
         if self._is_hidden(arrival, messages):
             self._telling.spawn("acknowledge", self._acknowledge(arrival.held, messages))
         else:
@@ -81,7 +81,7 @@ class PopConsumption:
     async def not_all_consumed(
         self, call: Call[PopProcessQueue], status: ConsumeStatus, context: ConsumeContext
     ) -> None:
-        """See :class:`Settler`."""
+        """See :class:`ResultHandler`."""
         arrival, messages = call
         try:
             if self._is_hidden(arrival, messages):

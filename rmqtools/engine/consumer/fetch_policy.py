@@ -8,7 +8,7 @@ import random
 from typing import Protocol
 
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.poll_buffer import HandOut
+from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue

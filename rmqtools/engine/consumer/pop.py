@@ -15,8 +15,8 @@ from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.consumer.acknowledge import Acknowledger
-from rmqtools.engine.consumer.answers import AnswerDecoder
 from rmqtools.engine.consumer.consume_pop import PopConsumption
+from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, PushFetch
 from rmqtools.engine.consumer.puller import BUSY, FORGOTTEN, FORGOTTEN_DELAY
 from rmqtools.engine.group.member import Member

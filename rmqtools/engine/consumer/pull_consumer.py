@@ -20,10 +20,10 @@ from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.fetch_policy import PollFetch
+from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.consumer.lifecycle import Lifecycle
 from rmqtools.engine.consumer.listeners import MessageQueueListener, tell_queues
 from rmqtools.engine.consumer.operator_requests import OperatorRequests
-from rmqtools.engine.consumer.poll_buffer import HandOut
 from rmqtools.engine.consumer.puller import Puller
 from rmqtools.engine.consumer.start_offsets import StartOffsets
 from rmqtools.engine.group.member import Member
@@ -36,7 +36,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.allocate.strategy_table import strategy_named
 
-LENT_MESSAGES = 256  # fetched messages that the blocking face hands out without the loop
+MESSAGES_AHEAD = 256  # fetched messages that the blocking face hands out without the loop
 _HOLD_PATIENCE = 10.0  # seconds to wait for the first round, or for a newly assigned queue
 
 
@@ -246,16 +246,16 @@ class PullConsumer(Asynchronous):
         while (message := await self._next()) is not None:
             yield message
 
-    async def _poll_and_lend(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
+    async def _poll_ahead(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
         """Poll, and make what else has arrived ready for :meth:`_poll_lent`."""
         messages = await self.poll(timeout, max_messages)
         _, count = self._wanted(timeout, max_messages)
-        if len(messages) == count <= LENT_MESSAGES // 4:  # else few calls would be saved
-            self._hand_out.lend(count, ahead=LENT_MESSAGES)
+        if len(messages) == count <= MESSAGES_AHEAD // 4:  # else few calls would be saved
+            self._hand_out.make_ready(count, ahead=MESSAGES_AHEAD)
         return messages
 
     def _poll_lent(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
-        """Poll what an earlier :meth:`_poll_and_lend` has made ready; [] : poll there. Safe on any thread."""
+        """Poll what an earlier :meth:`_poll_ahead` has made ready; [] : poll there. Safe on any thread."""
         _, count = self._wanted(timeout, max_messages)
         if self._client.observer is not None or self._is_commit_due():
             return []
@@ -271,7 +271,7 @@ class PullConsumer(Asynchronous):
             if self._closing:
                 return None
             self._begin_poll()
-            if self._hand_out.lend(self._config.poll_batch_size, ahead=ahead):
+            if self._hand_out.make_ready(self._config.poll_batch_size, ahead=ahead):
                 message = self._taken_from_lent()
             else:
                 self._raise_refusal()
@@ -283,13 +283,13 @@ class PullConsumer(Asynchronous):
         return None if self._is_commit_due() else self._taken_from_lent()
 
     @property
-    def _should_settle(self) -> bool:
-        """Whether the loop should call :meth:`_settle` soon. True once until then. Safe on any thread."""
-        return self._hand_out.should_settle
+    def _should_remove(self) -> bool:
+        """Whether :meth:`_remove_handed_out` is due. True once until then. Safe on any thread."""
+        return self._hand_out.should_remove
 
-    def _settle(self) -> None:
+    def _remove_handed_out(self) -> None:
         """Make room for more messages where ready ones were handed out."""
-        self._hand_out.settle()
+        self._hand_out.remove_handed_out()
 
     def _taken_from_lent(self) -> MessageExt | None:
         message = self._hand_out.next()
@@ -301,7 +301,7 @@ class PullConsumer(Asynchronous):
 
         Queues that this member does not hold are ignored.
         """
-        self._hand_out.recall()
+        self._hand_out.take_back()
         for held in self._find_all(queues):
             held.is_paused = True
 
@@ -480,7 +480,7 @@ class PullConsumer(Asynchronous):
 
     async def _note_all(self) -> None:
         """On close, note everything handed out as consumed, unless the user left because of an error."""
-        self._hand_out.recall()
+        self._hand_out.take_back()
         for held in self._held.working():
             if self._config.auto_commit:
                 self._note([held], certain=self._keeps_last_poll)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.connection.remoting import forget_answer
-from rmqtools.engine.consumer.answers import AnswerDecoder
+from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, FetchPolicy
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
@@ -115,7 +115,7 @@ class Puller:
         except RemotingError:
             self._unanswered[asked.broker_addr] = self._client.clock.monotonic()
             self._turn_to_next(queue)
-            self._member.offsets.doubt(self._client.routes.broker_name(queue))
+            self._member.offsets.forget_stored(self._client.routes.broker_name(queue))
             raise
         result = parse_pull(answer, asked.broker_addr)
         self._client.refusals.accepted(FETCH, queue.broker_name)

@@ -2,8 +2,8 @@
 
 Coroutine listeners are called by up to ``consume_threads`` tasks. Blocking ones are called on as many
 threads, which take the waiting messages call by call, without the loop between two calls
-(docs/decisions/0029). Calls that acknowledge everything are settled together; a call that does not is settled
-before its worker begins another one.
+(docs/decisions/0029). Results of calls that acknowledge everything are handled together; that of another
+call is handled before its worker begins the next one.
 """
 
 import asyncio
@@ -63,11 +63,11 @@ not begin, or none, only to wake the loop."""
 _arrival_of, _messages_of = itemgetter(0), itemgetter(1)
 
 
-class Settler(Protocol[H]):
-    """What becomes of messages after their listener call. All of it runs on the loop."""
+class ResultHandler(Protocol[H]):
+    """Handler of the results of listener calls. All of it runs on the loop."""
 
     def consumed(self, arrival: Arrival[H], messages: list[MessageExt]) -> None:
-        """Messages of calls that acknowledged all of theirs."""
+        """Handle messages of calls that acknowledged all of theirs."""
 
     async def not_all_consumed(self, call: Call[H], status: ConsumeStatus, context: ConsumeContext) -> None:
         """Handle a call that did not acknowledge everything."""
@@ -90,7 +90,7 @@ class _Failed(NamedTuple, Generic[H]):
 
 @dataclass(slots=True, eq=False)
 class _Consumed:
-    """What calls with messages of one arrival came to."""
+    """Totals of the finished calls of one arrival."""
 
     messages: list[MessageExt] = field(default_factory=list)
     count: int = 0
@@ -117,11 +117,11 @@ class _Worker(Generic[H]):
 class Workers(Generic[H]):
     """The workers of one consumption, and the calls that wait for them."""
 
-    def __init__(self, clock: Clock, listeners: Listeners, settler: Settler[H], *, most: int) -> None:
+    def __init__(self, clock: Clock, listeners: Listeners, results: ResultHandler[H], *, most: int) -> None:
         """``most``: how many listener calls may run at once."""
         self._clock = clock
         self._listeners = listeners
-        self._settler = settler
+        self._results = results
         self._most = most
         self._waiting: deque[Call[H]] = deque()
         self._working: set[_Worker[H]] = set()
@@ -141,13 +141,13 @@ class Workers(Generic[H]):
             zip(messages) if at_once == 1 else listener_batches(messages, at_once)
         )
         self._waiting.extend(zip(repeat(arrival), batches))
-        self._employ()
+        self._start_workers()
 
     async def close(self, timeout: float) -> None:
         """Begin no further call; running ones have ``timeout`` seconds to end."""
         self._closing = True
         while self._waiting:
-            self._settler.not_begun(self._waiting.popleft())
+            self._results.not_begun(self._waiting.popleft())
         await self._listeners.end(self._tasks, timeout)
         self._ended.take()
 
@@ -167,7 +167,7 @@ class Workers(Generic[H]):
         self._given_up.update((id(call), call) for call in late)
         return late
 
-    def _employ(self) -> None:
+    def _start_workers(self) -> None:
         """Start a worker if calls wait: one after the other, since a quick listener needs only one.
 
         Threads: the next when the one before has begun and calls still wait. Tasks: as many as calls wait,
@@ -179,38 +179,38 @@ class Workers(Generic[H]):
             return
         worker = self._newest = _Worker()
         on_thread = self._listeners.on_thread
-        self._hire(self._work(worker) if on_thread is None else self._work_on(on_thread, worker), worker)
+        self._start(self._work(worker) if on_thread is None else self._work_on(on_thread, worker), worker)
 
     @property
     def _free(self) -> int:
         return self._most - len(self._tasks)
 
-    def _hire(self, work: Coroutine[Any, Any, None], worker: _Worker[H]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], worker: _Worker[H]) -> None:
         def ended(_: object) -> None:
             worker.has_begun = True
             self._working.discard(worker)
             call = worker.call
             if call is not None and self._counts(call):  # the worker failed itself
-                self._settler.again(call)
-            self._employ()
+                self._results.again(call)
+            self._start_workers()
 
         self._working.add(worker)
         self._tasks.spawn("consume", work).add_done_callback(ended)
 
-    def _hire_more(self, probe: _Worker[H]) -> None:
+    def _start_another(self, probe: _Worker[H]) -> None:
         """After the first step of a task: if calls wait now, its listener waits for something."""
         probe.has_begun = True
         if self._closing or self._yielding:
             return
         for _ in range(min(len(self._waiting), self._free)):
             worker: _Worker[H] = _Worker(has_begun=True)
-            self._hire(self._work(worker), worker)
+            self._start(self._work(worker), worker)
 
     async def _work(self, worker: _Worker[H]) -> None:
         """Have coroutines consume what waits."""
         self._ended.open(from_threads=False)
         if not worker.has_begun:
-            asyncio.get_running_loop().call_soon(self._hire_more, worker)
+            asyncio.get_running_loop().call_soon(self._start_another, worker)
         waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
         ended, came, of_before = self._ended, self._ended.came, None
         turn = now = monotonic()
@@ -248,7 +248,7 @@ class Workers(Generic[H]):
                 turn = now = monotonic()
 
     async def _work_on(self, on_thread: OnThread, worker: _Worker[H]) -> None:
-        """Have a thread consume what waits; a call that failed is settled before the next begins."""
+        """Have a thread consume what waits; a failed call is handled before the next begins."""
         self._ended.open()
         while self._waiting and not self._closing:
             failed = await on_thread(partial(self._run, worker))
@@ -307,16 +307,16 @@ class Workers(Generic[H]):
         self._ended.take()
         self._listeners.count(call[0].topic, status, count=len(call[1]), seconds=seconds)
         if self._counts(call):
-            await self._settler.not_all_consumed(call, status, context)
+            await self._results.not_all_consumed(call, status, context)
 
     def _take_ended(self, ended: list[_Ended[H]]) -> None:
-        """On the loop: settle what was consumed, arrival by arrival."""
+        """On the loop: handle what was consumed, arrival by arrival."""
         consumed: dict[Arrival[H], _Consumed] = {}
         for arrival, same in groupby(ended, _arrival_of):  # nearly always its calls follow each other
             _, these, seconds = zip(*same, strict=True)
             if arrival is None:
                 for call in filter(None, these):
-                    self._settler.not_begun(call)
+                    self._results.not_begun(call)
                 continue
             found = consumed.setdefault(arrival, _Consumed())
             found.calls += len(these)
@@ -333,8 +333,8 @@ class Workers(Generic[H]):
             self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=found.seconds, calls=calls)
             self._listeners.pace.note(calls, found.long_calls)
             if found.messages:
-                self._settler.consumed(arrival, found.messages)
-        self._employ()
+                self._results.consumed(arrival, found.messages)
+        self._start_workers()
 
     def _counts(self, call: Call[H]) -> bool:
         """Whether the result of a call counts that has ended now."""

@@ -80,7 +80,7 @@ class LocalFileOffsetStore(NotedOffsets):
         except OSError as error:
             raise RocketMQError(f"offsets were not stored in {self._path}: {error}") from error
 
-    def doubt(self, broker_name: str) -> None:
+    def forget_stored(self, broker_name: str) -> None:
         """Do nothing: offsets are not stored on brokers."""
 
     def remove(self, queue: MessageQueue) -> None:

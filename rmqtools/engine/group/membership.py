@@ -7,10 +7,10 @@ answers of different brokers would move queues back and forth.
 
 from collections.abc import Callable
 
-from rmqtools.engine.connection.announce import Announcer
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.engine.connection.refusals import HEARTBEAT
+from rmqtools.engine.connection.send_heartbeats import Announcer
 from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode

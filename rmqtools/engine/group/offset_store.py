@@ -63,7 +63,7 @@ class OffsetStore(Protocol):
             RocketMQError: some offsets are not stored; the reason is that of the first.
         """
 
-    def doubt(self, broker_name: str) -> None:
+    def forget_stored(self, broker_name: str) -> None:
         """Treat this broker's stored offsets as unknown and send them again."""
 
     def remove(self, queue: MessageQueue) -> None:
@@ -150,7 +150,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
             if isinstance(answer, BaseException):
                 raise answer
 
-    def doubt(self, broker_name: str) -> None:
+    def forget_stored(self, broker_name: str) -> None:
         """See :class:`OffsetStore`."""
         self._stored.pop(broker_name, None)
         self._told.pop(broker_name, None)
@@ -196,7 +196,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
             answer = await self._client.remoting.invoke_ok(addr, request(header))
         except RemotingError:
             self._unanswered[broker_name] += 1
-            self.doubt(broker_name)
+            self.forget_stored(broker_name)
             raise
         if answer.remark:  # the broker answers SUCCESS but stores nothing (useServerSideResetOffset)
             raise RocketMQError(f"offset {offset} of {queue} was not stored: {answer.remark}")

@@ -11,8 +11,8 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
-from rmqtools.engine.connection.announce import Announcer
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.connection.send_heartbeats import Announcer
 from rmqtools.errors import ClientStateError, ProtocolError, RemotingTimeoutError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode

@@ -52,10 +52,10 @@ class CallerWay:
         self._loop = loop
 
     async def invoke(self, addr: str, command: Request, *, timeout: float) -> RemotingCommand:
-        """Send a request over a blocking connection; over the loop's if there is none to lend."""
+        """Send a request over a blocking connection; over the loop's if there is none."""
         now = self._remoting.clock.monotonic
         deadline = now() + timeout
-        connection = self._remoting.lend(addr, timeout)
+        connection = self._remoting.take_blocking(addr, timeout)
         if connection is None:
             return self._loop.run(self._invoke_on_loop(addr, command, max(0.0, deadline - now())))
         try:

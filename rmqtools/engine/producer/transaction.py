@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.blocking_form import START_NOTE, blocking
-from rmqtools.engine.connection.announce import Announcer
 from rmqtools.engine.connection.background import Closing
+from rmqtools.engine.connection.send_heartbeats import Announcer
 from rmqtools.engine.producer.check_back import CheckBack, decide
 from rmqtools.engine.producer.end_transaction import Decision, HalfPlace
 from rmqtools.engine.producer.producer import Producer

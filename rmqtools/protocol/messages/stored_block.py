@@ -32,7 +32,7 @@ def decode_block_portions(block: MessageBlock, *, corrupt_body: CorruptBody = "f
             continue
         if found.errors and corrupt_body == "fail":
             raise found.errors[0]
-        yield found._replace(messages=_settle(found.messages, block.queue, corrupt_body))
+        yield found._replace(messages=_handle_corrupt(found.messages, block.queue, corrupt_body))
 
 
 def decode_stored(block: MessageBlock, start: int, *, corrupt_body: CorruptBody = "fail") -> list[MessageExt]:
@@ -43,7 +43,7 @@ def decode_stored(block: MessageBlock, start: int, *, corrupt_body: CorruptBody 
         ProtocolError: its head is broken, whatever ``corrupt_body`` is; the text names queue and offset.
     """
     found = decode_one(block.buffer, start, block.queue, max_body_bytes=block.max_decompressed_bytes)
-    return _settle(found, block.queue, corrupt_body)
+    return _handle_corrupt(found, block.queue, corrupt_body)
 
 
 def decode_bodiless(block: MessageBlock, start: int, *, corrupt_body: CorruptBody) -> list[MessageExt]:
@@ -64,10 +64,12 @@ def decode_bodiless(block: MessageBlock, start: int, *, corrupt_body: CorruptBod
     )
 
 
-def _settle(messages: Iterable[MessageExt], queue: MessageQueue, choice: CorruptBody) -> list[MessageExt]:
-    settled: list[MessageExt] = []
+def _handle_corrupt(
+    messages: Iterable[MessageExt], queue: MessageQueue, choice: CorruptBody
+) -> list[MessageExt]:
+    found: list[MessageExt] = []
     for message in messages:
         if choice == "fail" and isinstance(message, CorruptMessage):
             raise message.error_in(queue)
-        settled.append(raw_message(message) if choice == "raw" else message)
-    return settled
+        found.append(raw_message(message) if choice == "raw" else message)
+    return found

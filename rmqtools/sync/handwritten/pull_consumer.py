@@ -8,7 +8,7 @@ from rmqtools import aio
 from rmqtools.config.consumer import PullConsumerConfig
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener, errors_off_the_loop, off_the_loop
-from rmqtools.engine.consumer.pull_consumer import LENT_MESSAGES
+from rmqtools.engine.consumer.pull_consumer import MESSAGES_AHEAD
 from rmqtools.model.message import MessageExt
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.sync.lifecycle import Blocking
@@ -68,9 +68,9 @@ class BlockingPullConsumer(Blocking):
         self._bridge.check()
         consumer = self._consumer
         if messages := consumer._poll_lent(timeout, max_messages):
-            self._settle_soon()
+            self._remove_soon()
             return messages
-        return self._bridge.run(consumer._poll_and_lend(timeout, max_messages))
+        return self._bridge.run(consumer._poll_ahead(timeout, max_messages))
 
     def __iter__(self) -> Iterator[MessageExt]:
         """Yield every message and wait for more, until the consumer is closed.
@@ -80,16 +80,16 @@ class BlockingPullConsumer(Blocking):
         """
         consumer = self._consumer
         while True:
-            message = consumer._next_lent() or self._bridge.run(consumer._next(ahead=LENT_MESSAGES))
+            message = consumer._next_lent() or self._bridge.run(consumer._next(ahead=MESSAGES_AHEAD))
             if message is None:
                 return
-            self._settle_soon()
+            self._remove_soon()
             yield message
 
-    def _settle_soon(self) -> None:
+    def _remove_soon(self) -> None:
         """Let the loop remove messages handed out on this thread from their queues, without waiting."""
-        if self._consumer._should_settle:
-            self._bridge.tell(self._consumer._settle)
+        if self._consumer._should_remove:
+            self._bridge.tell(self._consumer._remove_handed_out)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

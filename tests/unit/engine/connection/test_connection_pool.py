@@ -173,10 +173,10 @@ def test_idle_connections_are_closed_after_a_minute_and_those_in_use_are_not():
         pool.give_back(idle)
         scene.clock.passed += IDLE_SECONDS / 2
         pool.give_back(used)
-        pool.let_go_idle()
+        pool.close_idle()
         assert len(pool) == 3
         scene.clock.passed += IDLE_SECONDS / 2
-        pool.let_go_idle()
+        pool.close_idle()
         assert len(pool) == 2
         assert take(pool, beside) is used
         pool.give_back(used)

@@ -21,7 +21,7 @@ from rmqtools.protocol.wire.bodies import (
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
 from tests.support.scripted_peer import Script, run
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
-from tests.unit.engine.consumer.test_answers import corrupt
+from tests.unit.engine.consumer.test_decode_answers import corrupt
 
 DLQ = "%DLQ%g"
 

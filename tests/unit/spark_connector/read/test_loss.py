@@ -13,9 +13,9 @@ from spark_connector.read.loss import (
     find_losses,
     find_made_anew,
     find_outside,
-    settle_losses,
-    settle_missing_queues,
-    settle_missing_topics,
+    report_losses,
+    report_missing_queues,
+    report_missing_topics,
 )
 from spark_connector.read.stored import Stored
 
@@ -41,7 +41,7 @@ def test_a_loss_says_which_offsets_and_where_reading_can_go_on(next_offset, stor
 
     assert (loss.queue, loss.go_on_at) == (A, go_on_at)
     with pytest.raises(DataLossError, match=says + ".*'failOnDataLoss' to false"):
-        settle_losses([loss], fail=True)
+        report_losses([loss], fail=True)
 
 
 def test_all_losses_are_told_at_once():
@@ -49,19 +49,19 @@ def test_all_losses_are_told_at_once():
 
     assert [loss.queue for loss in losses] == [A, B]
     with pytest.raises(DataLossError, match=r"T/a/0.*; T/b/1"):
-        settle_losses(losses, fail=True)
+        report_losses(losses, fail=True)
 
 
 def test_losses_that_are_passed_over_are_logged_each(caplog):
     with caplog.at_level(logging.WARNING, "spark_connector"):
-        settle_losses([Loss(A, "this"), Loss(B, "that")], fail=False)
+        report_losses([Loss(A, "this"), Loss(B, "that")], fail=False)
 
     assert [message.split()[0] for message in caplog.messages] == ["data_lost", "data_lost"]
 
 
 def test_losses_over_offsets_of_an_option_name_the_option():
     with pytest.raises(ConfigError, match="option 'startingOffsets': this: set option 'failOnDataLoss'"):
-        settle_losses([Loss(A, "this")], fail=True, option="startingOffsets")
+        report_losses([Loss(A, "this")], fail=True, option="startingOffsets")
 
 
 @pytest.mark.parametrize(
@@ -115,15 +115,15 @@ def test_offsets_of_an_option_outside_of_the_queue_go_on_at_the_nearest():
 
 def test_a_missing_topic_among_several_is_an_error_or_passed_over(caplog):
     with pytest.raises(TopicNotFoundError, match=r"topic 'gone' has no route.*'failOnDataLoss' to false"):
-        settle_missing_topics(["gone"], ["there"], fail=True, fetch_known=list)
+        report_missing_topics(["gone"], ["there"], fail=True, fetch_known=list)
 
-    settle_missing_topics(["gone"], ["there"], fail=False, fetch_known=list)
+    report_missing_topics(["gone"], ["there"], fail=False, fetch_known=list)
     assert "topic 'gone' has no route" in caplog.text
 
 
 def test_topics_that_are_all_missing_are_an_error_whatever_the_option():
     with pytest.raises(TopicNotFoundError, match=r"correct the name$"):
-        settle_missing_topics(["gone"], [], fail=False, fetch_known=list)
+        report_missing_topics(["gone"], [], fail=False, fetch_known=list)
 
 
 def test_missing_topics_are_told_with_those_of_similar_names():
@@ -131,15 +131,15 @@ def test_missing_topics_are_told_with_those_of_similar_names():
         TopicNotFoundError,
         match=r"topic 'adit', topic 'ordres' has no route: .* \(did you mean 'audit', 'orders'\?\); correct",
     ):
-        settle_missing_topics(["ordres", "adit"], [], fail=True, fetch_known=lambda: ["audit", "orders"])
+        report_missing_topics(["ordres", "adit"], [], fail=True, fetch_known=lambda: ["audit", "orders"])
 
 
 def test_a_missing_assigned_queue_is_an_error_or_passed_over():
-    assert settle_missing_queues([A, B], [B], fail=False) == [B]
+    assert report_missing_queues([A, B], [B], fail=False) == [B]
     with pytest.raises(ConfigError, match="option 'assign': T/a/0 does not exist"):
-        settle_missing_queues([A, B], [B], fail=True)
+        report_missing_queues([A, B], [B], fail=True)
     with pytest.raises(ConfigError, match="option 'assign'"):
-        settle_missing_queues([A], [B], fail=False)
+        report_missing_queues([A], [B], fail=False)
 
 
 def test_a_gone_queue_is_certain_at_the_second_look_if_its_broker_is_up():

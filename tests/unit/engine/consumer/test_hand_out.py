@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools import ConsumeFromWhere, MessageQueue, PullConsumer, PullConsumerConfig
-from rmqtools.engine.consumer.poll_buffer import HandOut
+from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.testing import FakeCluster
 from tests.support.clock import ManualClock
@@ -60,7 +60,7 @@ def test_a_queue_given_up_counts_as_consumed_up_to_the_last_poll_of_what_was_bor
     hand_out.arrived(held)
     hand_out.begin([held])
     assert len(hand_out.take(10)) == 10
-    hand_out.lend(10, ahead=100)
+    hand_out.make_ready(10, ahead=100)
     for _ in range(3):
         assert len(hand_out.next_poll(10)) == 10
     held.drop()

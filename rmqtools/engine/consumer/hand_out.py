@@ -3,7 +3,7 @@
 A message stays in its ProcessQueue until it is handed out. A seek or the release of a queue discards messages
 not yet delivered. Iterations and polls of the blocking face borrow messages ahead; only those really handed
 out leave the queue. Used from the event loop, except :meth:`HandOut.next`, :meth:`HandOut.next_poll` and
-:attr:`HandOut.should_settle`.
+:attr:`HandOut.should_remove`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.message import MessageExt
 
-_UNSETTLED = 32  # messages handed out on another thread until the loop should remove them from their queues
+_MOST_KEPT = 32  # messages handed out on another thread until the loop should remove them from their queues
 
 
 class HandOut:
@@ -25,7 +25,7 @@ class HandOut:
         self._lent: deque[tuple[ProcessQueue, MessageExt]] = deque()
         self._given: list[tuple[ProcessQueue, MessageExt]] = []  # handed out, and still in their queues
         self._last = 1  # how many of those the last call handed out
-        self._is_settling = False
+        self._is_removing = False
         self._done: dict[ProcessQueue, int] = {}
         self._arrived = asyncio.Event()
         self._lock = threading.Lock()  # next() runs on the user's thread
@@ -50,7 +50,7 @@ class HandOut:
 
     def begin(self, table: Iterable[ProcessQueue]) -> None:
         """Begin a poll: all messages handed out before count as consumed."""
-        self.recall()
+        self.take_back()
         self._done.update({held: _position(held) for held in table if not held.is_dropped})
 
     def take(self, count: int) -> list[MessageExt]:
@@ -61,7 +61,7 @@ class HandOut:
             taken += messages
         return taken
 
-    def lend(self, count: int, *, ahead: int = 0) -> bool:
+    def make_ready(self, count: int, *, ahead: int = 0) -> bool:
         """Make messages ready for :meth:`next` and :meth:`next_poll`; return whether there are any.
 
         Up to ``count``, or up to ``ahead`` in portions of ``count``, for which the queues take turns.
@@ -107,21 +107,21 @@ class HandOut:
         return found
 
     @property
-    def should_settle(self) -> bool:
-        """Whether :meth:`settle` should be called soon, so that more is fetched. True once until then."""
-        if self._is_settling or not self._given or (self._lent and len(self._given) < _UNSETTLED):
+    def should_remove(self) -> bool:
+        """Whether :meth:`remove_handed_out` is due, so that more is fetched. True once until then."""
+        if self._is_removing or not self._given or (self._lent and len(self._given) < _MOST_KEPT):
             return False
-        self._is_settling = True
+        self._is_removing = True
         return True
 
-    def settle(self) -> None:
+    def remove_handed_out(self) -> None:
         """Remove borrowed messages that were handed out from their queues."""
         with self._lock:
             given, self._given = self._given, []
-            last, self._is_settling = self._last, False
+            last, self._is_removing = self._last, False
         if not given:
             return
-        self._note_done()  # what was settled before was handed out before
+        self._note_done()  # what was removed before was handed out before
         before = len(given) - last
         for held, message in given[:before]:
             held.remove([message])
@@ -133,30 +133,30 @@ class HandOut:
     def _note_done(self) -> None:
         self._done.update({held: _position(held) for held in self._done})
 
-    def recall(self) -> None:
-        """Settle, and take borrowed messages back."""
+    def take_back(self) -> None:
+        """Remove the messages handed out, and take borrowed ones back."""
         with self._lock:
             self._lent.clear()
-        self.settle()
+        self.remove_handed_out()
 
     def position(self, held: ProcessQueue) -> int:
         """Return the offset of a queue's next message to hand out, fetched or not."""
-        self.settle()
+        self.remove_handed_out()
         return _position(held)
 
     def handed_out(self, held: ProcessQueue) -> int | None:
         """All messages before this offset were handed out; None: no poll since the queue is held."""
-        self.settle()
+        self.remove_handed_out()
         return _position(held) if held in self._done else None
 
     def consumed(self, held: ProcessQueue) -> int | None:
         """All before this offset was handed out before the last poll; None: see :meth:`handed_out`."""
-        self.settle()
+        self.remove_handed_out()
         return self._done.get(held)
 
     def replace(self, held: ProcessQueue, fresh: ProcessQueue) -> None:
         """Continue a queue at another offset on the user's request; it counts as consumed up to there."""
-        self.recall()
+        self.take_back()
         self.forget(held)
         self._done[fresh] = fresh.next_offset
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rmqtools.engine.consumer.answers import AnswerDecoder
+from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.errors import ProtocolError
 from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.sys_flag import COMPRESSED_FLAG

@@ -12,7 +12,7 @@ from tests.support.batch_topics import keeping_batches
 from tests.support.scripted_peer import run
 from tests.unit.engine.consumer import test_pop
 from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, refuses, until
-from tests.unit.engine.consumer.test_answers import Reader, batch, changed, corrupt, good, headless
+from tests.unit.engine.consumer.test_decode_answers import Reader, batch, changed, corrupt, good, headless
 
 
 def popped(*messages: bytes, offsets: str) -> RemotingCommand:
