@@ -31,13 +31,14 @@ FORMAT = "rocketmq"
 class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """``format("rocketmq")``: the topics of an Apache RocketMQ cluster.
 
-    The options are in :mod:`spark_connector.options.table`. Their names and values are checked here, so that
-    errors appear at ``load()`` or ``save()``. The later calls check whether they suit a read or a write.
+    The options are in :mod:`spark_connector.options.option_table`. Their names and values are checked here,
+    so that errors appear at ``load()`` or ``save()``. The later calls check whether they suit a read or a
+    write.
     """
 
     @text_first()
     def __init__(self, options: Any) -> None:
-        from spark_connector.options.table import parse_options
+        from spark_connector.options.option_table import parse_options
 
         super().__init__(options)
         self._given = parse_options(dict(options))

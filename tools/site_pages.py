@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 from rmqtools.cli.root.commands import COMMANDS
 from rmqtools.cli.root.lazy_group import load
 from rmqtools.policy.allocate.strategy_table import BUILT_IN
-from spark_connector.options.table import describe_options
+from spark_connector.options.option_table import describe_options
 from tools.file_map import file_map_page
 
 ROOT: Final = Path(__file__).resolve().parents[1]

@@ -7,9 +7,9 @@ from rmqtools.errors import ConfigError
 from spark_connector.options.client_settings import refuse_options
 from spark_connector.options.offsets import EARLIEST, LATEST, Bound, Times
 from spark_connector.options.option import GivenOptions, Where
+from spark_connector.options.option_table import option_values
 from spark_connector.options.queue_json import is_named
 from spark_connector.options.read_settings import ReadOptions, bound_of, read_options
-from spark_connector.options.table import option_values
 
 _FOREVER_MS: Final = 2**63 - 1
 _WITH_LOOK_UP: Final = (

@@ -13,8 +13,8 @@ from spark_connector.options.client_settings import client_config, refuse_option
 from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID, PROPERTIES
 from spark_connector.options.offsets import Bound, GivenTimes, Times
 from spark_connector.options.option import GivenOptions, Where
+from spark_connector.options.option_table import option_values
 from spark_connector.options.selection import Selection, Topics
-from spark_connector.options.table import option_values
 
 _WHAT: Final = ("topic", "topics", "topicPattern", "assign")
 

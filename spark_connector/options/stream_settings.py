@@ -9,8 +9,8 @@ from spark_connector.options.client_settings import refuse_options
 from spark_connector.options.limits import Limits
 from spark_connector.options.offsets import Bound
 from spark_connector.options.option import GivenOptions, Where
+from spark_connector.options.option_table import option_values
 from spark_connector.options.read_settings import ReadOptions, bound_of, read_options
-from spark_connector.options.table import option_values
 
 _ENDS: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")  # by precedence
 

@@ -9,8 +9,8 @@ from rmqtools.errors import ConfigError
 from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.client_settings import client_config, refuse_options
 from spark_connector.options.option import GivenOptions, Where
+from spark_connector.options.option_table import option_values
 from spark_connector.options.queue_selectors import MakeSelector, selector_maker
-from spark_connector.options.table import option_values
 
 _SELECTOR_SETTINGS: Final = "queueSelector.*"
 _FAULT_SETTING: Final = "sendlatencyfaultenable"

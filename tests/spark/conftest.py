@@ -34,7 +34,7 @@ def read(spark: "SparkSession", local_cluster: "LocalCluster") -> "Callable[...,
 def read_rows(local_cluster: "LocalCluster") -> Callable[..., list[SimpleNamespace]]:
     """``read_rows(topic="T")``: what a batch reads, planned and read in this process: no job of Spark."""
     from spark_connector.options.batch_settings import batch_options
-    from spark_connector.options.table import parse_options
+    from spark_connector.options.option_table import parse_options
     from spark_connector.read.batch_reader import RocketMQBatchReader
 
     def load(**options: Any) -> list[SimpleNamespace]:

@@ -10,8 +10,8 @@ from rmqtools import Message, MessageQueue, QueueRange
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
-from spark_connector.options.table import parse_options
 from spark_connector.read.tasks import ReadTask, read_task
 from tests.support.patience import PATIENCE
 

@@ -8,7 +8,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from rmqtools import Message
 from rmqtools.clock import SYSTEM_CLOCK
 from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true
 from tests.spark.test_errors import error_of

@@ -7,7 +7,7 @@ import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
 from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.data import messages_of
 from tests.support.patience import PATIENCE

@@ -13,7 +13,7 @@ from rmqtools.allocate import AllocateByPins, Pins
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE

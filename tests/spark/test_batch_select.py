@@ -7,8 +7,8 @@ import pytest
 
 from rmqtools import Message, aio
 from rmqtools.errors import ConfigError
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
-from spark_connector.options.table import parse_options
 from spark_connector.read.lookup import Lookup
 from tests.spark.test_errors import error_of
 from tests.support.patience import PATIENCE

@@ -8,7 +8,7 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true, error_of, fill, next_offsets, stored_places
 

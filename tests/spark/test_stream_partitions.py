@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 import spark_connector
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.stream_settings import stream_options
-from spark_connector.options.table import parse_options
 from spark_connector.read.stream_lookup import StreamLookup
 from spark_connector.read.stream_offsets import StreamOffsets
 from spark_connector.read.stream_reader import RocketMQStreamReader

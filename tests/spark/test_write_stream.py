@@ -199,7 +199,7 @@ def test_a_stream_of_what_was_stored_drops_duplicates_with_bounded_state(
 
 def test_commit_and_abort_log_the_batch(caplog):
     from rmqtools.arrow import SendReport
-    from spark_connector.options.table import parse_options
+    from spark_connector.options.option_table import parse_options
     from spark_connector.options.write_settings import write_options
     from spark_connector.write.stream_writer import RocketMQStreamWriter
     from spark_connector.write.write_task import TaskReport

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from rmqtools.arrow import SendReport
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
 from spark_connector.write import writer
 from spark_connector.write.writer import RocketMQBatchWriter, TaskReport

@@ -5,7 +5,7 @@ import pytest
 
 from rmqtools.testing import FakeCluster
 from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from spark_connector.worker import clients

@@ -14,7 +14,7 @@ import pytest
 from rmqtools import errors
 from rmqtools.config import ProducerConfig, PullConsumerConfig, PushConsumerConfig
 from rmqtools.model.codes import ResponseCode
-from spark_connector.options.table import OPTIONS
+from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
 from tools.site_pages import describe_commands, every_command
 

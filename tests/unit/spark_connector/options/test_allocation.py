@@ -111,6 +111,6 @@ def test_an_allocation_travels_between_processes():
 
 
 def test_the_documented_names_are_the_ones_there_are():
-    from spark_connector.options.table import describe_options
+    from spark_connector.options.option_table import describe_options
 
     assert [name for name in STRATEGIES if name not in describe_options()] == []

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
 
 SERVER = {"nameServer": "h:1"}

@@ -7,8 +7,8 @@ import pytest
 from rmqtools.errors import ConfigError
 from rmqtools.plug_in import Role
 from spark_connector.options.batch_settings import batch_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.plug_ins import LISTED, load_listed
-from spark_connector.options.table import parse_options
 from spark_connector.options.write_settings import write_options
 
 UNLOADED = "this"  # a module of Python that prints when it is imported

@@ -8,9 +8,9 @@ from rmqtools import MessageQueue
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.columns import COLUMNS
 from spark_connector.options.offsets import Bound, Times
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
 from spark_connector.options.selection import Assign, TopicPattern, Topics
-from spark_connector.options.table import parse_options
 
 NEEDED = {"nameserver": "127.0.0.1:9876", "topic": "Orders"}
 QUEUE = MessageQueue("T", "a", 0)

@@ -6,8 +6,8 @@ from rmqtools.errors import ConfigError
 from spark_connector.options.limits import Limits
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.option import parse_duration
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.stream_settings import StreamOptions, stream_options
-from spark_connector.options.table import parse_options
 
 
 def options_of(**given: str) -> StreamOptions:

@@ -21,7 +21,7 @@ from rmqtools.select import (
     SelectMessageQueueByMachineRoom,
     SelectMessageQueueByRandom,
 )
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import WriteOptions, write_options
 from spark_connector.write.write_schema import check_write_schema
 

@@ -5,7 +5,7 @@ import pytest
 from rmqtools.errors import TopicNotFoundError
 from rmqtools.testing.fake import FakeCluster
 from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.read.lookup import Lookup
 from spark_connector.worker import clients
 

@@ -7,8 +7,8 @@ from pyspark.sql.types import ArrayType, IntegerType, MapType, StringType, Struc
 
 from rmqtools.arrow import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.errors import ConfigError
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
-from spark_connector.options.table import parse_options
 from spark_connector.read.schema import READ_SCHEMA, columns_of, read_schema
 from spark_connector.write.write_schema import WRITE_TYPES, check_write_schema
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.progress.ending import stop_at_end
 from spark_connector.progress.metrics import lag
 from spark_connector.read import spark_version

@@ -8,7 +8,7 @@ import pytest
 from rmqtools.arrow.schema import PROPERTIES as MAP
 from rmqtools.errors import MessageRejectedError
 from rmqtools.testing import FakeCluster
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
 from spark_connector.worker import clients
 from spark_connector.write.bad_rows import REASON, TOPIC

@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
 from spark_connector.write.write_task import TaskPlace, place_of_task
 

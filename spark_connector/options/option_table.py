@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from rmqtools.errors import ConfigError
 from rmqtools.unknown_name import name_hint
-from spark_connector.options.client import CLIENT_OPTIONS
+from spark_connector.options.client_options import CLIENT_OPTIONS
 from spark_connector.options.option import GivenOption, GivenOptions, Option
-from spark_connector.options.read import READ_OPTIONS
-from spark_connector.options.stream import STREAM_OPTIONS
-from spark_connector.options.write import WRITE_OPTIONS
+from spark_connector.options.read_options import READ_OPTIONS, STREAM_OPTIONS
+from spark_connector.options.write_options import WRITE_OPTIONS
 
 OPTIONS: Final = (*CLIENT_OPTIONS, *READ_OPTIONS, *STREAM_OPTIONS, *WRITE_OPTIONS)
 

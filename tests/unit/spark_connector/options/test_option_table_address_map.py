@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.table import parse_options
+from spark_connector.options.option_table import parse_options
 
 
 def reach(addr: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 import spark_connector
 from rmqtools.errors import ConfigError
 from spark_connector.options.option import Where
+from spark_connector.options.option_table import OPTIONS, describe_options, parse_options
 from spark_connector.options.read_settings import read_options
-from spark_connector.options.table import OPTIONS, describe_options, parse_options
 from spark_connector.options.write_settings import write_options
 
 NEEDED = {"nameserver": "127.0.0.1:9876", "topic": "Orders"}
