@@ -13,7 +13,7 @@ from rmqtools.cluster.state import load_state
 from rmqtools.errors import RemotingTimeoutError
 from tests.spark.streams import fill
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.default_timeouts]
 
 
 @contextmanager

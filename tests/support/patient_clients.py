@@ -1,7 +1,7 @@
 """Longer time-outs of clients in tests on real servers, which answer late on a busy machine.
 
 Where a test sets a time-out itself, that one counts. Tests of servers that are paused keep the defaults of
-users: their clients must give up.
+users, since their clients must give up: those of ``faulty_cluster``, and those marked ``default_timeouts``.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,6 @@ from tests.support.patience import PATIENT_REQUEST
 
 _CONFIGS = (ClientConfig, ProducerConfig, PullConsumerConfig, PushConsumerConfig)
 _TIMEOUTS = {"request_timeout", "send_timeout"}
-_PAUSES_SERVERS = {"faulty_cluster"}  # fixtures
 
 
 @contextmanager
@@ -33,7 +32,10 @@ def patient_defaults() -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Run a test on real servers, its fixtures included, with longer time-outs."""
     on_servers = item.get_closest_marker("broker") or item.get_closest_marker("docker")
-    if not on_servers or _PAUSES_SERVERS & set(getattr(item, "fixturenames", ())):
+    pauses = "faulty_cluster" in getattr(item, "fixturenames", ()) or item.get_closest_marker(
+        "default_timeouts"
+    )
+    if not on_servers or pauses:
         return (yield)
     with patient_defaults():
         return (yield)
