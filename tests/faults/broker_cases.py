@@ -37,7 +37,7 @@ async def killed_master(bench: Bench) -> Outcome:
         answers = answers_in(scene.events, fault, heal)
         return [
             at_most("failed sends", verdict.refused + verdict.unknown, 0),
-            at_most("share of sends to the dead broker", _failed_again(answers) / max(1, len(answers)), 0.01),
+            at_most("attempts on the dead broker again", _failed_again(answers), _allowed_again(answers)),
             within("longest gap between acks", longest_gap(scene.events, fault, heal), 1.0),
             within("used again", first_ack(scene.events, healed, "broker-b"), _BACK_SECONDS),
             within("read again", first_read(scene.events, healed, "broker-b"), _BACK_SECONDS),
@@ -55,6 +55,12 @@ def _failed_again(answers: Sequence[Answered]) -> int:
         if attempt.broker_name == "broker-b" and attempt.outcome != "stored"
     )
     return sum(count - 1 for count in failed.values())
+
+
+def _allowed_again(answers: Sequence[Answered]) -> float:
+    """One of a hundred sends; two of each producer where a slow machine sends little in the time."""
+    producers = {answer.message.producer for answer in answers}
+    return max(len(answers) / 100, 2.0 * len(producers))
 
 
 async def paused_master(bench: Bench) -> Outcome:
