@@ -1,7 +1,6 @@
 """Writes the blocking classes of ``rmqtools.sync`` from the asyncio classes of ``rmqtools.engine``.
 
-python -m tools.blocking_classes          # writes the files
-python -m tools.blocking_classes --check  # exit code 1 if a file differs
+python -m tools.blocking_classes  # writes the files
 
 Each method gets the signature and the docstring of the asyncio method, and one line, whose form is marked
 there (:mod:`rmqtools.engine.blocking_form`). The base classes in ``rmqtools.sync.handwritten`` have the rest.
@@ -40,6 +39,8 @@ _WORDS = {  # in docstrings
     "``async with``": "``with``",
     "rmqtools.aio.": "rmqtools.",
     "a coroutine function.": "a function; may block.",
+    "on the loop when": "on a thread when",
+    "; must not block": "; may block",
 }
 _SECTIONS = re.compile(r"\n\n(?=(?:Args|Returns|Yields|Raises|Source of the rule)\b)")
 
@@ -120,10 +121,10 @@ def _definition(function: FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDe
 
 
 def _public_methods(part: type) -> Iterator[tuple[FunctionType, bool]]:
-    """Yield the methods that a class declares, and whether each is a property."""
+    """Yield the methods to write, a marked constructor among them, and whether each is a property."""
     for name, member in vars(part).items():
         function = member.fget if isinstance(member, property) else member
-        if isinstance(function, FunctionType) and not name.startswith("_"):
+        if isinstance(function, FunctionType) and (not name.startswith("_") or mark_of(function).form):
             yield function, isinstance(member, property)
 
 
@@ -250,15 +251,11 @@ class {blocking.name}({base}):
     return text
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command; return 1 if ``--check`` finds another text."""
-    texts = {blocking.path: text_of(blocking) for blocking in CLASSES}
-    if "--check" in arguments:
-        return int(any(path.read_text() != text for path, text in texts.items()))
-    for path, text in texts.items():
-        path.write_text(text)
-    return 0
+def main() -> None:
+    """Write the files."""
+    for blocking in CLASSES:
+        blocking.path.write_text(text_of(blocking))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

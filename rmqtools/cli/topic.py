@@ -228,8 +228,7 @@ def is_internal(topic: str) -> bool:
 
 def user_topics(admin: Admin) -> list[str]:
     """Return the topics that users made: neither internal ones nor those named like a broker or a cluster."""
-    info = admin.fetch_cluster_info()
-    own = {*info.cluster_addr_table, *info.broker_addr_table}
+    own = admin.fetch_cluster_info().own_topics
     return [name for name in admin.fetch_topic_list() if name not in own and not is_internal(name)]
 
 

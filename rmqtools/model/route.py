@@ -111,3 +111,8 @@ class ClusterInfo:
 
     broker_addr_table: Mapping[str, BrokerData] = field(default_factory=dict)
     cluster_addr_table: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def own_topics(self) -> frozenset[str]:
+        """The topics that brokers make for themselves: one of the name of each cluster and each broker."""
+        return frozenset((*self.cluster_addr_table, *self.broker_addr_table))

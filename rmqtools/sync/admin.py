@@ -364,7 +364,7 @@ class Admin(BlockingAdmin):
     ) -> list[MessageExt]:
         """Find every message of a topic with a key, however many there are; see :meth:`query_messages`.
 
-        An answer of a broker has at most 64 messages, 32 by unique key, so older ones are asked for by time.
+        A broker returns at most 64 messages, or 32 for a unique key: older ones are requested by their time.
 
         Args:
             topic: the topic.

@@ -3,7 +3,11 @@
 Change the class of :mod:`rmqtools.aio` instead, and run the program again.
 """
 
+from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.connection.refusals import ErrorListener
+from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.sync.handwritten.push_consumer import BlockingPushConsumer, MessageListener
 
 
@@ -17,6 +21,35 @@ class PushConsumer(BlockingPushConsumer):
     """
 
     __module__ = "rmqtools"
+
+    def __init__(
+        self,
+        config: PushConsumerConfig,
+        *,
+        strategy: AllocateMessageQueueStrategy | str | None = None,
+        message_queue_listener: MessageQueueListener | None = None,
+        error_listener: ErrorListener | None = None,
+    ) -> None:
+        """Make a consumer; nothing is sent before it is started.
+
+        Args:
+            config: group and settings.
+            strategy: how members share the queues, or the name of a built-in strategy that needs no options
+                (``"AVG_BY_CIRCLE"``); None: AVG.
+            message_queue_listener: called as ``(topic, all_queues, own_queues)`` on a thread when this
+                member's queues of a topic have changed; may block.
+            error_listener: called with an error on a thread when a broker begins to refuse this member for
+                lack of permission; may block. If every broker refuses, the start raises.
+
+        Raises:
+            ConfigError, MessageRejectedError: a setting or the group name is not valid.
+        """
+        super().__init__(
+            config,
+            strategy=strategy,
+            message_queue_listener=message_queue_listener,
+            error_listener=error_listener,
+        )
 
     @property
     def client_id(self) -> str:

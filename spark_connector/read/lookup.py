@@ -189,7 +189,7 @@ class Lookup:
         info = self._run(_NAME_SERVERS, self._admin.fetch_cluster_info)
         return pattern.select(
             self._run(_NAME_SERVERS, self._admin.fetch_topic_list),
-            reserved={*info.cluster_addr_table, *info.broker_addr_table},
+            reserved=info.own_topics,
             namespace=self._options.client.namespace,
         )
 

@@ -68,8 +68,7 @@ def _refuse_missing(options: WriteOptions, topics: Iterable[str], why: str) -> N
 def _user_topics(admin: Admin, namespace: str | None) -> list[str]:
     """Return all topics that users made, for the text of an error; empty if that is refused."""
     try:
-        info = admin.fetch_cluster_info()
-        reserved = {*info.cluster_addr_table, *info.broker_addr_table}
+        reserved = admin.fetch_cluster_info().own_topics
         return EVERY_TOPIC.select(admin.fetch_topic_list(), reserved=reserved, namespace=namespace)
     except RocketMQError:
         return []

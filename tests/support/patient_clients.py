@@ -19,7 +19,7 @@ _TIMEOUTS = {"request_timeout", "send_timeout"}
 
 @contextmanager
 def patient_defaults() -> Iterator[None]:
-    """Let configs that are made in the block have ``PATIENT_REQUEST`` where users get 3 seconds."""
+    """Set the default time-outs of configs made in the block to ``PATIENT_REQUEST`` (users: 3 seconds)."""
     with ExitStack() as stack:
         for config in _CONFIGS:
             defaults = config.__init__.__kwdefaults__

@@ -85,8 +85,7 @@ class Sampler:
 
     async def topics(self) -> list[Row]:
         """Return a row for each topic of users."""
-        info = await self._admin.fetch_cluster_info()
-        own = {*info.cluster_addr_table, *info.broker_addr_table}  # topics of the cluster for itself
+        own = (await self._admin.fetch_cluster_info()).own_topics
         names = await self._admin.fetch_topic_list()
         return await self._each(self._topic, [n for n in names if n not in own and not is_internal(n)])
 

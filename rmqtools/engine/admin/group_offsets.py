@@ -139,8 +139,7 @@ class GroupOffsetAdmin(QueueAdmin):
 
     async def _fetch_consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
         """Return a group's offset in one queue; None: it has none."""
-        header = consumer_offset_query(self._wire(group), self._wire(queue.topic), queue)
-        return await fetch_consumer_offset(self._masters, queue, header)
+        return await fetch_consumer_offset(self._masters, self._wire(group), self._wire(queue.topic), queue)
 
     async def _reset_on_broker(
         self, group: str, queue: MessageQueue, timestamp_ms: int
@@ -164,21 +163,15 @@ class GroupOffsetAdmin(QueueAdmin):
         log.info("group_created", group=group, broker=queue.broker_name)
 
 
-def consumer_offset_query(group: str, topic: str, queue: MessageQueue) -> QueryConsumerOffsetRequestHeader:
-    """Return the header that asks for a group's offset in a queue. Names are those of the wire."""
-    return QueryConsumerOffsetRequestHeader(
+async def fetch_consumer_offset(masters: Masters, group: str, topic: str, queue: MessageQueue) -> int | None:
+    """Return a group's stored offset in a queue; None: there is none. Group and topic have wire names."""
+    header = QueryConsumerOffsetRequestHeader(
         consumer_group=group,
         topic=topic,
         queue_id=queue.queue_id,
         set_zero_if_not_found=False,
         bname=queue.broker_name,
     )
-
-
-async def fetch_consumer_offset(
-    masters: Masters, queue: MessageQueue, header: QueryConsumerOffsetRequestHeader
-) -> int | None:
-    """Return the stored offset that a header asks for; None: there is none."""
     try:
         answer = await masters.invoke_for(queue, request(header))
     except BrokerError as error:

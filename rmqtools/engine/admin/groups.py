@@ -1,6 +1,6 @@
 """Administration of consumer groups: members, settings, and all information about a group together.
 
-Each broker knows a group's members by their heartbeats. So all masters are asked at the same time, and their
+Each broker knows the members that send it heartbeats, so requests go to all masters at the same time, and the
 answers are merged.
 """
 
@@ -111,9 +111,8 @@ class GroupAdmin(GroupOffsetAdmin):
     async def fetch_consumer_ids(self, group: str) -> list[str]:
         """Return the client ids of a group's members, collected from all brokers, in Java's order."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=self._wire(group))
-        answers = await self._masters.invoke_all(
-            header, nothing=ResponseCode.SYSTEM_ERROR
-        )  # "no consumer for ..."
+        # SYSTEM_ERROR: "no consumer for ..."
+        answers = await self._masters.invoke_all(header, nothing=ResponseCode.SYSTEM_ERROR)
         ids = {
             client_id
             for answer in answers
@@ -205,9 +204,8 @@ class GroupAdmin(GroupOffsetAdmin):
             try:
                 progress |= await self._topic_progress(group, topic)
             except (TopicNotFoundError, PermissionDeniedError):
-                if not topic.startswith(
-                    RETRY_GROUP_TOPIC_PREFIX
-                ):  # created when a message fails, or by a heartbeat
+                # a retry topic is created when a message fails, or by a heartbeat
+                if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                     missing.append(topic)
         return progress, tuple(missing)
 

@@ -22,7 +22,7 @@ class HandOut:
 
     def __init__(self) -> None:
         self._ready: dict[ProcessQueue, None] = {}  # in rotation order
-        self._lent: deque[tuple[ProcessQueue, MessageExt]] = deque()
+        self._made_ready: deque[tuple[ProcessQueue, MessageExt]] = deque()
         self._given: list[tuple[ProcessQueue, MessageExt]] = []  # handed out, and still in their queues
         self._last = 1  # how many of those the last call handed out
         self._is_removing = False
@@ -78,9 +78,9 @@ class HandOut:
                 for held, messages in found
             ]
         with self._lock:
-            before = len(self._lent)
-            self._lent.extend((held, message) for held, messages in portions for message in messages)
-            return len(self._lent) > before
+            before = len(self._made_ready)
+            self._made_ready.extend((held, message) for held, messages in portions for message in messages)
+            return len(self._made_ready) > before
 
     def next(self) -> MessageExt | None:
         """Hand out one borrowed message; None: none left. Safe on any thread."""
@@ -91,14 +91,14 @@ class HandOut:
     def next_poll(self, count: int) -> list[MessageExt]:
         """Hand out ``count`` borrowed messages at once; none if fewer are left. Safe on any thread."""
         with self._lock:
-            if len(self._lent) < count:
+            if len(self._made_ready) < count:
                 return []
             return [message for _, message in self._borrowed(count)]
 
     def _borrowed(self, count: int) -> list[tuple[ProcessQueue, MessageExt]]:
         found: list[tuple[ProcessQueue, MessageExt]] = []
-        while self._lent and len(found) < count:
-            held, message = pair = self._lent.popleft()
+        while self._made_ready and len(found) < count:
+            held, message = pair = self._made_ready.popleft()
             if not held.is_dropped and held.contains(message):
                 found.append(pair)
         if found:
@@ -108,8 +108,8 @@ class HandOut:
 
     @property
     def should_remove(self) -> bool:
-        """Whether :meth:`remove_handed_out` is due, so that more is fetched. True once until then."""
-        if self._is_removing or not self._given or (self._lent and len(self._given) < _MOST_KEPT):
+        """Whether to call :meth:`remove_handed_out` now. True once until then."""
+        if self._is_removing or not self._given or (self._made_ready and len(self._given) < _MOST_KEPT):
             return False
         self._is_removing = True
         return True
@@ -136,7 +136,7 @@ class HandOut:
     def take_back(self) -> None:
         """Remove the messages handed out, and take borrowed ones back."""
         with self._lock:
-            self._lent.clear()
+            self._made_ready.clear()
         self.remove_handed_out()
 
     def position(self, held: ProcessQueue) -> int:

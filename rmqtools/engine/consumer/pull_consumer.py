@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 
 from rmqtools.config.consumer import PullConsumerConfig
-from rmqtools.engine.admin.group_offsets import consumer_offset_query, fetch_consumer_offset
+from rmqtools.engine.admin.group_offsets import fetch_consumer_offset
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.asynchronous import Asynchronous
@@ -53,6 +53,7 @@ class PullConsumer(Asynchronous):
 
     __module__ = "rmqtools.aio"
 
+    @blocking("base")
     def __init__(
         self,
         config: PullConsumerConfig,
@@ -247,14 +248,14 @@ class PullConsumer(Asynchronous):
             yield message
 
     async def _poll_ahead(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
-        """Poll, and make what else has arrived ready for :meth:`_poll_lent`."""
+        """Poll, and make what else has arrived ready for :meth:`_poll_ready`."""
         messages = await self.poll(timeout, max_messages)
         _, count = self._wanted(timeout, max_messages)
         if len(messages) == count <= MESSAGES_AHEAD // 4:  # else few calls would be saved
             self._hand_out.make_ready(count, ahead=MESSAGES_AHEAD)
         return messages
 
-    def _poll_lent(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
+    def _poll_ready(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
         """Poll what an earlier :meth:`_poll_ahead` has made ready; [] : poll there. Safe on any thread."""
         _, count = self._wanted(timeout, max_messages)
         if self._client.observer is not None or self._is_commit_due():
@@ -264,34 +265,34 @@ class PullConsumer(Asynchronous):
     async def _next(self, *, ahead: int = 0) -> MessageExt | None:
         """Return the next message of an iteration; None: the consumer is closed.
 
-        ``ahead``: how many messages to make ready for :meth:`_next_lent`, at least; 0: one poll's.
+        ``ahead``: how many messages to make ready for :meth:`_next_ready`, at least; 0: one poll's.
         """
-        message = self._next_lent()
+        message = self._next_ready()
         while message is None:
             if self._closing:
                 return None
             self._begin_poll()
             if self._hand_out.make_ready(self._config.poll_batch_size, ahead=ahead):
-                message = self._taken_from_lent()
+                message = self._take_ready()
             else:
                 self._raise_refusal()
                 await self._hand_out.wait(self._config.poll_timeout)
         return message
 
-    def _next_lent(self) -> MessageExt | None:
+    def _next_ready(self) -> MessageExt | None:
         """Return the next message of an iteration, if it is ready. Safe on any thread."""
-        return None if self._is_commit_due() else self._taken_from_lent()
+        return None if self._is_commit_due() else self._take_ready()
 
     @property
     def _should_remove(self) -> bool:
-        """Whether :meth:`_remove_handed_out` is due. True once until then. Safe on any thread."""
+        """Whether to call :meth:`_remove_handed_out` now. True once until then. Safe on any thread."""
         return self._hand_out.should_remove
 
     def _remove_handed_out(self) -> None:
         """Make room for more messages where ready ones were handed out."""
         self._hand_out.remove_handed_out()
 
-    def _taken_from_lent(self) -> MessageExt | None:
+    def _take_ready(self) -> MessageExt | None:
         message = self._hand_out.next()
         return None if message is None else self._names.plain_message(message)
 
@@ -380,8 +381,7 @@ class PullConsumer(Asynchronous):
         wire = self._names.wire_queue(queue)
         if self._config.is_broadcasting:
             return self._offsets.read_memory(wire)
-        header = consumer_offset_query(self._member.group, wire.topic, wire)
-        return await fetch_consumer_offset(Masters(self._client), wire, header)
+        return await fetch_consumer_offset(Masters(self._client), self._member.group, wire.topic, wire)
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Return the first offset that a queue still has."""

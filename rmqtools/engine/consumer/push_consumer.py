@@ -59,6 +59,7 @@ class PushConsumer(Asynchronous):
 
     __module__ = "rmqtools.aio"
 
+    @blocking("base")
     def __init__(
         self,
         config: PushConsumerConfig,

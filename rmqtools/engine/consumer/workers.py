@@ -248,7 +248,7 @@ class Workers(Generic[H]):
                 turn = now = monotonic()
 
     async def _work_on(self, on_thread: OnThread, worker: _Worker[H]) -> None:
-        """Have a thread consume what waits; a failed call is handled before the next begins."""
+        """Run the waiting calls on a thread; handle a failed call before the next one starts."""
         self._ended.open()
         while self._waiting and not self._closing:
             failed = await on_thread(partial(self._run, worker))

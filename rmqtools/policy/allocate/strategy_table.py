@@ -145,17 +145,17 @@ def strategy_named(given: AllocateMessageQueueStrategy | str | None) -> Allocate
         return given
     if ":" in given:
         raise ConfigError(
-            f"strategy {given!r}: a consumer takes names of built-in strategies: {_make(given)}"
+            f"strategy {given!r}: a consumer takes names of built-in strategies: {_remedy(given)}"
         )
     if (inner := split_nearby(given)) is not None:
         return AllocateMachineRoomNearby(strategy_named(inner))
     if required := built_in(given).required:
         raise ConfigError(
             f"strategy {given!r} needs the options {', '.join(required)}: "
-            f"{_make(given, *(f'{name}=...' for name in required))}"
+            f"{_remedy(given, *(f'{name}=...' for name in required))}"
         )
     return built_in(given).make()
 
 
-def _make(name: str, *options: str) -> str:
+def _remedy(name: str, *options: str) -> str:
     return f"pass rmqtools.allocate.strategy_of({', '.join([repr(name), *options])})"

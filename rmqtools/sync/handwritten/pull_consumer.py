@@ -1,58 +1,21 @@
 """The base class of the blocking pull consumer: polls and iterations on the calling thread."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
+from typing import Any
 
 from rmqtools import aio
 from rmqtools.config.consumer import PullConsumerConfig
-from rmqtools.engine.connection.refusals import ErrorListener
-from rmqtools.engine.consumer.listeners import MessageQueueListener, errors_off_the_loop, off_the_loop
 from rmqtools.engine.consumer.pull_consumer import MESSAGES_AHEAD
 from rmqtools.model.message import MessageExt
-from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.handwritten.consumer import BlockingConsumer
 
 
-class BlockingPullConsumer(Blocking):
+class BlockingPullConsumer(BlockingConsumer[aio.PullConsumer]):
     """A blocking pull consumer without the methods of one line."""
 
-    def __init__(
-        self,
-        config: PullConsumerConfig,
-        *,
-        strategy: AllocateMessageQueueStrategy | str | None = None,
-        message_queue_listener: MessageQueueListener | None = None,
-        error_listener: ErrorListener | None = None,
-    ) -> None:
-        """Make a consumer; nothing is sent before it is started.
-
-        Args:
-            config: group and settings.
-            strategy: how members share the queues, or the name of a built-in strategy that needs no options
-                (``"AVG_BY_CIRCLE"``); None: AVG.
-            message_queue_listener: called as ``(topic, all_queues, own_queues)`` on a thread when this
-                member's queues of a topic have changed; may block.
-            error_listener: called with an error on a thread when a broker begins to refuse this member for
-                lack of permission; may block. ``poll`` raises it too, once, when it has no message. If
-                every broker refuses, the start raises.
-
-        Raises:
-            ConfigError, MessageRejectedError: a setting or the group name is not valid.
-        """
-        self._noticing = ThreadPoolExecutor(1, "rmqtools-queue-listener")
-        self._consumer = aio.PullConsumer(
-            config,
-            strategy=strategy,
-            message_queue_listener=off_the_loop(message_queue_listener, self._noticing),
-            error_listener=errors_off_the_loop(error_listener, self._noticing),
-        )
-        super().__init__(self._consumer)
-
-    def close(self) -> None:
-        """Close the consumer and the thread of its listeners."""
-        super().close()
-        self._noticing.shutdown(wait=False, cancel_futures=True)
+    def __init__(self, config: PullConsumerConfig, **given: Any) -> None:
+        super().__init__(aio.PullConsumer, config, **given)
 
     def poll(self, timeout: float | None = None, max_messages: int | None = None) -> list[MessageExt]:
         """Wait for messages.
@@ -67,7 +30,7 @@ class BlockingPullConsumer(Blocking):
         """
         self._bridge.check()
         consumer = self._consumer
-        if messages := consumer._poll_lent(timeout, max_messages):
+        if messages := consumer._poll_ready(timeout, max_messages):
             self._remove_soon()
             return messages
         return self._bridge.run(consumer._poll_ahead(timeout, max_messages))
@@ -80,14 +43,14 @@ class BlockingPullConsumer(Blocking):
         """
         consumer = self._consumer
         while True:
-            message = consumer._next_lent() or self._bridge.run(consumer._next(ahead=MESSAGES_AHEAD))
+            message = consumer._next_ready() or self._bridge.run(consumer._next(ahead=MESSAGES_AHEAD))
             if message is None:
                 return
             self._remove_soon()
             yield message
 
     def _remove_soon(self) -> None:
-        """Let the loop remove messages handed out on this thread from their queues, without waiting."""
+        """Schedule the removal of messages handed out on this thread; do not wait for it."""
         if self._consumer._should_remove:
             self._bridge.tell(self._consumer._remove_handed_out)
 

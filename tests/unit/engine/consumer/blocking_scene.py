@@ -31,9 +31,9 @@ async def blocking(listener, threads: int = 1, **settings: object) -> AsyncItera
     pool = Crossings(threads, _NAME, pace=(pace := Pace()))
     try:
         async with pushing(consume_threads=threads, **settings) as scene:
-            scene.consumer._listeners.pace = pace
-            scene.consumer._listeners.block_on(pool.call)
-            scene.consumer._listeners.register_blocking("T", listener)
+            scene.listeners.pace = pace
+            scene.listeners.block_on(pool.call)
+            scene.listeners.register_blocking("T", listener)
             yield scene, pool
     finally:
         pool.close()

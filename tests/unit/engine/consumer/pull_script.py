@@ -47,6 +47,6 @@ def asked_offsets(scene: Scene) -> list[int]:
 
 async def pulls(scene: Scene, count: int) -> None:
     """Fetch until the broker has been asked so often."""
-    if not scene.consumer._puller._tasks:
-        scene.consumer._puller.start(scene.held)
+    if not scene.puller._tasks:
+        scene.puller.start(scene.held)
     await until(lambda: len(scene.asked(PULL)) >= count)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.consumer.listeners import Listener
@@ -49,7 +50,7 @@ async def idle(rounds: int = 20) -> None:
 
 @dataclass
 class Scene:
-    """``held`` is the consumer's one queue."""
+    """``held`` is the consumer's one queue; the properties are the parts that tests work with."""
 
     consumer: PushConsumer
     broker: ScriptedPeer
@@ -58,13 +59,49 @@ class Scene:
     heard: list[list[int]] = field(default_factory=list)
 
     @property
+    def member(self) -> Any:
+        return self.consumer._member
+
+    @property
+    def client(self) -> Any:
+        return self.consumer._client
+
+    @property
+    def consumption(self) -> Any:
+        return self.consumer._consumption
+
+    @property
+    def puller(self) -> Any:
+        return self.consumer._puller
+
+    @property
+    def popper(self) -> Any:
+        return self.consumer._popper
+
+    @property
+    def pop_consumption(self) -> Any:
+        return self.consumer._pop_consumption
+
+    @property
+    def fetching(self) -> Any:
+        return self.consumer._fetching
+
+    @property
+    def listeners(self) -> Any:
+        return self.consumer._listeners
+
+    @property
+    def ownership(self) -> Any:
+        return self.consumer._ownership
+
+    @property
     def committed(self) -> int | None:
-        return self.consumer._member.offsets.read_memory(QUEUE)
+        return self.member.offsets.read_memory(QUEUE)
 
     def arrive(self, *messages: MessageExt) -> None:
         """Deliver the messages of a pull."""
         self.held.put(messages)
-        self.consumer._fetching.take(self.held, list(messages))
+        self.fetching.take(self.held, list(messages))
 
     def asked(self, code: RequestCode) -> list[dict[str, str]]:
         """The fields of the requests of a code that came to the broker."""

@@ -106,7 +106,7 @@ def test_results_of_a_queue_that_was_given_up_are_neither_committed_nor_sent_bac
             await idle()
             scene.held.drop()
             ended.set()
-            await until(lambda: not scene.consumer._consumption._workers)
+            await until(lambda: not scene.consumption._workers)
             assert scene.committed is None
             assert scene.asked(SEND_BACK) == []
 
@@ -231,14 +231,14 @@ def test_a_listener_that_takes_too_long_loses_its_messages_to_the_retry_topic_on
             scene.arrive(stored(0), stored(1))
             await idle()
             scene.clock.advance(59)
-            await scene.consumer._consumption.give_up_late()
+            await scene.consumption.give_up_late()
             assert scene.committed is None
             scene.clock.advance(2)
-            await scene.consumer._consumption.give_up_late()
-            await scene.consumer._consumption.give_up_late()
+            await scene.consumption.give_up_late()
+            await scene.consumption.give_up_late()
             assert scene.committed == 2
             ended.set()
-            await until(lambda: not scene.consumer._consumption._workers)
+            await until(lambda: not scene.consumption._workers)
             assert [one["delayLevel"] for one in scene.asked(SEND_BACK)] == ["3", "3"]
 
     run(scenario)
@@ -259,7 +259,7 @@ def test_nothing_is_taken_from_a_slow_listener_where_nobody_else_would_get_it(wh
             if why == "given up":
                 scene.held.drop()
             scene.clock.advance(10_000)
-            await scene.consumer._consumption.give_up_late()
+            await scene.consumption.give_up_late()
             assert scene.committed is None
             assert scene.asked(SEND_BACK) == []
 
@@ -307,7 +307,7 @@ def test_closing_waits_for_listeners_and_starts_no_other():
         async with pushing(listen, consume_threads=1) as scene:
             scene.arrive(stored(0), stored(1))
             await idle()
-            closing = asyncio.create_task(scene.consumer._consumption.close(5.0))
+            closing = asyncio.create_task(scene.consumption.close(5.0))
             await idle()
             assert not closing.done()
             ended.set()
@@ -325,7 +325,7 @@ def test_a_listener_that_outlasts_the_closing_is_left_alone_and_its_messages_com
         async with pushing(listen) as scene:
             scene.arrive(stored(0))
             await idle()
-            await scene.consumer._consumption.close(0.01)
+            await scene.consumption.close(0.01)
             assert scene.committed is None
 
     run(scenario)

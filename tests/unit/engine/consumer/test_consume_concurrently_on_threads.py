@@ -177,7 +177,7 @@ def test_results_count_while_the_thread_has_a_later_message_and_a_given_up_queue
             await until(lambda: scene.committed == 3)
             scene.held.drop()
             heard.go_on.set()
-            await until(lambda: not scene.consumer._consumption._workers)
+            await until(lambda: not scene.consumption._workers)
             assert (scene.committed, sent_back(scene)) == (3, [])
 
     run(scenario)
@@ -196,10 +196,10 @@ def test_a_listener_that_takes_too_long_loses_its_own_message_only_and_fails_in_
             scene.arrive(*map(stored, range(4)))
             await until(lambda: scene.committed == 1)
             scene.clock.advance(59)
-            await scene.consumer._consumption.give_up_late()
+            await scene.consumption.give_up_late()
             assert (scene.committed, sent_back(scene)) == (1, [])
             scene.clock.advance(2)
-            await scene.consumer._consumption.give_up_late()
+            await scene.consumption.give_up_late()
             assert (scene.committed, sent_back(scene)) == (2, [1])
             heard.go_on.set()
             await until(lambda: scene.committed == 4)
@@ -216,8 +216,8 @@ def test_closing_waits_for_the_call_under_way_and_no_other_begins():
         async with blocking(heard) as (scene, _):
             scene.arrive(*map(stored, range(10)))
             await until(lambda: scene.committed == 2)
-            closing = asyncio.create_task(scene.consumer._consumption.close(PATIENCE))
-            await until(lambda: scene.consumer._consumption._workers._closing)
+            closing = asyncio.create_task(scene.consumption.close(PATIENCE))
+            await until(lambda: scene.consumption._workers._closing)
             assert not closing.done()
             heard.go_on.set()
             await until(closing.done)
@@ -234,7 +234,7 @@ def test_closing_leaves_a_call_that_does_not_end_and_what_was_consumed_before_co
         async with blocking(heard) as (scene, _):
             scene.arrive(*map(stored, range(10)))
             await asyncio.to_thread(heard.reached[2].wait, PATIENCE)
-            await scene.consumer._consumption.close(0.01)
+            await scene.consumption.close(0.01)
             assert scene.committed == 2
             heard.go_on.set()
 
@@ -269,7 +269,7 @@ def test_every_message_is_counted_with_its_result_and_its_time():
         async with blocking(listen) as (scene, _):
             scene.arrive(*map(stored, range(10)))
             await until(lambda: scene.committed == 10)
-            status = scene.consumer._member.rates.status("T", scene.clock.monotonic())
+            status = scene.member.rates.status("T", scene.clock.monotonic())
             assert (status.consume_ok_tps, status.consume_failed_msgs) == (9, 1)
             assert status.consume_rt == pytest.approx(1.0)
 

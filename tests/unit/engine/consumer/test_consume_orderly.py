@@ -38,7 +38,7 @@ class Script:
 async def consume(scene: Scene, *offsets: int) -> None:
     """Let the messages arrive, and the queue be worked on."""
     scene.arrive(*map(stored, offsets))
-    scene.consumer._consumption.work_on(scene.held)
+    scene.consumption.work_on(scene.held)
     await idle()
 
 
@@ -92,7 +92,7 @@ def test_what_was_tried_too_often_becomes_a_dead_letter_once_and_the_rest_of_its
         settings = {"orderly": True, "max_reconsume_times": 1, "consume_message_batch_max_size": 2}
         async with pushing(listener, **settings) as scene:
             scene.arrive(stored(0, times=1), stored(1))
-            scene.consumer._consumption.work_on(scene.held)
+            scene.consumption.work_on(scene.held)
             await until(lambda: len(scene.asked(SEND_BACK)) == 1 and not scene.held.taken)
             await pass_suspension(scene)
             await until(lambda: scene.committed == 2)
@@ -187,9 +187,9 @@ def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
         async with pushing(listen, orderly=True) as scene:
             await consume(scene, 0)
             scene.held.drop()
-            del scene.consumer._member.held.pulled[QUEUE]
+            del scene.member.held.pulled[QUEUE]
             ended.set()
-            await until(lambda: not scene.consumer._consumption._tasks)
+            await until(lambda: not scene.consumption._tasks)
             assert scene.committed is None
 
     run(scenario)
@@ -205,7 +205,7 @@ def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
     async def scenario():
         async with pushing(listen, orderly=True) as scene:
             await consume(scene, 0)
-            held = scene.consumer._member.held
+            held = scene.member.held
             await held.give_up([scene.held])
             assert held.pulled == {QUEUE: scene.held}
             ended.set()
@@ -221,11 +221,11 @@ def test_a_queue_that_cannot_be_given_up_yet_is_looked_at_again_soon(monkeypatch
 
     async def scenario():
         async with pushing(orderly=True) as scene:
-            monkeypatch.setattr(scene.consumer._ownership.rounds, "request_later", asked.append)
+            monkeypatch.setattr(scene.ownership.rounds, "request_later", asked.append)
             async with scene.held.consuming:
-                await scene.consumer._member.held.give_up([scene.held])
+                await scene.member.held.give_up([scene.held])
             assert asked == [0.5]
-            await scene.consumer._member.held.give_up([scene.held])
+            await scene.member.held.give_up([scene.held])
             assert asked == [0.5]
 
     run(scenario)
@@ -243,7 +243,7 @@ def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_listene
                 message = stored(offset, topic="%RETRY%g")
                 message.properties["RETRY_TOPIC"] = topic
                 retry.put([message])
-            scene.consumer._consumption.work_on(retry)
+            scene.consumption.work_on(retry)
             await until(lambda: retry.count == 0)
             retry.drop()
 
@@ -281,7 +281,7 @@ def test_closing_waits_for_the_listener_under_way_and_starts_no_other():
     async def scenario():
         async with pushing(listen, orderly=True) as scene:
             await consume(scene, 0, 1)
-            closing = asyncio.create_task(scene.consumer._consumption.close(5.0))
+            closing = asyncio.create_task(scene.consumption.close(5.0))
             await idle()
             assert not closing.done()
             ended.set()

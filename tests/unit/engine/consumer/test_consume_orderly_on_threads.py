@@ -19,7 +19,7 @@ COMMIT, ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
 def consume(scene: Scene, *offsets: int) -> None:
     """Let the messages arrive, and the queue be worked on."""
     scene.arrive(*map(stored, offsets))
-    scene.consumer._consumption.work_on(scene.held)
+    scene.consumption.work_on(scene.held)
 
 
 async def until_over_suspensions(scene: Scene, committed: int) -> None:
@@ -115,7 +115,7 @@ def test_queues_with_slow_listeners_share_a_thread_call_by_call():
             other.lock(True)
             for held in (scene.held, other):
                 held.put(map(stored, range(3)))
-                scene.consumer._consumption.work_on(held)
+                scene.consumption.work_on(held)
             both.set()
             await until(lambda: not scene.held.count and not other.count)
             other.drop()
@@ -182,8 +182,8 @@ def test_closing_waits_for_the_call_under_way_and_no_other_begins():
         async with blocking(heard, orderly=True) as (scene, _):
             consume(scene, *range(10))
             await until(lambda: scene.committed == 2)
-            closing = asyncio.create_task(scene.consumer._consumption.close(PATIENCE))
-            await until(scene.consumer._consumption._closing.is_set)
+            closing = asyncio.create_task(scene.consumption.close(PATIENCE))
+            await until(scene.consumption._closing.is_set)
             assert not closing.done()
             heard.go_on.set()
             await until(closing.done)
@@ -208,7 +208,7 @@ def test_every_call_is_counted_with_its_result_and_its_time():
         async with blocking(listen, orderly=True) as (scene, _):
             consume(scene, *range(8))
             await until_over_suspensions(scene, 8)
-            counted = scene.consumer._member.rates._slices["T"]
+            counted = scene.member.rates._slices["T"]
             assert sum(one.succeeded for one in counted) == 8
             assert (sum(one.failed for one in counted), sum(one.calls for one in counted)) == (1, 9)
 

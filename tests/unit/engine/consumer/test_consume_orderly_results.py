@@ -16,7 +16,7 @@ ROLLBACK = ConsumeOrderlyStatus.ROLLBACK
 
 def begin(scene: Scene, *offsets: int) -> None:
     scene.held.put([stored(offset) for offset in offsets])
-    scene.consumer._consumption.work_on(scene.held)
+    scene.consumption.work_on(scene.held)
 
 
 def heard_by(*answers: ConsumeOrderlyStatus) -> list[tuple[int, int]]:
@@ -60,13 +60,13 @@ def test_the_result_of_the_listener_that_a_queue_waits_for_counts_before_the_que
         async with pushing(listen, orderly=True) as scene:
             begin(scene, 0, 1)
             await until(lambda: scene.held.taken)
-            giving_up = asyncio.create_task(scene.consumer._member.held.give_up([scene.held]))
+            giving_up = asyncio.create_task(scene.member.held.give_up([scene.held]))
             await until(lambda: scene.held.is_dropped)
             ended.set()
             await giving_up
             stored_offsets = scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
             assert [asked["commitOffset"] for asked in stored_offsets] == ["1"]
-            assert QUEUE not in scene.consumer._member.held.pulled
+            assert QUEUE not in scene.member.held.pulled
 
     run(scenario)
 
@@ -105,7 +105,7 @@ def test_a_run_cut_off_by_closing_counts_up_to_the_call_that_did_not_end():
         async with pushing(listener, orderly=True) as scene:
             begin(scene, *range(10))
             await until(lambda: listener.offsets == [0, 1, 2, 3])
-            await scene.consumer._consumption.close(0.01)
+            await scene.consumption.close(0.01)
             assert (scene.committed, scene.held.count) == (3, 7)
 
     run(scenario)
@@ -119,7 +119,7 @@ def test_coroutine_calls_are_counted_each_with_its_time():
         async with pushing(listen, orderly=True) as scene:
             begin(scene, *range(8))
             await until(lambda: scene.committed == 8)
-            (counted,) = scene.consumer._member.rates._slices["T"]
+            (counted,) = scene.member.rates._slices["T"]
             assert (counted.succeeded, counted.failed, counted.calls) == (8, 0, 8)
             assert counted.call_seconds == pytest.approx(0.008, rel=0.05)
 

@@ -36,7 +36,7 @@ def popped(offset: int, *, times: int = 0, type_: str = "0", age: float = 0.0) -
 def take(scene: Scene, *messages: MessageExt) -> PopProcessQueue:
     held = PopProcessQueue(QUEUE, scene.clock)
     held.found(len(messages))
-    scene.consumer._pop_consumption.take(held, list(messages))
+    scene.pop_consumption.take(held, list(messages))
     return held
 
 
@@ -211,7 +211,7 @@ def test_closing_waits_for_listeners_and_starts_no_more():
         async with pushing(listen, consume_threads=1) as scene:
             held = take(scene, popped(4), popped(5))
             await idle()
-            closing = asyncio.create_task(scene.consumer._pop_consumption.close(10))
+            closing = asyncio.create_task(scene.pop_consumption.close(10))
             await idle()
             gate.set()
             await closing

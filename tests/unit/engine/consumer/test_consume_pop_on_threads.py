@@ -96,7 +96,7 @@ def test_closing_waits_for_the_call_under_way_and_acknowledges_it():
         async with blocking(heard) as (scene, _):
             held = take(scene, *map(popped, range(6)))
             await asyncio.to_thread(heard.reached[2].wait, PATIENCE)
-            closing = asyncio.create_task(scene.consumer._pop_consumption.close(PATIENCE))
+            closing = asyncio.create_task(scene.pop_consumption.close(PATIENCE))
             await until(lambda: held.wait_ack_count == 1)
             assert not closing.done()
             heard.go_on.set()
@@ -114,7 +114,7 @@ def test_closing_leaves_a_call_that_does_not_end_unacknowledged():
         async with blocking(heard) as (scene, _):
             held = take(scene, *map(popped, range(6)))
             await until(lambda: held.wait_ack_count == 4)
-            await scene.consumer._pop_consumption.close(0.01)
+            await scene.pop_consumption.close(0.01)
             assert (sorted(acknowledged(scene)), held.wait_ack_count) == ([0, 1], 0)
             heard.go_on.set()
 

@@ -106,7 +106,7 @@ def test_in_order_a_corrupt_message_is_a_dead_letter_after_its_first_failure(siz
         answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
         settings = {"orderly": True, "consume_message_batch_max_size": size}
         async with pushing(listener := Reader(), answer=answer, **settings) as scene:
-            scene.consumer._consumption.work_on(scene.held)
+            scene.consumption.work_on(scene.held)
             await pulls(scene, 2)
             await until(lambda: scene.committed == 3)
             assert listener.given == [[0], [1], [2]]
@@ -123,7 +123,7 @@ def test_broadcasting_a_corrupt_message_is_logged_and_passed(orderly, tmp_path, 
         async with pushing(
             listener := Reader(), answer=answer, offset_store_path=str(tmp_path / "offsets.json"), **settings
         ) as scene:
-            scene.consumer._consumption.work_on(scene.held)
+            scene.consumption.work_on(scene.held)
             await pulls(scene, 2)
             await until(lambda: scene.committed == 3)
             assert listener.bodies == [b"0", b"2"]
@@ -140,8 +140,8 @@ def test_a_message_whose_head_is_broken_is_passed_over_alone_counted_and_logged(
             await pulls(scene, 2)
             await until(lambda: scene.committed == 3)
             assert (asked_offsets(scene), scene.heard) == ([0, 4], [[0], [2]])
-            assert running_info(scene.consumer._member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "2"
-            assert scene.consumer._member.rates.status("T", scene.clock.monotonic()).consume_failed_msgs == 2
+            assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "2"
+            assert scene.member.rates.status("T", scene.clock.monotonic()).consume_failed_msgs == 2
 
     run(scenario)
     assert f"queue offset 1 of {QUEUE} cannot be decoded" in caplog.text
@@ -178,12 +178,12 @@ def test_tags_choose_among_the_messages_of_a_stored_batch_and_the_broker_is_aske
     async def scenario():
         answer = keeping_batches(script(pulled(batch(0, 5), next_offset=5)))
         async with pushing(answer=answer) as scene:
-            scene.consumer._member.subscriptions.want("T", tags="odd")
+            scene.member.subscriptions.want("T", tags="odd")
             await pulls(scene, 2)
             await idle()
             assert scene.heard == [[1], [3]]
             assert {fields["subscription"] for fields in scene.asked(RequestCode.PULL_MESSAGE)} == {"*"}
-            assert [data.sub_string for data in scene.consumer._member.data.subscription_data_set] == ["odd"]
+            assert [data.sub_string for data in scene.member.data.subscription_data_set] == ["odd"]
 
     run(scenario)
 
@@ -193,7 +193,7 @@ def test_a_stored_batch_that_cannot_be_taken_apart_is_wanted_whatever_the_tags()
         whole = replace(decode_message(batch(0, 5)), body=b"no batch")
         answer = keeping_batches(script(pulled(encode_message(whole), next_offset=5)))
         async with pushing(answer=answer) as scene:
-            scene.consumer._member.subscriptions.want("T", tags="odd")
+            scene.member.subscriptions.want("T", tags="odd")
             await pulls(scene, 2)
             await idle()
             assert scene.heard == [[0]]
@@ -205,8 +205,8 @@ def test_a_condition_on_stored_batches_is_refused_and_nothing_is_pulled(caplog):
     async def scenario():
         answer = keeping_batches(script(pulled(batch(0, 5), next_offset=5)))
         async with pushing(answer=answer) as scene:
-            scene.consumer._member.subscriptions.want("T", sql="a > 1")
-            scene.consumer._puller.start(scene.held)
+            scene.member.subscriptions.want("T", sql="a > 1")
+            scene.puller.start(scene.held)
             await until(lambda: "pull_failed" in caplog.text)
             assert asked_offsets(scene) == []
 

@@ -52,7 +52,7 @@ def test_a_pop_passes_over_a_broken_head_and_acknowledges_it_too_so_that_it_does
             await until(lambda: len(acknowledged(scene)) == 3)
             await test_pop.end(scene)
             assert (acknowledged(scene), scene.heard) == ([0, 1, 2], [[0], [2]])
-            assert running_info(scene.consumer._member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "1"
+            assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "1"
             texts = {fields["extraInfo"] for fields in scene.asked(RequestCode.ACK_MESSAGE)}
             assert texts == {f"0 1700000000000 60000 3 0 broker-a 0 {offset}" for offset in range(3)}
 
@@ -171,7 +171,7 @@ def test_messages_of_a_popped_batch_that_no_listener_got_before_the_end_go_to_th
         async with pushing(listen, answer=answer, consume_threads=1) as scene:
             held = test_pop.begin(scene)
             await until(lambda: held.wait_ack_count == 3)
-            closing = asyncio.create_task(scene.consumer._pop_consumption.close(10))
+            closing = asyncio.create_task(scene.pop_consumption.close(10))
             await idle()
             gate.set()
             await closing
@@ -199,7 +199,7 @@ def test_messages_of_a_popped_batch_that_are_not_wanted_do_not_hold_up_its_ackno
     async def scenario():
         answer = keeping_batches(test_pop.scripted(popped(batch(0, 4), offsets="0")))
         async with pushing(answer=answer) as scene:
-            scene.consumer._member.subscriptions.want("T", tags="odd")
+            scene.member.subscriptions.want("T", tags="odd")
             test_pop.begin(scene)
             await until(lambda: acknowledged(scene) == [0])
             await test_pop.end(scene)

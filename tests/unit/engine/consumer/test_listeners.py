@@ -62,7 +62,7 @@ def test_a_listener_is_given_a_list(orderly):
     async def scenario():
         async with pushing(listen, orderly=orderly) as scene:
             scene.arrive(stored(0))
-            scene.consumer._consumption.work_on(scene.held)
+            scene.consumption.work_on(scene.held)
             await until(lambda: given)
 
     run(scenario)
@@ -99,7 +99,7 @@ def test_listeners_that_close_their_own_consumer_are_not_waited_for(orderly):
 
         async with pushing(listen, orderly=orderly, close_timeout=15.0) as scene:
             scene.arrive(stored(0), stored(1))
-            scene.consumer._consumption.work_on(scene.held)
+            scene.consumption.work_on(scene.held)
             await until(lambda: sorted(closed) == ([0] if orderly else [0, 1]))
 
     run(scenario)

@@ -28,8 +28,8 @@ DLQ = "%DLQ%g"
 
 async def ask(scene: Scene, code: RequestCode, body: bytes = b"", **fields: str) -> RemotingCommand:
     """What the consumer answers its broker."""
-    OperatorRequests(scene.consumer._member, scene.consumer._consume_directly).listen()
-    await scene.consumer._client.remoting.connect(scene.broker.addr)
+    OperatorRequests(scene.member, scene.consumer._consume_directly).listen()
+    await scene.client.remoting.connect(scene.broker.addr)
     await until(lambda: scene.broker.peers)
     asked = RemotingCommand(code, ext_fields=fields, body=body, opaque=77)
     await scene.broker.say(encode_command(asked))
@@ -54,7 +54,7 @@ async def consume(scene: Scene, message: MessageExt | bytes, group: str = "g") -
         RequestCode.CONSUME_MESSAGE_DIRECTLY,
         message if isinstance(message, bytes) else encode_message(message),
         consumerGroup=group,
-        clientId=scene.consumer._client.client_id,
+        clientId=scene.client.client_id,
         brokerName="broker-a",
     )
 
@@ -70,7 +70,7 @@ def test_the_running_info_tells_queues_messages_and_settings():
     async def scenario() -> None:
         async with pushing(consume_threads=3) as scene:
             scene.held.put([stored(4), stored(5)])
-            scene.consumer._member.offsets.update(QUEUE, 4)
+            scene.member.offsets.update(QUEUE, 4)
             answer = await ask(
                 scene,
                 RequestCode.GET_CONSUMER_RUNNING_INFO,
@@ -131,8 +131,8 @@ def test_a_question_for_another_group_is_refused():
 def test_offsets_in_memory_are_told_for_the_topic_asked():
     async def scenario() -> None:
         async with pushing() as scene:
-            scene.consumer._member.offsets.update(QUEUE, 12)
-            scene.consumer._member.offsets.update(MessageQueue("U", "broker-a", 0), 3)
+            scene.member.offsets.update(QUEUE, 12)
+            scene.member.offsets.update(MessageQueue("U", "broker-a", 0), 3)
             answer = await ask(scene, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, topic="T", group="g")
 
             assert parse_consumer_status(answer.body).message_queue_table == {QUEUE: 12}
@@ -225,12 +225,12 @@ def test_a_topic_without_a_listener_is_refused():
 def test_after_a_reset_a_queue_goes_on_at_the_new_offset_and_it_is_stored():
     async def scenario() -> None:
         async with pushing() as scene:
-            scene.consumer._member.offsets.update(QUEUE, 50)
+            scene.member.offsets.update(QUEUE, 50)
             await reset(scene, 7)
             await until(lambda: scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET))
 
             assert scene.held.is_dropped
-            assert scene.consumer._member.held.pulled[QUEUE].next_offset == 7
+            assert scene.member.held.pulled[QUEUE].next_offset == 7
             assert [asked["commitOffset"] for asked in scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)] == [
                 "7"
             ]
@@ -244,7 +244,7 @@ def test_a_reset_of_another_topic_or_group_moves_nothing(topic, group):
         async with pushing() as scene:
             await reset(scene, 7, topic=topic, group=group)
 
-            assert scene.consumer._member.held.pulled[QUEUE] is scene.held
+            assert scene.member.held.pulled[QUEUE] is scene.held
             assert not scene.held.is_dropped
 
     run(scenario)
@@ -269,11 +269,11 @@ def test_in_order_nothing_begins_after_a_reset_before_the_listener_has_ended():
     async def scenario() -> None:
         gate = asyncio.Event()
         async with pushing(held_up_by(gate), orderly=True) as scene:
-            scene.consumer._consumption.work_on(scene.held)
+            scene.consumption.work_on(scene.held)
             scene.arrive(stored(50))
             await until(lambda: scene.held.taken)
             await reset(scene, 7)
-            fresh = scene.consumer._member.held.pulled[QUEUE]
+            fresh = scene.member.held.pulled[QUEUE]
             fresh.put([stored(7)])
             await idle()
             before = list(fresh.taken)
@@ -307,9 +307,9 @@ def test_a_broker_that_has_reset_an_offset_itself_is_followed_at_once_whatever_i
         async with pushing(held_up_by(gate), answer=moved(7)) as scene:
             scene.arrive(stored(50), stored(51))
             scene.held.next_offset = 52
-            scene.consumer._puller.start(scene.held)
+            scene.puller.start(scene.held)
             await until(lambda: scene.held.is_dropped)
-            fresh = scene.consumer._member.held.pulled[QUEUE]
+            fresh = scene.member.held.pulled[QUEUE]
             gate.set()
             await idle()
 

@@ -43,14 +43,14 @@ def scripted(*answers: RemotingCommand) -> Callable[[RemotingCommand], RemotingC
 
 
 def begin(scene: Scene) -> PopProcessQueue:
-    held = scene.consumer._member.held.popped[QUEUE] = PopProcessQueue(QUEUE, scene.clock)
-    scene.consumer._popper.start(held)
+    held = scene.member.held.popped[QUEUE] = PopProcessQueue(QUEUE, scene.clock)
+    scene.popper.start(held)
     return held
 
 
 async def end(scene: Scene) -> None:
-    await scene.consumer._popper.close()
-    await scene.consumer._pop_consumption.close(1)
+    await scene.popper.close()
+    await scene.pop_consumption.close(1)
 
 
 def pops(scene: Scene) -> int:
@@ -116,7 +116,7 @@ def test_messages_of_other_tags_and_those_tried_too_often_are_acknowledged_unhea
     async def scenario() -> None:
         answers = (found(4, tags="B"), found(5, tags="A", times=17), found(6, tags="A", times=16))
         async with pushing(answer=scripted(*answers)) as scene:
-            scene.consumer._member.subscriptions.want("T", tags="A")
+            scene.member.subscriptions.want("T", tags="A")
             held = begin(scene)
             await until(lambda: pops(scene) == 4 and held.wait_ack_count == 0)
             await end(scene)
@@ -213,7 +213,7 @@ def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_comes_is_l
             return found(4, tags="B")
 
         async with pushing(answer=answer) as scene:
-            scene.consumer._member.subscriptions.want("T", tags="A")
+            scene.member.subscriptions.want("T", tags="A")
             held = begin(scene)
             await until(lambda: pops(scene))
             await idle(200)

@@ -27,9 +27,9 @@ def test_a_pull_says_what_is_consumed_and_what_is_wanted():
 
     async def scenario():
         async with pushing(answer=script(found(0)), pull_batch_size=7, long_poll_timeout=4.0) as scene:
-            scene.consumer._member.offsets.update(QUEUE, 5)
-            assert scene.consumer._fetching.offset_for_pull(QUEUE) is None
-            await scene.consumer._member.offsets.persist([QUEUE])
+            scene.member.offsets.update(QUEUE, 5)
+            assert scene.fetching.offset_for_pull(QUEUE) is None
+            await scene.member.offsets.persist([QUEUE])
             await pulls(scene, 1)
             fields = scene.asked(PULL)[0]
             assert (fields["commitOffset"], fields["maxMsgNums"], fields["suspendTimeoutMillis"]) == (
@@ -47,7 +47,7 @@ def test_tags_that_only_hash_alike_are_passed_over_and_count_as_consumed():
     async def scenario():
         answers = script(found(0, 1, tags="BB"), answered(ResponseCode.PULL_RETRY_IMMEDIATELY, 9))
         async with pushing(answer=answers) as scene:
-            scene.consumer._member.subscriptions.want("T", tags="Aa")
+            scene.member.subscriptions.want("T", tags="Aa")
             await pulls(scene, 3)
             assert (asked_offsets(scene), scene.committed, scene.heard) == ([0, 2, 9], 9, [])
 
@@ -70,7 +70,7 @@ def test_what_is_passed_over_is_not_committed_while_something_before_it_is_consu
 def test_other_tags_wanted_while_a_broker_holds_the_pull_are_asked_for_at_the_same_offset():
     async def scenario():
         def meanwhile(request):
-            scene.consumer._member.subscriptions.want("T", tags="new")
+            scene.member.subscriptions.want("T", tags="new")
             return found(0, 1, 2, tags="old")
 
         async with pushing(answer=script(meanwhile)) as scene:
@@ -103,7 +103,7 @@ def test_an_answer_for_a_queue_that_was_given_up_is_dropped():
 
         async with pushing(answer=script(meanwhile)) as scene:
             await pulls(scene, 1)
-            await until(lambda: not scene.consumer._puller._tasks)
+            await until(lambda: not scene.puller._tasks)
             assert (scene.heard, scene.committed) == ([], None)
 
     run(scenario)
@@ -132,7 +132,7 @@ def test_a_place_that_is_not_stored_is_left_after_what_was_fetched_is_consumed(m
             ended.set()
             await pulls(scene, 3)
             assert (asked_offsets(scene)[-1], scene.committed) == (moved_to, moved_to)
-            fresh = scene.consumer._member.held.pulled[QUEUE]
+            fresh = scene.member.held.pulled[QUEUE]
             fresh.put([stored(moved_to)])
             assert fresh.remove([stored(moved_to)]) == moved_to + 1
             fresh.drop()
@@ -155,7 +155,7 @@ def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_commit
             ended.set()
             await idle()
             assert (asked_offsets(scene)[-1], scene.committed) == (2, 2)
-            scene.consumer._member.held.pulled[QUEUE].drop()
+            scene.member.held.pulled[QUEUE].drop()
 
     run(scenario)
 
@@ -176,7 +176,7 @@ def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seconds):
     async def scenario():
         async with pushing(answer=script(response(code, 0, remark="no"))) as scene:
             await pulls(scene, 1)
-            await until(lambda: scene.consumer._puller._tasks and scene.held._changed._waiters)
+            await until(lambda: scene.puller._tasks and scene.held._changed._waiters)
             scene.clock.advance(seconds * 0.9)
             scene.held.wake()
             await idle()
@@ -197,7 +197,7 @@ def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues
                 ProcessQueue(MessageQueue("T", "broker-a", number), scene.clock, 0) for number in range(1, 8)
             ]
             for held in [scene.held, *more]:
-                scene.consumer._puller.start(held)
+                scene.puller.start(held)
             await until(lambda: len(scene.asked(PULL)) == 8 and scene.asked(RequestCode.HEART_BEAT))
             await idle()
             assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
@@ -223,10 +223,10 @@ def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
 def test_an_error_nobody_foresaw_stops_no_queue_for_good(monkeypatch, caplog):
     async def scenario():
         async with pushing(answer=script(found(0), found(0)), delay_after_error=0.001) as scene:
-            take, scene.consumer._fetching.take = scene.consumer._fetching.take, None
+            take, scene.fetching.take = scene.fetching.take, None
             await pulls(scene, 1)
             await until(lambda: "pull_failed" in caplog.text)
-            scene.consumer._fetching.take = take
+            scene.fetching.take = take
             scene.held.remove([stored(0)])
             scene.held.next_offset = 0
             scene.clock.advance(1)
@@ -239,10 +239,10 @@ def test_a_slave_is_asked_when_the_master_is_dead_and_stays_until_the_master_may
     async def scenario():
         slave = ScriptedPeer(script(found(0, suggest=0), found(1, suggest=0), found(2, suggest=0)))
         async with slave.serving(), pushing(delay_after_error=0.001) as scene:
-            addrs = scene.consumer._client.routes.tables.broker_addrs
+            addrs = scene.client.routes.tables.broker_addrs
             addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
-            scene.consumer._member.offsets.update(QUEUE, 5)
-            scene.consumer._puller.start(scene.held)
+            scene.member.offsets.update(QUEUE, 5)
+            scene.puller.start(scene.held)
             await until(lambda: scene.held._changed._waiters)
             scene.clock.advance(1)
             await until(lambda: len(slave.requests) == 4)
@@ -260,12 +260,12 @@ def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
 
         slave = ScriptedPeer(script(late))
         async with slave.serving(), pushing(delay_after_error=0.001, answer=script(found(1))) as scene:
-            addrs = scene.consumer._client.routes.tables.broker_addrs
+            addrs = scene.client.routes.tables.broker_addrs
             addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
-            scene.consumer._puller.start(scene.held)
+            scene.puller.start(scene.held)
             await until(lambda: scene.held._changed._waiters)
             addrs["broker-a"] = {0: scene.broker.addr, 1: slave.addr}
-            scene.consumer._puller._unanswered[scene.broker.addr] = scene.clock.monotonic()
+            scene.puller._unanswered[scene.broker.addr] = scene.clock.monotonic()
             scene.clock.advance(1)
             await until(lambda: scene.heard == [[0], [1]])
             assert len(slave.requests) == 1
@@ -304,7 +304,7 @@ def test_a_suspended_consumer_asks_for_nothing_until_it_is_resumed():
     async def scenario():
         async with pushing(answer=script(found(0))) as scene:
             scene.consumer.suspend()
-            scene.consumer._puller.start(scene.held)
+            scene.puller.start(scene.held)
             await idle()
             assert scene.asked(PULL) == []
             scene.consumer.resume()
@@ -321,7 +321,7 @@ def test_a_topic_that_is_unsubscribed_is_not_asked_for_any_more_before_its_queue
             return found(0, tags="old")
 
         async with pushing(answer=script(meanwhile)) as scene:
-            scene.consumer._member.subscriptions.want("T", tags="new")
+            scene.member.subscriptions.want("T", tags="new")
             await pulls(scene, 1)
             await idle(200)
             assert not scene.held.is_dropped

@@ -15,7 +15,7 @@ from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, stored, 
 
 def asking(scene: Scene, noted: list[object], meanwhile: Callable[[int], None] = lambda _: None) -> None:
     """Note each pull with the place of the queue at that moment; ``meanwhile`` happens right after it."""
-    ask = scene.consumer._puller._ask
+    ask = scene.puller._ask
 
     def noting(held, offset):
         noted.append((offset, held.next_offset))
@@ -23,7 +23,7 @@ def asking(scene: Scene, noted: list[object], meanwhile: Callable[[int], None] =
         meanwhile(offset)
         return asked
 
-    scene.consumer._puller._ask = noting
+    scene.puller._ask = noting
 
 
 def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_counts_as_fetched_only_then():
@@ -31,8 +31,8 @@ def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_counts_as_
         async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
             noted: list[object] = []
             asking(scene, noted)
-            take = scene.consumer._fetching.take
-            scene.consumer._fetching.take = lambda held, messages: (
+            take = scene.fetching.take
+            scene.fetching.take = lambda held, messages: (
                 noted.append("taken"),
                 take(held, messages),
             )
@@ -49,8 +49,8 @@ def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for():
         async with pushing(answer=answers) as scene:
             noted: list[object] = []
             asking(scene, noted)
-            take = scene.consumer._fetching.take
-            scene.consumer._fetching.take = lambda held, messages: (
+            take = scene.fetching.take
+            scene.fetching.take = lambda held, messages: (
                 noted.append("taken"),
                 take(held, messages),
             )
@@ -98,7 +98,7 @@ def test_what_is_given_up_between_two_pulls_is_not_handed_out():
         async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
             asking(scene, [], lambda offset: scene.held.drop() if offset == 3 else None)
             await pulls(scene, 2)
-            await until(lambda: not scene.consumer._puller._tasks)
+            await until(lambda: not scene.puller._tasks)
             assert scene.heard == [[0]]
 
     run(scenario)

@@ -16,7 +16,7 @@ from tests.unit.engine.consumer.test_pop import found as popped
 
 async def pass_time(scene: Scene, seconds: float) -> None:
     scene.clock.advance(seconds)
-    scene.consumer._member.held.wake()
+    scene.member.held.wake()
     await idle()
 
 
@@ -55,10 +55,10 @@ def test_all_queues_of_a_member_share_one_limit():
         async with pushing(answer=script(found(0, 1)), max_messages_per_second=10) as scene:
             second = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
             second.lock(True)
-            scene.consumer._member.held.pulled[second.queue] = second
+            scene.member.held.pulled[second.queue] = second
             await pulls(scene, 1)
             await until(lambda: len(scene.heard) == 2)
-            scene.consumer._puller.start(second)
+            scene.puller.start(second)
             await idle()
             before = len(scene.asked(PULL))
             await pass_time(scene, 0.21)
@@ -97,7 +97,7 @@ def test_what_is_given_up_while_it_waits_for_the_limit_is_not_pulled():
             await pulls(scene, 1)
             await until(lambda: scene.committed == 1)
             scene.held.drop()
-            await until(lambda: not scene.consumer._puller._tasks)
+            await until(lambda: not scene.puller._tasks)
             assert len(scene.asked(PULL)) == 1
 
     run(scenario)

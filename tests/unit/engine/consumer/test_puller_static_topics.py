@@ -25,11 +25,11 @@ def test_messages_of_a_logic_queue_name_its_id_and_offsets_not_those_of_the_brok
         answer.ext_fields["offsetDelta"] = "100"
         answer.ext_fields["nextBeginOffset"] = "102"
         async with pushing(listen, answer=script(answer)) as scene:
-            scene.consumer._client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
+            scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
             held = ProcessQueue(LOGIC_QUEUE, scene.clock, 100)
-            scene.consumer._member.held.pulled[LOGIC_QUEUE] = held
-            scene.consumer._puller.start(held)
-            await until(lambda: scene.consumer._member.offsets.read_memory(LOGIC_QUEUE) == 102)
+            scene.member.held.pulled[LOGIC_QUEUE] = held
+            scene.puller.start(held)
+            await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 102)
             held.drop()
         assert heard == [("__syslo__global__", 3, 100, 0), ("__syslo__global__", 3, 101, 100)]
 
@@ -46,11 +46,11 @@ def test_a_logic_queue_is_locked_and_unlocked_by_the_broker_that_serves_it():
     async def scenario():
         other = replace(LOGIC_QUEUE, queue_id=4)
         async with ScriptedPeer(grants).serving() as peer, pushing(answer=grants, orderly=True) as scene:
-            tables = scene.consumer._client.routes.tables
+            tables = scene.client.routes.tables
             tables.broker_addrs["broker-b"] = {0: peer.addr}
             tables.endpoints.update({LOGIC_QUEUE: "broker-b", other: "broker-a"})
-            assert list(await scene.consumer._member.held.lock([LOGIC_QUEUE, other])) == [LOGIC_QUEUE]
-            await scene.consumer._member.held.give_up([scene.consumer._member.held.hold(LOGIC_QUEUE, 0)])
+            assert list(await scene.member.held.lock([LOGIC_QUEUE, other])) == [LOGIC_QUEUE]
+            await scene.member.held.give_up([scene.member.held.hold(LOGIC_QUEUE, 0)])
             asked = [request.code for request in peer.requests]
             assert asked[0] == RequestCode.LOCK_BATCH_MQ
             assert asked[-1] == RequestCode.UNLOCK_BATCH_MQ
@@ -64,12 +64,12 @@ TWICE = answered(ResponseCode.PULL_RETRY_IMMEDIATELY, 20000, stored=(20000, 2000
 @asynccontextmanager
 async def pulling(*answers):
     async with pushing(answer=script(*answers)) as scene:
-        scene.consumer._client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
+        scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
         held = ProcessQueue(LOGIC_QUEUE, scene.clock, 10000)
-        scene.consumer._member.held.pulled[LOGIC_QUEUE] = held
-        scene.consumer._puller.start(held)
+        scene.member.held.pulled[LOGIC_QUEUE] = held
+        scene.puller.start(held)
         yield scene
-        scene.consumer._member.held.pulled[LOGIC_QUEUE].drop()
+        scene.member.held.pulled[LOGIC_QUEUE].drop()
 
 
 def test_an_offset_that_two_brokers_converted_is_not_committed():
@@ -77,7 +77,7 @@ def test_an_offset_that_two_brokers_converted_is_not_committed():
         async with pulling(TWICE) as scene:
             await until(lambda: len(scene.asked(PULL)) == 2)
             assert asked_offsets(scene) == [10000, 20000]
-            assert scene.consumer._member.offsets.read_memory(LOGIC_QUEUE) is None
+            assert scene.member.offsets.read_memory(LOGIC_QUEUE) is None
 
     run(scenario)
 

@@ -25,8 +25,8 @@ def soon(monkeypatch):
 def test_a_queue_is_pulled_on_after_an_error_in_the_handling_of_another(monkeypatch, caplog):
     async def scenario():
         async with pushing(answer=script(FORGOTTEN, found(0))) as scene:
-            monkeypatch.setattr(scene.consumer._client, "send_heartbeat", fails)
-            scene.consumer._puller.start(scene.held)
+            monkeypatch.setattr(scene.client, "send_heartbeat", fails)
+            scene.puller.start(scene.held)
             await until(lambda: scene.heard == [[0]])
 
     run(scenario)
@@ -39,10 +39,10 @@ def test_a_queue_is_popped_on_after_an_error_in_the_handling_of_another(monkeypa
 
     async def scenario():
         async with pushing(answer=answer) as scene:
-            monkeypatch.setattr(scene.consumer._client, "send_heartbeats", fails)
-            scene.consumer._popper.start(PopProcessQueue(QUEUE, scene.clock))
+            monkeypatch.setattr(scene.client, "send_heartbeats", fails)
+            scene.popper.start(PopProcessQueue(QUEUE, scene.clock))
             await until(lambda: len(scene.asked(RequestCode.POP_MESSAGE)) > 1)
-            await scene.consumer._popper.close()
+            await scene.popper.close()
 
     run(scenario)
     assert "background_loop_failed" in caplog.text

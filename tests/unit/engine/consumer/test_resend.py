@@ -21,7 +21,7 @@ def resent(message, delay_level):
 
     async def scenario():
         async with pushing() as scene:
-            send_back = SendBack(scene.consumer._client, "g", max_reconsume_times=16)
+            send_back = SendBack(scene.client, "g", max_reconsume_times=16)
             assert await send_back.send(message, delay_level, queue=QUEUE)
             found.extend(scene.broker.requests)
 

@@ -23,11 +23,11 @@ LETTER = replace(stored(0), broker_name=LOGIC_QUEUE.broker_name)  # the stored q
 async def of_static_topic(listener, **settings) -> AsyncIterator[tuple[Scene, ProcessQueue]]:
     """A consumer that holds a logic queue, which broker-a has now; its other queue 0 is elsewhere."""
     async with pushing(listener, **settings) as scene:
-        endpoints = scene.consumer._client.routes.tables.endpoints
+        endpoints = scene.client.routes.tables.endpoints
         endpoints.update({LOGIC_QUEUE: "broker-a", replace(LOGIC_QUEUE, queue_id=0): "broker-b"})
         held = ProcessQueue(LOGIC_QUEUE, scene.clock, 0)
         held.lock(True)
-        scene.consumer._member.held.pulled[LOGIC_QUEUE] = held
+        scene.member.held.pulled[LOGIC_QUEUE] = held
         try:
             yield scene, held
         finally:
@@ -35,7 +35,7 @@ async def of_static_topic(listener, **settings) -> AsyncIterator[tuple[Scene, Pr
 
 
 def send_back(scene):
-    return SendBack(scene.consumer._client, "g", max_reconsume_times=16).send
+    return SendBack(scene.client, "g", max_reconsume_times=16).send
 
 
 async def fails(messages, context):
@@ -55,9 +55,9 @@ def test_a_failed_message_of_a_logic_queue_goes_to_the_broker_that_has_the_queue
     async def scenario():
         async with of_static_topic(listener, **settings) as (scene, held):
             held.put([LETTER])
-            scene.consumer._fetching.take(held, [LETTER])
-            scene.consumer._consumption.work_on(held)
-            await until(lambda: scene.consumer._member.offsets.read_memory(LOGIC_QUEUE) == 1)
+            scene.fetching.take(held, [LETTER])
+            scene.consumption.work_on(held)
+            await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 1)
             assert [(one["bname"], one["offset"]) for one in scene.asked(SEND_BACK)] == [("broker-a", "0")]
 
     run(scenario)
@@ -66,7 +66,7 @@ def test_a_failed_message_of_a_logic_queue_goes_to_the_broker_that_has_the_queue
 def test_what_was_stored_before_its_queue_moved_goes_to_the_broker_that_still_has_it():
     async def scenario():
         async with of_static_topic(fails) as (scene, _), ScriptedPeer(agrees).serving() as former:
-            scene.consumer._client.routes.tables.broker_addrs["broker-b"] = {0: former.addr}
+            scene.client.routes.tables.broker_addrs["broker-b"] = {0: former.addr}
             old = replace(LETTER, store_host=former.addr)
 
             assert await send_back(scene)(old, 0, queue=LOGIC_QUEUE)

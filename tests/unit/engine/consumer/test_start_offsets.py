@@ -74,8 +74,8 @@ def test_an_administrator_sees_no_offset_and_stats_without_one():
 def test_a_reset_to_a_negative_offset_moves_nothing(caplog):
     async def scenario():
         async with pushing() as scene:
-            OperatorRequests(scene.consumer._member)._reset("T", {QUEUE: -1})
-            assert scene.consumer._member.held.pulled[QUEUE] is scene.held
+            OperatorRequests(scene.member)._reset("T", {QUEUE: -1})
+            assert scene.member.held.pulled[QUEUE] is scene.held
 
     run(scenario)
     assert "offset_reset_ignored" in caplog.text
@@ -85,7 +85,7 @@ def test_a_queue_without_any_stored_offset_is_no_reason_for_a_warning(caplog):
     async def scenario():
         async with pushing(consume_from=FIRST) as scene:
             store = SimpleNamespace(read_memory=lambda _: None, read_store=_nothing)
-            member = SimpleNamespace(offsets=store, config=scene.consumer._member.config, group="g")
+            member = SimpleNamespace(offsets=store, config=scene.member.config, group="g")
             assert await StartOffsets(member, None).find(QUEUE) == 0
 
     run(scenario)

@@ -65,7 +65,7 @@ def test_a_failed_call_in_the_middle_of_a_run_is_settled_alone_and_each_call_is_
             scene.arrive(*map(stored, range(10)))
             await until(lambda: scene.committed == 10)
             assert [one["offset"] for one in scene.asked(SEND_BACK)] == ["400"]
-            status = scene.consumer._member.rates.status("T", scene.clock.monotonic())
+            status = scene.member.rates.status("T", scene.clock.monotonic())
             assert (status.consume_ok_tps, status.consume_failed_msgs) == (9, 1)
             assert status.consume_rt == pytest.approx(0.1, rel=0.05)
 
@@ -106,7 +106,7 @@ def test_a_run_cut_off_by_closing_counts_up_to_the_call_that_did_not_end():
         async with pushing(listen, consume_threads=1) as scene:
             scene.arrive(*map(stored, range(10)))
             await idle()
-            await scene.consumer._consumption.close(0.01)
+            await scene.consumption.close(0.01)
             assert (scene.committed, scene.held.count) == (3, 7)
             assert scene.asked(SEND_BACK) == []
 
@@ -168,7 +168,7 @@ def test_a_worker_that_fails_itself_costs_no_message(monkeypatch, caplog):
                     raise MemoryError
                 return listen
 
-            monkeypatch.setattr(scene.consumer._listeners, "of", fails_once)
+            monkeypatch.setattr(scene.listeners, "of", fails_once)
             scene.arrive(*map(stored, range(3)))
             await until(lambda: scene.committed == 3)
 
@@ -188,7 +188,7 @@ def test_a_call_that_was_given_up_acknowledges_nothing_when_it_ends():
             scene.arrive(stored(0))
             await idle()
             scene.clock.advance(61)
-            await scene.consumer._consumption.give_up_late()
+            await scene.consumption.give_up_late()
             go_on.set()
             await until(lambda: workers() == 0)
             assert (scene.committed, scene.held.count) == (0, 1)

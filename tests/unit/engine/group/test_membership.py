@@ -30,7 +30,7 @@ def refuses_condition(request):
 
 
 async def join(scene, on_change=lambda: None):
-    await scene.consumer._member.membership.join(scene.consumer._member.data, on_change)
+    await scene.member.membership.join(scene.member.data, on_change)
 
 
 async def route_to(scene, **brokers: str) -> None:
@@ -42,17 +42,17 @@ async def route_to(scene, **brokers: str) -> None:
         for name, addr in brokers.items()
     }
     async with Server(NameServer(known).handle).serving() as name_server:
-        scene.consumer._client.name_server._addrs = [name_server.addr]
-        await scene.consumer._client.routes.refresh("T")
+        scene.client.name_server._addrs = [name_server.addr]
+        await scene.client.routes.refresh("T")
 
 
 def test_the_first_broker_by_name_that_answers_tells_who_is_in_the_group():
     async def scenario():
         async with ScriptedPeer(lists("b1", "b2")).serving() as other, pushing(answer=lists("a1")) as scene:
             await route_to(scene, broker_b=other.addr, broker_a=scene.broker.addr)
-            assert await scene.consumer._member.membership.find_members("T") == ("a1",)
+            assert await scene.member.membership.find_members("T") == ("a1",)
             await route_to(scene, broker_b=other.addr, broker_a="127.0.0.1:1")
-            assert await scene.consumer._member.membership.find_members("T") == ("b1", "b2")
+            assert await scene.member.membership.find_members("T") == ("b1", "b2")
 
     run(scenario)
 
@@ -64,7 +64,7 @@ def test_of_a_broker_whose_answer_cannot_be_read_the_next_one_is_asked(caplog):
 
         async with ScriptedPeer(lists("b1")).serving() as other, pushing(answer=garbled) as scene:
             await route_to(scene, broker_a=scene.broker.addr, broker_b=other.addr)
-            assert await scene.consumer._member.membership.find_members("T") == ("b1",)
+            assert await scene.member.membership.find_members("T") == ("b1",)
 
     run(scenario)
 
@@ -73,8 +73,8 @@ def test_when_no_broker_answers_the_members_are_not_known():
     async def scenario():
         async with pushing() as scene:
             await route_to(scene, broker_a="127.0.0.1:1")
-            assert await scene.consumer._member.membership.find_members("T") is None
-            assert await scene.consumer._member.membership.find_members("unknown topic") is None
+            assert await scene.member.membership.find_members("T") is None
+            assert await scene.member.membership.find_members("unknown topic") is None
 
     run(scenario)
 
@@ -90,7 +90,7 @@ def test_who_joins_sends_heartbeats_first_and_hears_of_changes_of_its_own_group_
                 header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
                 await scene.broker.say(encode_command(request(header)))
             await until(lambda: changes)
-            await scene.consumer._member.membership.leave()
+            await scene.member.membership.leave()
             assert scene.asked(RequestCode.UNREGISTER_CLIENT)[0]["consumerGroup"] == "g"
 
     run(scenario)
@@ -101,7 +101,7 @@ def test_a_condition_is_looked_at_by_a_broker_before_the_group_is_joined():
     async def scenario():
         async with pushing(answer=refuses_condition) as scene:
             await route_to(scene, broker_a=scene.broker.addr)
-            scene.consumer._member.subscriptions.want("T", sql="a is what")
+            scene.member.subscriptions.want("T", sql="a is what")
             with pytest.raises(BrokerError, match="what is that"):
                 await join(scene)
             assert scene.asked(RequestCode.HEART_BEAT) == []
@@ -112,8 +112,8 @@ def test_a_condition_is_looked_at_by_a_broker_before_the_group_is_joined():
 def test_a_condition_on_a_topic_nobody_knows_yet_is_left_to_the_pulls():
     async def scenario():
         async with pushing(answer=refuses_condition) as scene:
-            scene.consumer._member.subscriptions.want("T", sql="a > 1")
+            scene.member.subscriptions.want("T", sql="a > 1")
             await join(scene)
-            await scene.consumer._member.membership.leave()
+            await scene.member.membership.leave()
 
     run(scenario)

@@ -22,16 +22,16 @@ async def beside_a_paused_broker(*, hang_up: bool = True):
         ScriptedPeer(agrees if hang_up else None, hang_up=hang_up).serving() as paused,
         pushing() as scene,
     ):
-        scene.consumer._client.routes.tables.broker_addrs["broker-b"] = {0: paused.addr}
+        scene.client.routes.tables.broker_addrs["broker-b"] = {0: paused.addr}
         for queue in ELSEWHERE:
-            scene.consumer._member.offsets.update(queue, 3)
+            scene.member.offsets.update(queue, 3)
         yield scene, paused
 
 
 def test_offsets_go_to_the_broker_when_they_have_changed():
     async def scenario():
         async with pushing() as scene:
-            store = scene.consumer._member.offsets
+            store = scene.member.offsets
             store.update(QUEUE, 5)
             await store.persist([QUEUE])
             await store.persist([QUEUE])
@@ -51,9 +51,9 @@ def test_what_was_not_stored_is_stored_the_next_time_and_the_log_says_so(caplog)
 
     async def scenario():
         async with pushing(answer=answer) as scene:
-            scene.consumer._member.offsets.update(QUEUE, 5)
-            await scene.consumer._member.offsets.persist([QUEUE])
-            await scene.consumer._member.offsets.persist([QUEUE])
+            scene.member.offsets.update(QUEUE, 5)
+            await scene.member.offsets.persist([QUEUE])
+            await scene.member.offsets.persist([QUEUE])
             assert len(scene.asked(UPDATE)) == 2
 
     run(scenario)
@@ -63,8 +63,8 @@ def test_what_was_not_stored_is_stored_the_next_time_and_the_log_says_so(caplog)
 def test_only_the_queues_that_are_named_are_stored():
     async def scenario():
         async with pushing() as scene:
-            scene.consumer._member.offsets.update(QUEUE, 5)
-            await scene.consumer._member.offsets.persist([])
+            scene.member.offsets.update(QUEUE, 5)
+            await scene.member.offsets.persist([])
             assert scene.asked(UPDATE) == []
 
     run(scenario)
@@ -73,7 +73,7 @@ def test_only_the_queues_that_are_named_are_stored():
 def test_an_offset_may_be_kept_from_going_back_and_may_go_back():
     async def scenario():
         async with pushing() as scene:
-            store = scene.consumer._member.offsets
+            store = scene.member.offsets
             for offset, increase_only, kept in [(5, True, 5), (3, True, 5), (3, False, 3), (4, True, 4)]:
                 store.update(QUEUE, offset, increase_only=increase_only)
                 assert store.read_memory(QUEUE) == kept
@@ -93,9 +93,9 @@ def test_an_offset_may_be_kept_from_going_back_and_may_go_back():
 def test_a_group_without_offset_is_told_from_one_with_it(answer, offset):
     async def scenario():
         async with pushing(answer=lambda request: answer) as scene:
-            assert await scene.consumer._member.offsets.read_store(QUEUE) == offset
+            assert await scene.member.offsets.read_store(QUEUE) == offset
             assert scene.committed == offset
-            await scene.consumer._member.offsets.persist([QUEUE])
+            await scene.member.offsets.persist([QUEUE])
             assert scene.asked(UPDATE) == []  # it is stored there already
 
     run(scenario)
@@ -106,9 +106,9 @@ def test_a_negative_offset_is_read_but_neither_noted_nor_stored_again():
 
     async def scenario():
         async with pushing(answer=lambda request: answer) as scene:
-            assert await scene.consumer._member.offsets.read_store(QUEUE) == -1
-            assert scene.consumer._member.offsets.noted() == {}
-            await scene.consumer._member.offsets.persist([QUEUE])
+            assert await scene.member.offsets.read_store(QUEUE) == -1
+            assert scene.member.offsets.noted() == {}
+            await scene.member.offsets.persist([QUEUE])
             assert scene.asked(UPDATE) == []
 
     run(scenario)
@@ -118,7 +118,7 @@ def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset():
     async def scenario():
         async with pushing(answer=refuses) as scene:
             with pytest.raises(BrokerError, match="scripted"):
-                await scene.consumer._member.offsets.read_store(QUEUE)
+                await scene.member.offsets.read_store(QUEUE)
 
     run(scenario)
 
@@ -126,11 +126,11 @@ def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset():
 def test_a_broker_that_is_paused_keeps_no_offsets_of_others_waiting():
     async def scenario():
         async with beside_a_paused_broker(hang_up=False) as (scene, paused):
-            waiting = asyncio.create_task(scene.consumer._member.offsets.persist(ELSEWHERE))
+            waiting = asyncio.create_task(scene.member.offsets.persist(ELSEWHERE))
             await until(lambda: paused.requests)
-            scene.consumer._member.offsets.update(SECOND, 4)
-            await scene.consumer._member.offsets.commit({QUEUE: 5})
-            await scene.consumer._member.offsets.persist([SECOND])
+            scene.member.offsets.update(SECOND, 4)
+            await scene.member.offsets.commit({QUEUE: 5})
+            await scene.member.offsets.persist([SECOND])
             assert not waiting.done()
             assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "4"]
             waiting.cancel()
@@ -141,10 +141,10 @@ def test_a_broker_that_is_paused_keeps_no_offsets_of_others_waiting():
 def test_a_broker_that_does_not_answer_is_asked_for_one_queue_and_the_rest_stays_due(caplog):
     async def scenario():
         async with beside_a_paused_broker() as (scene, paused):
-            await scene.consumer._member.offsets.persist(ELSEWHERE)
+            await scene.member.offsets.persist(ELSEWHERE)
             assert len(paused.requests) == 1
             paused._hang_up = False
-            await scene.consumer._member.offsets.persist(ELSEWHERE)
+            await scene.member.offsets.persist(ELSEWHERE)
             assert [one.ext_fields["queueId"] for one in paused.requests] == ["0", "0", "1", "2"]
 
     run(scenario)
@@ -154,7 +154,7 @@ def test_a_broker_that_does_not_answer_is_asked_for_one_queue_and_the_rest_stays
 def test_who_waited_for_a_broker_that_did_not_answer_leaves_its_offsets_for_the_next_time():
     async def scenario():
         async with beside_a_paused_broker() as (scene, paused):
-            await asyncio.gather(*(scene.consumer._member.offsets.persist([queue]) for queue in ELSEWHERE))
+            await asyncio.gather(*(scene.member.offsets.persist([queue]) for queue in ELSEWHERE))
             assert len(paused.requests) == 1
 
     run(scenario)
@@ -164,7 +164,7 @@ def test_a_commit_ends_at_the_first_queue_that_its_broker_does_not_answer_for():
     async def scenario():
         async with beside_a_paused_broker() as (scene, paused):
             with pytest.raises(RemotingError):
-                await scene.consumer._member.offsets.commit(dict.fromkeys([*ELSEWHERE, QUEUE], 5))
+                await scene.member.offsets.commit(dict.fromkeys([*ELSEWHERE, QUEUE], 5))
             assert len(paused.requests) == 1
             assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5"]
 
@@ -176,7 +176,7 @@ def test_offsets_of_one_broker_are_told_one_after_the_other_whoever_tells_them()
 
     async def scenario():
         async with pushing(answer=lambda request: None) as scene:
-            commit = scene.consumer._member.offsets.commit
+            commit = scene.member.offsets.commit
             telling = [asyncio.create_task(commit({queue: 5})) for queue in (QUEUE, SECOND)]
             await until(lambda: scene.asked(UPDATE))
             await idle()
@@ -191,8 +191,8 @@ def test_offsets_of_one_broker_are_told_one_after_the_other_whoever_tells_them()
 def test_what_is_stored_already_is_told_again_when_that_is_asked_for():
     async def scenario():
         async with pushing() as scene:
-            await scene.consumer._member.offsets.commit({QUEUE: 5})
-            await scene.consumer._member.offsets.persist([QUEUE, SECOND], again=True)
+            await scene.member.offsets.commit({QUEUE: 5})
+            await scene.member.offsets.persist([QUEUE, SECOND], again=True)
             assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "5"]
 
     run(scenario)
@@ -201,7 +201,7 @@ def test_what_is_stored_already_is_told_again_when_that_is_asked_for():
 def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_all_of_them_again():
     async def scenario():
         async with pushing() as scene:
-            store = scene.consumer._member.offsets
+            store = scene.member.offsets
             await store.commit({QUEUE: 5})
             scene.broker._hang_up = True
             store.update(SECOND, 6)

@@ -27,13 +27,13 @@ def grants(*numbers: int):
 def test_each_lock_is_told_granted_or_refused_and_a_broker_is_asked_once_for_all():
     async def scenario():
         async with pushing(answer=grants(1), orderly=True) as scene:
-            assert await QueueLocks(scene.consumer._client, "g").lock([QUEUE, SECOND]) == {
+            assert await QueueLocks(scene.client, "g").lock([QUEUE, SECOND]) == {
                 QUEUE: False,
                 SECOND: True,
             }
             (asked,) = scene.broker.requests
             body = json.loads(asked.body)
-            assert (body["consumerGroup"], body["clientId"]) == ("g", scene.consumer._client.client_id)
+            assert (body["consumerGroup"], body["clientId"]) == ("g", scene.client.client_id)
             assert len(body["mqSet"]) == 2
 
     run(scenario)
@@ -42,9 +42,9 @@ def test_each_lock_is_told_granted_or_refused_and_a_broker_is_asked_once_for_all
 def test_of_a_broker_that_does_not_answer_nothing_is_known(caplog):
     async def scenario():
         async with pushing(answer=grants(0), orderly=True) as scene:
-            scene.consumer._client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
-            assert await QueueLocks(scene.consumer._client, "g").lock([QUEUE, ELSEWHERE]) == {QUEUE: True}
-            await QueueLocks(scene.consumer._client, "g").unlock([ELSEWHERE])
+            scene.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
+            assert await QueueLocks(scene.client, "g").lock([QUEUE, ELSEWHERE]) == {QUEUE: True}
+            await QueueLocks(scene.client, "g").unlock([ELSEWHERE])
 
     run(scenario)
     assert "lock_failed" in caplog.text
@@ -54,12 +54,12 @@ def test_of_a_broker_that_does_not_answer_nothing_is_known(caplog):
 def test_renewed_locks_are_noted_refused_ones_too_and_unanswered_ones_stay():
     async def scenario():
         async with ScriptedPeer().serving(), pushing(answer=grants(1), orderly=True) as scene:
-            scene.consumer._client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
-            table = scene.consumer._member.held.pulled
+            scene.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
+            table = scene.member.held.pulled
             for queue in (SECOND, ELSEWHERE):
                 table[queue] = ProcessQueue(queue, scene.clock, 0)
                 table[queue].lock(queue is ELSEWHERE)
-            await scene.consumer._member.held.renew_locks()
+            await scene.member.held.renew_locks()
             assert {queue: held.is_locked for queue, held in table.items()} == {
                 QUEUE: False,
                 SECOND: True,
@@ -74,7 +74,7 @@ def test_renewed_locks_are_noted_refused_ones_too_and_unanswered_ones_stay():
 def test_an_answer_that_cannot_be_read_tells_nothing_about_locks(body, caplog):
     async def scenario():
         async with pushing(answer=lambda _: response(ResponseCode.SUCCESS, 0, body=body)) as scene:
-            assert await QueueLocks(scene.consumer._client, "g").lock([QUEUE]) == {}
+            assert await QueueLocks(scene.client, "g").lock([QUEUE]) == {}
 
     run(scenario)
     assert "lock_failed" in caplog.text
@@ -91,8 +91,8 @@ def test_locks_are_renewed_again_after_an_error_nobody_foresaw(monkeypatch, capl
 
     async def scenario():
         async with pushing(orderly=True) as scene:
-            monkeypatch.setattr(scene.consumer._member.held, "renew_locks", fail)
-            scene.consumer._ownership._spawn_loops()
+            monkeypatch.setattr(scene.member.held, "renew_locks", fail)
+            scene.ownership._spawn_loops()
             await until(lambda: len(tries) > 1)
 
     run(scenario)
@@ -109,8 +109,8 @@ def test_offsets_are_persisted_again_after_an_error_nobody_foresaw(monkeypatch, 
 
     async def scenario():
         async with pushing(persist_consumer_offset_interval=0.001) as scene:
-            monkeypatch.setattr(scene.consumer._member.offsets, "persist", fail)
-            scene.consumer._ownership._spawn_loops()
+            monkeypatch.setattr(scene.member.offsets, "persist", fail)
+            scene.ownership._spawn_loops()
             await until(lambda: len(tries) > 1)
 
     run(scenario)

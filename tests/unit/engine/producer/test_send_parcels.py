@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from rmqtools import Message, MessageQueue, SendStatus
+from rmqtools.aio import Producer
+from rmqtools.engine.producer.parcel_sends import ParcelSends
 from rmqtools.errors import MessageRejectedError, PermissionDeniedError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
@@ -19,13 +21,17 @@ def parcel(*bodies: bytes, **more) -> Parcel:
     return Parcel(topic="T", body=memoryview(body), msg_ids=MsgIds("0", 0, len(bodies)), **more)
 
 
+def parcel_sends(producer: Producer) -> ParcelSends:
+    return producer._parcels
+
+
 def bodies_on(cluster, queue_id: int) -> list[bytes]:
     return [request.body for _, request in cluster.sends if request.ext_fields["e"] == str(queue_id)]
 
 
 def test_a_parcel_is_one_batch_request_and_one_result():
     async def use(producer, cluster):
-        (result,) = await producer._parcels.send_parcels([parcel(b"a", b"b", b"c")])
+        (result,) = await parcel_sends(producer).send_parcels([parcel(b"a", b"b", b"c")])
         assert (result.status, result.queue_offset, result.count) == (SendStatus.SEND_OK, 5, 3)
         assert not result.may_be_duplicated
         assert len(result.attempts) == 1
@@ -38,7 +44,7 @@ def test_a_parcel_is_one_batch_request_and_one_result():
 def test_a_single_message_goes_as_one_and_is_compressed():
     async def use(producer, cluster):
         message = Message("T", bytes(10_000), delay_level=3)
-        (result,) = await producer._parcels.send_parcels([Parcel(topic="T", message=message)])
+        (result,) = await parcel_sends(producer).send_parcels([Parcel(topic="T", message=message)])
         assert result.count == 1
 
     ((_, request),) = with_producer({"a": stored}, use).sends
@@ -48,7 +54,7 @@ def test_a_single_message_goes_as_one_and_is_compressed():
 
 def test_a_refused_parcel_goes_to_another_broker():
     async def use(producer, cluster):
-        results = await producer._parcels.send_parcels([parcel(b"x")] * 4)
+        results = await parcel_sends(producer).send_parcels([parcel(b"x")] * 4)
         assert {result.queue.broker_name for result in results} == {"b"}
         assert {len(result.attempts) for result in results} <= {1, 2}
 
@@ -59,7 +65,7 @@ def test_a_refused_parcel_goes_to_another_broker():
 def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, brokers):
     async def use(producer, cluster):
         queue = MessageQueue("T", "a", 1)
-        (result,) = await producer._parcels.send_parcels([parcel(b"x", queue=queue, may_move=may_move)])
+        (result,) = await parcel_sends(producer).send_parcels([parcel(b"x", queue=queue, may_move=may_move)])
         assert isinstance(result, ParcelResult) == may_move
 
     cluster = with_producer({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}, use)
@@ -69,7 +75,9 @@ def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, brokers)
 def test_after_a_failure_no_more_are_begun():
     async def use(producer, cluster):
         queue = MessageQueue("T", "a", 0)
-        results = await producer._parcels.send_parcels([parcel(b"x", b"y", queue=queue) for _ in range(40)])
+        results = await parcel_sends(producer).send_parcels(
+            [parcel(b"x", b"y", queue=queue) for _ in range(40)]
+        )
         assert all(isinstance(result, SendError) for result in results)
         assert "not tried" in str(results[-1])
         assert results[-1].attempts == ()
@@ -80,7 +88,7 @@ def test_after_a_failure_no_more_are_begun():
 def test_parcels_of_one_queue_are_stored_in_their_order():
     async def use(producer, cluster):
         queues = [MessageQueue("T", "a", number) for number in (0, 1)]
-        await producer._parcels.send_parcels([parcel(b"%d" % n, queue=queues[n % 2]) for n in range(20)])
+        await parcel_sends(producer).send_parcels([parcel(b"%d" % n, queue=queues[n % 2]) for n in range(20)])
 
     cluster = with_producer({"a": stored}, use)
     for queue_id in (0, 1):
@@ -97,10 +105,10 @@ def test_calls_of_one_line_are_under_way_together():
         return stored(request)
 
     async def use(producer, cluster):
-        line = producer._parcels.parcel_line()
+        line = parcel_sends(producer).parcel_line()
         for number in (0, 1):
             parcels = [parcel(b"x", queue=MessageQueue("T", "a", number))]
-            calls.append(asyncio.ensure_future(producer._parcels.send_parcels(parcels, line=line)))
+            calls.append(asyncio.ensure_future(parcel_sends(producer).send_parcels(parcels, line=line)))
         (second,) = await calls[1]
         cluster.hang_up("a")
         (first,) = await calls[0]
@@ -115,12 +123,12 @@ def test_calls_of_one_line_are_stored_in_their_order():
     async def use(producer, cluster):
         queues, line = (
             [MessageQueue("T", "a", number) for number in (0, 1)],
-            producer._parcels.parcel_line(),
+            parcel_sends(producer).parcel_line(),
         )
         calls = [
             [parcel(b"%d" % n, queue=queues[n % 2]) for n in range(begin, begin + 9)] for begin in (0, 9)
         ]
-        await asyncio.gather(*(producer._parcels.send_parcels(parcels, line=line) for parcels in calls))
+        await asyncio.gather(*(parcel_sends(producer).send_parcels(parcels, line=line) for parcels in calls))
 
     cluster = with_producer({"a": stored}, use)
     for queue_id in (0, 1):
@@ -129,11 +137,11 @@ def test_calls_of_one_line_are_stored_in_their_order():
 
 def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
     async def use(producer, cluster):
-        queue, line = MessageQueue("T", "a", 0), producer._parcels.parcel_line()
+        queue, line = MessageQueue("T", "a", 0), parcel_sends(producer).parcel_line()
         await producer.fetch_publish_queues("T")
         elsewhere = Parcel(topic="U", body=parcel(b"u").body, msg_ids=MsgIds("0", 0, 1))  # no route yet
         calls = [[elsewhere, parcel(b"first", queue=queue)], [parcel(b"second", queue=queue)]]
-        await asyncio.gather(*(producer._parcels.send_parcels(parcels, line=line) for parcels in calls))
+        await asyncio.gather(*(parcel_sends(producer).send_parcels(parcels, line=line) for parcels in calls))
 
     cluster = with_producer({"a": stored}, use)
     assert [body for body in bodies_on(cluster, 0) if body != bytes(parcel(b"u").body)] == [
@@ -144,13 +152,13 @@ def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_t
 
 @pytest.mark.parametrize(
     ("line_of", "sends"),
-    [(lambda producer: producer._parcels.parcel_line(), 1), (lambda producer: None, 3)],
+    [(lambda producer: parcel_sends(producer).parcel_line(), 1), (lambda producer: None, 3)],
 )
 def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_line(line_of, sends):
     async def use(producer, cluster):
         queue, line = MessageQueue("T", "a", 0), line_of(producer)
         for _ in range(3):
-            (result,) = await producer._parcels.send_parcels([parcel(b"x", queue=queue)], line=line)
+            (result,) = await parcel_sends(producer).send_parcels([parcel(b"x", queue=queue)], line=line)
             assert isinstance(result, SendError)
 
     assert len(with_producer({"a": says(ResponseCode.NO_PERMISSION)}, use).sends) == sends
@@ -162,10 +170,12 @@ def test_behind_a_call_that_was_cancelled_none_of_the_line_is_begun(count):
 
     async def use(producer, cluster):
         line, parcels = (
-            producer._parcels.parcel_line(),
+            parcel_sends(producer).parcel_line(),
             [parcel(b"x", queue=MessageQueue("T", "a", 0))] * count,
         )
-        calls = [asyncio.ensure_future(producer._parcels.send_parcels(parcels, line=line)) for _ in range(2)]
+        calls = [
+            asyncio.ensure_future(parcel_sends(producer).send_parcels(parcels, line=line)) for _ in range(2)
+        ]
         await arrived.wait()
         calls[0].cancel()
         results = await calls[1]
@@ -189,10 +199,11 @@ class Taken(asyncio.Semaphore):
 
 def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_line_is_begun():
     async def use(producer, cluster):
-        line = producer._parcels.parcel_line()
+        line = parcel_sends(producer).parcel_line()
         line.free = Taken()
         calls = [
-            asyncio.ensure_future(producer._parcels.send_parcels([parcel(b"x")], line=line)) for _ in range(2)
+            asyncio.ensure_future(parcel_sends(producer).send_parcels([parcel(b"x")], line=line))
+            for _ in range(2)
         ]
         await line.free.asked.wait()
         calls[0].cancel()
@@ -207,10 +218,10 @@ def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_line_is_be
 def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun():
     async def use(producer, cluster):
         queue = MessageQueue("T", "a", 0)
-        await producer._parcels.send_parcels([parcel(b"before", queue=queue)])
+        await parcel_sends(producer).send_parcels([parcel(b"before", queue=queue)])
         unfit = Parcel(topic="T", body=None, msg_ids=MsgIds("0", 0, 1), queue=queue)
         with pytest.raises(ExceptionGroup):
-            await producer._parcels.send_parcels(
+            await parcel_sends(producer).send_parcels(
                 [unfit, parcel(b"x", queue=queue), parcel(b"y", queue=queue)]
             )
 
@@ -219,12 +230,12 @@ def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun():
 
 def test_nothing_is_begun_behind_a_call_that_was_refused():
     async def use(producer, cluster):
-        line = producer._parcels.parcel_line()
+        line = parcel_sends(producer).parcel_line()
         await producer.fetch_publish_queues("T")
         cluster.forbid_writes()
         with pytest.raises(PermissionDeniedError):
-            await producer._parcels.send_parcels([Parcel(topic="U", body=b"u")], line=line)
-        (result,) = await producer._parcels.send_parcels([parcel(b"x")], line=line)
+            await parcel_sends(producer).send_parcels([Parcel(topic="U", body=b"u")], line=line)
+        (result,) = await parcel_sends(producer).send_parcels([parcel(b"x")], line=line)
         assert "not tried" in str(result)
 
     assert with_producer({"a": stored}, use).sends == []
@@ -239,10 +250,10 @@ def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
         return Reaction.DISCONNECT if len(arrived) == 3 else None
 
     async def use(producer, cluster):
-        line = producer._parcels.parcel_line()
+        line = parcel_sends(producer).parcel_line()
         queues = [MessageQueue("T", "a", number) for number in range(4)]
         calls = [
-            producer._parcels.send_parcels([parcel(b"x", queue=queue) for queue in share], line=line)
+            parcel_sends(producer).send_parcels([parcel(b"x", queue=queue) for queue in share], line=line)
             for share in (queues[:2], queues[2:])
         ]
         results = [result for call in await asyncio.gather(*calls) for result in call]
@@ -254,7 +265,7 @@ def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
 
 def test_without_an_answer_its_fate_is_unknown():
     async def use(producer, cluster):
-        (result,) = await producer._parcels.send_parcels([parcel(b"x")])
+        (result,) = await parcel_sends(producer).send_parcels([parcel(b"x")])
         assert isinstance(result, UnknownOutcomeError)
 
     with_producer({"a": lambda request: Reaction.DISCONNECT}, use, retry_times_when_send_failed=0)
@@ -264,7 +275,7 @@ def test_what_speaks_against_a_topic_is_raised():
     async def use(producer, cluster):
         cluster.forbid_writes()
         with pytest.raises(PermissionDeniedError, match="topic 'T' may not be written"):
-            await producer._parcels.send_parcels([parcel(b"x")])
+            await parcel_sends(producer).send_parcels([parcel(b"x")])
 
     with_producer({"a": stored}, use)
 
@@ -272,7 +283,7 @@ def test_what_speaks_against_a_topic_is_raised():
 def test_parcels_are_refused_where_traces_are_wanted():
     async def use(producer, cluster):
         with pytest.raises(MessageRejectedError, match="enable_trace=False"):
-            await producer._parcels.send_parcels([parcel(b"x")])
+            await parcel_sends(producer).send_parcels([parcel(b"x")])
 
     with_producer({"a": stored}, use, enable_trace=True)
 
@@ -280,7 +291,7 @@ def test_parcels_are_refused_where_traces_are_wanted():
 def test_ids_are_unique_and_the_queues_are_told():
     async def use(producer, cluster):
         first, second = await asyncio.gather(
-            producer._parcels.reserve_msg_ids(3), producer._parcels.reserve_msg_ids(2)
+            parcel_sends(producer).reserve_msg_ids(3), parcel_sends(producer).reserve_msg_ids(2)
         )
         assert len({*first, *second}) == 5
         assert await producer.fetch_publish_queues("T") == [MessageQueue("T", "a", n) for n in range(4)]
