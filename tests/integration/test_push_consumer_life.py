@@ -98,7 +98,7 @@ def test_a_listener_that_outlasts_close_timeout_is_left_alone_and_its_message_co
     consumer.close()
     took = SYSTEM_CLOCK.monotonic() - began
 
-    assert 0.3 <= took < 5
+    assert 0.3 <= took < 20  # far below the listener's 60 s
     assert "listeners_still_running" in caplog.text
     consume(topic, second, group=group)
     second.wait(1)

@@ -11,8 +11,8 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.model.group import SubscriptionData
 from rmqtools.model.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rmqtools.testing import FakeCluster
+from tests.support.patience import PATIENCE, PATIENT_REQUEST
 
-DEADLINE = 120.0  # seconds, generous for a busy machine
 Steps = Callable[[TopApp, Pilot[int]], Coroutine[None, None, None]]
 
 
@@ -20,7 +20,7 @@ def watch(cluster: FakeCluster, steps: Steps, *, size: tuple[int, int] = (80, 24
     """Open the view, take the steps, close it."""
 
     async def run() -> None:
-        config = ClientConfig(name_server=cluster.name_server)
+        config = ClientConfig(name_server=cluster.name_server, request_timeout=PATIENT_REQUEST)
         app = TopApp(config, interval=0.2, allowed_groups=allowed)
         async with app.run_test(size=size, notifications=True) as pilot:
             await steps(app, pilot)
@@ -30,7 +30,7 @@ def watch(cluster: FakeCluster, steps: Steps, *, size: tuple[int, int] = (80, 24
 
 async def until(app: TopApp, pilot: Pilot[int], *words: str) -> str:
     """Wait until the picture has all these words, and return it."""
-    end = SYSTEM_CLOCK.monotonic() + DEADLINE
+    end = SYSTEM_CLOCK.monotonic() + PATIENCE
     while not all(word in (shown := picture(app)) for word in words):
         assert SYSTEM_CLOCK.monotonic() < end, f"{words} are not in\n{shown}"
         await pilot.pause(0.02)
