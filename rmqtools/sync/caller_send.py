@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rmqtools.aio import Producer
+from rmqtools.engine.finish import finish
 from rmqtools.engine.producer.send import queue_choice
-from rmqtools.engine.producer.send_way import CallerWay, finish
+from rmqtools.engine.producer.send_way import CallerWay
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendResult

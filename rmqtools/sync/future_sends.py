@@ -76,14 +76,16 @@ class FutureSends:
             return
         try:
             choice = queue_choice(queue, selector, arg)
-            source: asyncio.Future[SendResult] | None = self._producer._join(message, choice, timeout)
+            sending = self._producer._begin(message, choice, timeout)
         except Exception as error:  # noqa: BLE001 - raised where the caller asks for the result
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
             return
         loop = asyncio.get_running_loop()
-        if source is None:
-            source = loop.create_task(self._producer._send(message, choice, timeout), context=context)
+        if isinstance(sending, asyncio.Future):
+            source = sending
+        else:
+            source = loop.create_task(sending, context=context)
         source.add_done_callback(partial(_pass_on_result, future))
         future.add_done_callback(partial(_cancel, source, loop))
 

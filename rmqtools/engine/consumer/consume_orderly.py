@@ -6,9 +6,8 @@ often into a dead letter; Java sends it to the dead-letter topic itself, through
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from math import inf
 from operator import itemgetter
@@ -19,6 +18,7 @@ from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.crossing import Crossing
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
+from rmqtools.engine.finish import finish
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.log import get_logger
@@ -74,7 +74,6 @@ class _Ended(NamedTuple):
     seconds: float
 
 
-_Calls = Generator[tuple[str, list[MessageExt], ConsumeContext], ConsumeStatus, _Ended | None]
 _Committed = tuple[_Run, str, int, float]
 """A call that committed: its run, topic, count of messages and seconds."""
 _run_of = itemgetter(0)
@@ -169,8 +168,11 @@ class OrderlyConsumption:
         on_thread = self._listeners.on_thread
         self._committed.open(from_threads=on_thread is not None)
         try:
-            calling = self._on_loop(run) if on_thread is None else on_thread(partial(self._on_thread, run))
-            ended = await calling
+            if on_thread is None:
+                ended = await self._run(run, on_thread=False)
+                await asyncio.sleep(0)  # let others run
+            else:
+                ended = await on_thread(lambda: finish(self._run(run, on_thread=True)))
         finally:
             del self._runs[held]
         self._committed.take()
@@ -197,29 +199,8 @@ class OrderlyConsumption:
         size = self._largest_batch(held)
         return [[one] for one in messages] if size == 1 else map(list, listener_batches(messages, size))
 
-    async def _on_loop(self, run: _Run) -> _Ended | None:
-        """Call a coroutine listener for the run's messages, in order; then let others run."""
-        calls = self._calls(run)
-        try:
-            asked = next(calls)
-            while True:
-                asked = calls.send(await self._listeners.call(*asked))
-        except StopIteration as end:
-            await asyncio.sleep(0)
-            return end.value  # type: ignore[no-any-return]
-
-    def _on_thread(self, run: _Run) -> _Ended | None:
-        """On a thread of the listeners: call the listener for the run's messages, in order."""
-        calls = self._calls(run)
-        try:
-            asked = next(calls)
-            while True:
-                asked = calls.send(self._listeners.call_here(*asked))
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-    def _calls(self, run: _Run) -> _Calls:
-        """Ask for the listener calls of a run, and get their statuses.
+    async def _run(self, run: _Run, *, on_thread: bool) -> _Ended | None:
+        """Call the listener for the run's messages, in order. On a thread, nothing here suspends.
 
         Ends before the first call that may not begin, and returns the first that did not simply succeed.
         """
@@ -236,7 +217,10 @@ class OrderlyConsumption:
             context = ConsumeContext(run.queue, is_orderly=True)
             messages = called if run.topic else [self._names.plain_message(one) for one in called]
             topic = run.topic or messages[0].topic
-            status = yield topic, messages, context
+            if on_thread:
+                status = self._listeners.call_here(topic, messages, context)
+            else:
+                status = await self._listeners.call(topic, messages, context)
             before, now = now, monotonic()
             if status is not ConsumeOrderlyStatus.SUCCESS or context.auto_commit is not True:
                 return _Ended(called, topic, status, context, now - before)

@@ -115,13 +115,6 @@ class Listeners:
             calls=calls,
         )
 
-    def of(self, topic: str) -> Listener:
-        """Return a coroutine function for messages of a topic: one call layer less than :meth:`call`.
-
-        Its answer is for :meth:`checked`, its error for :meth:`failed`.
-        """
-        return self._observed if self._observer is not None else self._by_topic.get(topic, self.ask)
-
     async def call(
         self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext
     ) -> ConsumeStatus:
@@ -130,29 +123,26 @@ class Listeners:
         The caller must have the call counted (:meth:`count`).
         """
         try:
-            answer = await self.of(topic)([*messages], context)
+            listener = self._by_topic.get(topic, self.ask) if self._observer is None else self._observed
+            answer = await listener([*messages], context)
             return self._success if answer is None else self.checked(answer)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback
-            if is_being_cancelled():
+            if _is_being_cancelled():
                 raise
-            return self.failed(messages, error)
+            return self._failed(messages, error)
 
     def call_here(self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeStatus:
         """On a thread of the listeners: like :meth:`call`."""
         try:
-            answer = self.here(topic)([*messages], context)
+            answer = self._blocking.get(topic, self._refuse_here)([*messages], context)
             return self._success if answer is None else self.checked(answer)
         except BaseException as error:  # noqa: BLE001 - a user's callback
-            return self.failed(messages, error)
-
-    def here(self, topic: str) -> BlockingListener:
-        """Return a function for messages of a topic, called on a thread of the listeners, as :meth:`of`."""
-        return self._blocking.get(topic, self._refuse_here)
+            return self._failed(messages, error)
 
     def _refuse_here(self, messages: list[MessageExt], _: ConsumeContext) -> object:
         raise _no_listener(messages[0].topic)
 
-    def failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
+    def _failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
         """Return the status of a call that raised: its messages are retried. Logs the error."""
         first = messages[0]
         log.error(
@@ -293,7 +283,7 @@ def _no_listener(topic: str) -> LookupError:
     )
 
 
-def is_being_cancelled() -> bool:
+def _is_being_cancelled() -> bool:
     """Whether this task is being cancelled; if not, the listener raised the CancelledError itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

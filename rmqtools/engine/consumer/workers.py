@@ -23,9 +23,8 @@ from rmqtools.engine.consumer.listeners import (
     LONG_CALL,
     ConsumeStatus,
     Listeners,
-    OnThread,
-    is_being_cancelled,
 )
+from rmqtools.engine.finish import finish
 from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.model.consume import ACK_ALL, ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.message import MessageExt
@@ -178,8 +177,7 @@ class Workers(Generic[H]):
         if not self._newest.has_begun or self._free <= 0:
             return
         worker = self._newest = _Worker()
-        on_thread = self._listeners.on_thread
-        self._start(self._work(worker) if on_thread is None else self._work_on(on_thread, worker), worker)
+        self._start(self._work(worker), worker)
 
     @property
     def _free(self) -> int:
@@ -207,67 +205,41 @@ class Workers(Generic[H]):
             self._start(self._work(worker), worker)
 
     async def _work(self, worker: _Worker[H]) -> None:
-        """Have coroutines consume what waits."""
-        self._ended.open(from_threads=False)
-        if not worker.has_begun:
+        """Have what waits consumed, turn by turn. A failed call is handled before the next one begins."""
+        on_thread = self._listeners.on_thread
+        self._ended.open(from_threads=on_thread is not None)
+        if on_thread is None and not worker.has_begun:
             asyncio.get_running_loop().call_soon(self._start_another, worker)
-        waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
-        ended, came, of_before = self._ended, self._ended.came, None
-        turn = now = monotonic()
-        while waiting and not self._closing:
-            call = waiting.popleft()
-            arrival, messages = call
-            if arrival.held.is_dropped or now >= arrival.until:
-                ended.put((None, call, 0.0))
-                continue
-            worker.began = now
-            worker.call = call
-            if arrival is not of_before:
-                of_before, listener = arrival, listeners.of(arrival.topic)
-            context = ConsumeContext(arrival.queue)
-            try:  # as Listeners.call, which would be one more coroutine
-                answer = await listener([*messages], context)
-                status = _SUCCESS if answer is None else listeners.checked(answer)
-            except (Exception, asyncio.CancelledError) as error:  # a user's callback
-                if is_being_cancelled():
-                    raise
-                status = listeners.failed(messages, error)
-            before, now = now, monotonic()
-            worker.call = None
-            if status is _SUCCESS and context.ack_index is ACK_ALL:
-                came.append((arrival, call, now - before))
-                if not ended.is_told:
-                    ended.tell()
+        while self._waiting and not self._closing:
+            if on_thread is None:
+                failed = await self._turn(worker, on_thread=False)
             else:
-                await self._take_failed(_Failed(call, now - before, status, context))
-                now = monotonic()
-            if now - turn >= _LONGEST_RUN:
+                failed = await on_thread(partial(self._turn_here, worker))
+            if failed is not None:
+                await self._take_failed(failed)
+            elif on_thread is not None:
+                self._ended.take()
+            elif self._waiting:
                 self._yielding += 1
                 await asyncio.sleep(0)
                 self._yielding -= 1
-                turn = now = monotonic()
 
-    async def _work_on(self, on_thread: OnThread, worker: _Worker[H]) -> None:
-        """Run the waiting calls on a thread; handle a failed call before the next one starts."""
-        self._ended.open()
-        while self._waiting and not self._closing:
-            failed = await on_thread(partial(self._run, worker))
-            self._ended.take()
-            if failed is not None:
-                await self._take_failed(failed)
+    def _turn_here(self, worker: _Worker[H]) -> _Failed[H] | None:
+        """On a thread of the listeners: take a turn."""
+        worker.has_begun = True
+        self._ended.put((None, None, 0.0))  # the loop may start the next worker
+        return finish(self._turn(worker, on_thread=True))
 
-    def _run(self, worker: _Worker[H]) -> _Failed[H] | None:
-        """On a thread of the listeners: take waiting calls and make them.
+    async def _turn(self, worker: _Worker[H], *, on_thread: bool) -> _Failed[H] | None:
+        """Take waiting calls and make them. On a thread, nothing here suspends.
 
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
         and returns that call. The others go to the loop as they end.
         """
         waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
-        ended, came, of_before = self._ended, self._ended.came, None
-        worker.has_begun = True
-        ended.put((None, None, 0.0))  # the loop may start the next worker
+        ended, came = self._ended, self._ended.came
         began = now = monotonic()
-        has_yielded = False
+        has_yielded = not on_thread
         while now - began < _LONGEST_RUN and not self._closing:
             try:
                 call = waiting.popleft()
@@ -278,21 +250,18 @@ class Workers(Generic[H]):
                 let_others_run()
                 now = monotonic()
                 continue
-            has_yielded = False
+            has_yielded = not on_thread
             arrival, messages = call
             if arrival.held.is_dropped or now >= arrival.until:
                 ended.put((None, call, 0.0))
                 continue
             worker.began = now
             worker.call = call
-            if arrival is not of_before:
-                of_before, listener = arrival, listeners.here(arrival.topic)
             context = ConsumeContext(arrival.queue)
-            try:  # as Listeners.call_here, which would be one more call for each message
-                answer = listener([*messages], context)
-                status = _SUCCESS if answer is None else listeners.checked(answer)
-            except BaseException as error:  # noqa: BLE001 - a user's callback
-                status = listeners.failed(messages, error)
+            if on_thread:
+                status = listeners.call_here(arrival.topic, messages, context)
+            else:
+                status = await listeners.call(arrival.topic, messages, context)
             before, now = now, monotonic()
             worker.call = None
             if status is not _SUCCESS or context.ack_index is not ACK_ALL:

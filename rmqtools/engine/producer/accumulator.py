@@ -15,7 +15,7 @@ wire; messages have their own timeouts; order within a queue.
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from rmqtools.clock import Clock
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder, Outgoing, content_bytes
-from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender
+from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, Sending
 from rmqtools.errors import BrokerError, RocketMQError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.frozen import maker_of
@@ -119,7 +119,7 @@ class ProduceAccumulator:
 
     def send(
         self, message: Message, choice: QueueChoice, timeout: float | None, size: int | None = None
-    ) -> Awaitable[SendResult] | None:
+    ) -> Sending | None:
         """Send a message; results and errors are those of a single send. None: it must be sent singly.
 
         ``size``: what ``check_message`` has returned.
@@ -239,7 +239,7 @@ class ProduceAccumulator:
         """Send one request and tell each of its callers."""
         entries = request.entries
         try:
-            placed, attempts = await self._sender.place_whole(
+            placed, attempts = await self._sender.place(
                 self._encode(entries),
                 choice=ANY_QUEUE if line.queue is None else QueueChoice(line.queue),
                 first=queue if line.queue is None and queue is not _NOT_KNOWN else None,

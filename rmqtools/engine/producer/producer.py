@@ -17,9 +17,8 @@ from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
 from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
 from rmqtools.engine.producer.parcel_sends import ParcelSends
 from rmqtools.engine.producer.request_reply import RequestReply
-from rmqtools.engine.producer.send import QueueChoice, Sender, queue_choice
+from rmqtools.engine.producer.send import QueueChoice, Sender, Sending, one_request_each, queue_choice
 from rmqtools.engine.producer.send_many import ManySender
-from rmqtools.engine.producer.send_order import QueueLines
 from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.engine.producer.trace import TraceDispatcher
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
@@ -83,7 +82,7 @@ class Producer(Asynchronous):
         self._observer = self._client.observer
         self._identity = Identity(config.group, self._client.client_id, config.namespace)
         self._order_entry = asyncio.Lock()
-        self._lines = QueueLines()
+        self._lines = one_request_each()
 
     @property
     def config(self) -> ProducerConfig:
@@ -172,48 +171,49 @@ class Producer(Asynchronous):
         self, message: Message, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
     ) -> SendResult:
         """Send one message. ``way``: None: on the client's loop."""
+        return await self._begin(message, choice, timeout, way)
+
+    def _begin(
+        self, message: Message, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
+    ) -> Sending:
+        """Begin the send of one message: a future if it waits for others already, else a coroutine."""
         size = self._check(message)
         if self._observer is not None:
-            place = partial(self._place, choice=choice, timeout=timeout, way=way)
-            return (await self._observed(self._observer, [message], place))[0]
-        if self._accumulator is not None:
-            joined = self._accumulator.send(message, choice, timeout, size)
-            if joined is not None:
-                result = await joined
-                return result if self._tracer is None else self._traced([message], [result])[0]
-        outgoing = self._encoder.encode(message)  # as _place, without one more coroutine
-        placed, attempts = await self._sender.place_whole(
-            outgoing, choice=choice, message=message, timeout=timeout, way=way
-        )
-        results = placed.results(attempts)
-        return results[0] if self._tracer is None else self._traced([message], results)[0]
+            return self._observe(self._observer, message, choice, timeout, way)
+        return self._deliver(message, choice, timeout, way, size)
 
-    def _join(
-        self, message: Message, choice: QueueChoice, timeout: float | None
-    ) -> asyncio.Future[SendResult] | None:
-        """Begin a send that needs no coroutine: its message waits for others. None: call :meth:`send`."""
-        if self._accumulator is None or self._observer is not None or self._tracer is not None:
-            return None
-        if choice.selector is not None:
-            return None
-        joined = self._accumulator.send(message, choice, timeout, self._check(message))
-        assert joined is None or isinstance(joined, asyncio.Future)  # only selectors need a coroutine
-        return joined
+    async def _observe(
+        self,
+        observer: Observer,
+        message: Message,
+        choice: QueueChoice,
+        timeout: float | None,
+        way: SendWay | None,
+    ) -> SendResult:
+        async def deliver(messages: Sequence[Message]) -> list[SendResult]:
+            return [await self._deliver(messages[0], choice, timeout, way, None)]
 
-    async def _place(
-        self, messages: Sequence[Message], choice: QueueChoice, timeout: float | None, way: SendWay | None
-    ) -> list[SendResult]:
-        """Return the send of one message that is observed."""
-        (message,) = messages
+        return (await self._observed(observer, [message], deliver))[0]
+
+    def _deliver(
+        self,
+        message: Message,
+        choice: QueueChoice,
+        timeout: float | None,
+        way: SendWay | None,
+        size: int | None,
+    ) -> Sending:
+        sending: Sending | None = None
         if self._accumulator is not None:
-            joined = self._accumulator.send(message, choice, timeout)
-            if joined is not None:
-                return self._traced([message], [await joined])
-        outgoing = self._encoder.encode(message)
-        placed, attempts = await self._sender.place_whole(
-            outgoing, choice=choice, message=message, timeout=timeout, way=way
-        )
-        return self._traced([message], placed.results(attempts))
+            sending = self._accumulator.send(message, choice, timeout, size)
+        if sending is None:
+            sending = self._sender.place_one(
+                self._encoder.encode(message), choice=choice, message=message, timeout=timeout, way=way
+            )
+        return sending if self._tracer is None else self._trace(message, sending)
+
+    async def _trace(self, message: Message, sending: Awaitable[SendResult]) -> SendResult:
+        return self._traced([message], [await sending])[0]
 
     async def _observed(
         self,
@@ -276,9 +276,10 @@ class Producer(Asynchronous):
                 async with self._order_entry:  # in order of arrival, even while the route is fetched
                     info = await self._sender.publish_info(message.topic)
                 queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
-                shares = self._accumulator is not None and not message.is_alone
-                turn = asyncio.Lock() if shares else self._lines.of(queue)  # its line there keeps the order
-                await turn.acquire()
+                turn = None
+                if self._accumulator is None or message.is_alone:  # else its line there keeps the order
+                    turn = self._lines[queue]
+                    await turn.acquire()
         except TimeoutError as error:
             if isinstance(error, RocketMQError):
                 raise
@@ -287,7 +288,8 @@ class Producer(Asynchronous):
             left = max(0.0, deadline - self._client.clock.monotonic())
             return await self._send(message, QueueChoice(queue), left)
         finally:
-            turn.release()
+            if turn is not None:
+                turn.release()
 
     @blocking("sends")
     async def send_batch(
@@ -405,8 +407,10 @@ class Producer(Asynchronous):
 
         async def place(properties: Mapping[str, str], seconds: float) -> None:
             async def send(messages: Sequence[Message]) -> list[SendResult]:
-                outgoing = self._encoder.encode(messages[0], system_properties=properties)
-                return await self._sender.place(outgoing, choice=choice, message=messages[0], timeout=seconds)
+                (changed,) = messages
+                outgoing = self._encoder.encode(changed, system_properties=properties)
+                sending = self._sender.place_one(outgoing, message=changed, choice=choice, timeout=seconds)
+                return [await sending]
 
             sending = (
                 send([message]) if self._observer is None else self._observed(self._observer, [message], send)

@@ -7,7 +7,8 @@ refuses the connection, and an attempt without an answer is never called failed.
 
 import asyncio
 import random
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,8 @@ class QueueChoice:
 
 
 ANY_QUEUE = QueueChoice()
+Sending = asyncio.Future[SendResult] | Coroutine[Any, Any, SendResult]
+"""The send of one message, not awaited yet."""
 
 
 def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | None, arg: Any) -> QueueChoice:
@@ -73,6 +76,15 @@ def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | No
         MessageRejectedError: both a queue and a selector.
     """
     return ANY_QUEUE if queue is None and selector is None else QueueChoice(queue, selector, arg)
+
+
+def one_request_each() -> defaultdict[MessageQueue, asyncio.Lock]:
+    """Return a lock for each queue that is asked for, held while a request is on the wire.
+
+    Brokers may store pipelined requests in another order. A lock is granted in the order of calls, even if a
+    waiting one was cancelled.
+    """
+    return defaultdict(asyncio.Lock)
 
 
 class Sender:
@@ -130,28 +142,12 @@ class Sender:
         first: MessageQueue | None = None,
         timeout: float | None = None,
         way: SendWay | None = None,
-    ) -> list[SendResult]:
-        """Try until stored; one result per message of ``outgoing``.
+        attempts: list[SendAttempt] | None = None,
+    ) -> tuple[Placed, list[SendAttempt]]:
+        """Try until stored; return one result for all messages, and the attempts, in ``attempts`` if given.
 
         ``message`` is for the selector; ``first`` is the queue of the first attempt, if already chosen.
         """
-        placed, attempts = await self.place_whole(
-            outgoing, choice=choice, message=message, first=first, timeout=timeout, way=way
-        )
-        return placed.results(attempts)
-
-    async def place_whole(
-        self,
-        outgoing: Outgoing,
-        *,
-        choice: QueueChoice = ANY_QUEUE,
-        message: Message | None = None,
-        first: MessageQueue | None = None,
-        timeout: float | None = None,
-        way: SendWay | None = None,
-        attempts: list[SendAttempt] | None = None,
-    ) -> tuple[Placed, list[SendAttempt]]:
-        """As :meth:`place`, with one result for all messages, and the attempts, in ``attempts`` if given."""
         way, now, routes = way or self._way, self._client.clock.monotonic, self._client.routes
         deadline = now() + (self._config.send_timeout if timeout is None else timeout)
         loop, attempts = self._loop_for(choice), [] if attempts is None else attempts
@@ -191,6 +187,21 @@ class Sender:
         if kept is not None:
             return kept, attempts
         raise send_error(outgoing, attempts) from failure
+
+    async def place_one(
+        self,
+        outgoing: Outgoing,
+        *,
+        message: Message,
+        choice: QueueChoice = ANY_QUEUE,
+        timeout: float | None = None,
+        way: SendWay | None = None,
+    ) -> SendResult:
+        """As :meth:`place`, for one message: return its result."""
+        placed, attempts = await self.place(
+            outgoing, choice=choice, message=message, timeout=timeout, way=way
+        )
+        return placed.results(attempts)[0]
 
     async def place_oneway(self, outgoing: Outgoing, *, choice: QueueChoice, message: Message) -> None:
         """Send it to one broker without an answer."""

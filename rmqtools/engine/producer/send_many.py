@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer.encode_send import Encoder, Outgoing, measured
-from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, queue_choice
+from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, one_request_each, queue_choice
 from rmqtools.engine.producer.send_answer import Placed
-from rmqtools.engine.producer.send_order import QueueLines
 from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.errors import RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message, topic_of
@@ -56,7 +55,7 @@ class ParcelLine:
     free: asyncio.Semaphore
     ends_at_failure: bool = True
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    by_queue: QueueLines = field(default_factory=QueueLines)
+    by_queue: dict[MessageQueue, asyncio.Lock] = field(default_factory=one_request_each)
     has_ended: bool = False
 
     def check(self) -> None:
@@ -106,13 +105,13 @@ class _Run:
         try:
             line.check()
             queue = request.queue or await self.sender.next_queue(request.topic)
-            idle = line.by_queue.of(queue)
+            idle = line.by_queue[queue]
             if self.workers <= len(line.by_queue):
                 self._start_worker()
             async with idle:
                 line.check()
                 choice = ANY_QUEUE if request.queue is None or request.may_move else QueueChoice(queue)
-                self.fates[number] = await self.sender.place_whole(
+                self.fates[number] = await self.sender.place(
                     request.encode(), choice=choice, first=queue, timeout=self.timeout
                 )
         except SendError as error:
@@ -201,9 +200,10 @@ class ManySender:
         for numbers in cut(sizes, self._config.max_message_bytes):
             outgoing = self._encode_batch(messages, texts, numbers)
             try:
-                results += await self._sender.place(
+                placed, attempts = await self._sender.place(
                     outgoing, choice=queue_choice(queue, None, None), timeout=timeout, way=way
                 )
+                results += placed.results(attempts)
             except RocketMQError as error:
                 if not results:
                     raise

@@ -72,14 +72,3 @@ class CallerWay:
 
     async def _invoke_on_loop(self, addr: str, command: Request, timeout: float) -> RemotingCommand:
         return await self._remoting.invoke(addr, command, timeout=timeout)
-
-
-def finish(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that goes the :class:`CallerWay`; return its result or raise its error."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    coroutine.close()
-    raise AssertionError("a send on its caller's thread has suspended, and nothing would resume it")

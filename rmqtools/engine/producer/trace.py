@@ -100,7 +100,8 @@ class TraceDispatcher:
         text = "".join(map(format_pub, records))
         message = Message(self._config.trace_topic, text.encode(), keys=trace_keys(records))
         try:
-            await self._sender.place(self._encoder.encode(message), message=message, timeout=_SEND_TIMEOUT)
+            outgoing = self._encoder.encode(message)
+            await self._sender.place_one(outgoing, message=message, timeout=_SEND_TIMEOUT)
         except RocketMQError as error:
             self._drop(len(records), str(error))
         except asyncio.CancelledError:

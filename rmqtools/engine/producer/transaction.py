@@ -148,7 +148,7 @@ class TransactionProducer(Producer):
         (msg_id,) = outgoing.msg_ids
         await self._tell_proxy(message.topic)
         with self._check_back.executing(msg_id) as asked:
-            (stored,) = await self._sender.place(outgoing, message=message, timeout=timeout)
+            stored = await self._sender.place_one(outgoing, message=message, timeout=timeout)
             decision = await self._execute(message, arg, stored, execute)
             end_error = await self._end(message, stored, decision, asked)
         result = _result(stored, decision, end_error)

@@ -162,13 +162,15 @@ def test_a_worker_that_fails_itself_costs_no_message(monkeypatch, caplog):
     async def scenario():
         async with pushing(listen) as scene:
 
-            def fails_once(topic):
-                asked.append(topic)
+            call = scene.listeners.call
+
+            async def fails_once(*arguments):
+                asked.append(arguments)
                 if len(asked) == 1:
                     raise MemoryError
-                return listen
+                return await call(*arguments)
 
-            monkeypatch.setattr(scene.listeners, "of", fails_once)
+            monkeypatch.setattr(scene.listeners, "call", fails_once)
             scene.arrive(*map(stored, range(3)))
             await until(lambda: scene.committed == 3)
 
