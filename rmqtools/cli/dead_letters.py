@@ -12,13 +12,8 @@ from typing import Any, Self
 from rmqtools import Message, MessageExt, MessageQueue, QueueRange
 from rmqtools.cli.output_messages import message_row
 from rmqtools.errors import ConfigError, RocketMQError
-from rmqtools.model.message_const import (
-    PROPERTY_DLQ_ORIGIN_TOPIC,
-    PROPERTY_RETRY_TOPIC,
-    PROPERTY_SHARDING_KEY,
-    SET_BY_ROCKETMQ,
-)
-from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, without_this_namespace
+from rmqtools.model.copy_message import copy_message, origin_topic
+from rmqtools.model.names import without_this_namespace
 from rmqtools.safe_file import PRIVATE, open_new_descriptor
 
 
@@ -33,21 +28,8 @@ def as_row(message: MessageExt) -> dict[str, Any]:
     }
 
 
-def origin_topic(message: MessageExt) -> str | None:
-    """Return the topic that a message was first sent to; None if it does not say.
-
-    Source of the rule: AbstractSendMessageProcessor.consumerSendMsgBack (broker) sets RETRY_TOPIC. For popped
-    messages that may name their own retry topic, which is not the origin.
-    """
-    for name in (PROPERTY_RETRY_TOPIC, PROPERTY_DLQ_ORIGIN_TOPIC):
-        topic = message.properties.get(name)
-        if topic and not topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
-            return topic
-    return None
-
-
 def replayed(message: MessageExt, to_topic: str | None, namespace: str | None) -> Message:
-    """Make the message to send again, without RocketMQ's own properties: sending makes new ones.
+    """Make the message to send again.
 
     Raises:
         RocketMQError: the message does not say where it came from, and no topic is given.
@@ -58,15 +40,7 @@ def replayed(message: MessageExt, to_topic: str | None, namespace: str | None) -
             f"message {message.msg_id} at offset {message.queue_offset} does not say which topic it came "
             "from: give --to-topic"
         )
-    return Message(
-        without_this_namespace(origin, namespace),
-        message.body,
-        tags=message.tags,
-        keys=message.keys or (),
-        properties={name: value for name, value in message.properties.items() if name not in SET_BY_ROCKETMQ},
-        flag=message.flag,
-        sharding_key=message.properties.get(PROPERTY_SHARDING_KEY),
-    )
+    return copy_message(message, without_this_namespace(origin, namespace))
 
 
 @dataclass(slots=True)

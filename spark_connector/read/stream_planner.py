@@ -5,7 +5,7 @@ One planner lives in the query's own Python process on the driver, per run of th
 ``pollInterval``; if a backlog fills several batches, once a second.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
@@ -15,17 +15,10 @@ from rmqtools.errors import RemotingError
 from rmqtools.log import get_logger
 from spark_connector.options.limits import Limits
 from spark_connector.read.bounds import Ends
-from spark_connector.read.loss import (
-    PATIENCE,
-    GoneQueues,
-    Loss,
-    Mark,
-    find_losses,
-    find_made_anew,
-    report_losses,
-)
+from spark_connector.read.loss import PATIENCE, Mark
 from spark_connector.read.rate_limit import admit, is_due
 from spark_connector.read.stored import Stored
+from spark_connector.read.stream_losses import LossBrokers, LossWatch
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin
 
 log = get_logger(__name__)
@@ -36,7 +29,7 @@ _MARK_EVERY: Final = 10.0  # seconds; a mark costs a pull of one message per que
 Offsets = Mapping[MessageQueue, int]
 
 
-class StreamBrokers(Protocol):
+class StreamBrokers(LossBrokers, Protocol):
     """The planner's requests to brokers. Every call except ``is_selected`` uses the network."""
 
     def fetch_stored(self, *, must_exist: bool) -> Stored:
@@ -53,17 +46,8 @@ class StreamBrokers(Protocol):
     def fetch_ends(self, stored: Stored) -> Ends | None:
         """The end of the query, as far as it is known now; None: endless."""
 
-    def store_times(self, offsets: Offsets) -> Offsets:
-        """Store times in ms of the messages at these offsets; queues without a message there are left out."""
-
-    def is_selected(self, queue: MessageQueue) -> bool:
-        """Whether the options select a queue, even if it does not exist."""
-
     def mean_bytes(self, queue: MessageQueue, begin: int, end: int) -> int:
         """Mean size of the stored messages in a queue's range; 1 or more."""
-
-    def fetch_broker_names(self) -> Collection[str]:
-        """Names of the running brokers, as name servers list them."""
 
 
 @dataclass(slots=True)
@@ -86,12 +70,11 @@ class StreamPlanner:
     _planned: StreamOffsets | None = None
     _batch_at: float | None = None
     _frozen: bool = False
-    _logged: set[str] = field(default_factory=set)
-    _gone: GoneQueues = field(default_factory=GoneQueues)
-    _filled: set[MessageQueue] = field(default_factory=set)  # queues seen with messages at any time
-    _recognised: set[MessageQueue] = field(default_factory=set)  # compared with marks, and present since
-    _foreign: dict[MessageQueue, Mark] = field(default_factory=dict)  # another message at the mark
+    _losses: LossWatch = field(init=False)
     _marked_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self._losses = LossWatch(self.brokers, fail_on_data_loss=self.fail_on_data_loss, clock=self.clock)
 
     def initial_offset(self) -> StreamOffsets:
         """The start of a new query; repeated calls give the same.
@@ -139,16 +122,7 @@ class StreamPlanner:
         begin = batch_begin(start, end, is_first=start == self._initial)
         if start == end or end == self._planned:
             return begin, end.next
-        stored = self._stored or self._fetch()
-        anew = self._find_foreign(end.marks, stored)
-        losses = [
-            loss
-            for loss in find_losses(
-                end.next, stored, is_selected=self.brokers.is_selected, made_anew=anew.keys()
-            )
-            if loss.queue in anew or (loss.queue is not None and not self.brokers.is_selected(loss.queue))
-        ]
-        report_losses(losses, fail=self.fail_on_data_loss)
+        anew = self._losses.of_earlier_run(end, self._stored or self._fetch())
         return begin, {**end.next, **{queue: begin[queue] for queue in anew}}
 
     def plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
@@ -189,7 +163,7 @@ class StreamPlanner:
     def _plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
         start = StreamOffsets.from_json(start_json)
         stored = self._stored_now(start_json, start, limited=limited)
-        begin, anew = self._begin(start, stored)
+        begin, anew = self._losses.go_on(start, stored, may_wait=not self._frozen)
         backlog = {queue: max(self._end_of(queue, stored) - at, 0) for queue, at in begin.items()}
         moved = any(start.next.get(queue, at) != at for queue, at in begin.items())
         is_due = not limited or self._is_due(backlog)
@@ -237,56 +211,8 @@ class StreamPlanner:
     def _note(self, stored: Stored) -> Stored:
         self._ends = self.brokers.fetch_ends(stored)
         self._stored, self._stored_at, self._reported = stored, self.clock.monotonic(), None
-        self._filled.update(queue for queue, latest in stored.latest.items() if latest)
+        self._losses.note(stored)
         return stored
-
-    def _begin(self, start: StreamOffsets, stored: Stored) -> tuple[Offsets, Collection[MessageQueue]]:
-        """The next offset of every existing queue (of a new one its first); and the recreated queues."""
-        anew = self._find_foreign(start.marks, stored).keys()
-        losses = find_losses(
-            start.next,
-            stored,
-            filled=self._filled,
-            is_selected=self.brokers.is_selected,
-            made_anew=anew,
-        )
-        if self.fail_on_data_loss:
-            report_losses(self._certain(losses), fail=True)
-        self._log_new(losses)
-        known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
-        moved = {loss.queue: loss.go_on_at for loss in losses if loss.queue and loss.go_on_at is not None}
-        return {**stored.earliest, **known, **moved}, anew
-
-    def _find_foreign(
-        self, marks: Mapping[MessageQueue, Mark], stored: Stored
-    ) -> Mapping[MessageQueue, Mark]:
-        """The queues with another message at their mark. Checks those that were absent at the last check."""
-        self._recognised &= stored.earliest.keys()
-        new = {
-            queue: mark
-            for queue, mark in marks.items()
-            if queue not in self._recognised and stored.holds(queue, mark.offset)
-        }
-        if new:
-            times = self.brokers.store_times({queue: mark.offset for queue, mark in new.items()})
-            self._foreign |= find_made_anew(new, times)
-        self._recognised |= stored.earliest.keys()
-        self._foreign = {queue: mark for queue, mark in self._foreign.items() if marks.get(queue) == mark}
-        return self._foreign
-
-    def _certain(self, losses: list[Loss]) -> list[Loss]:
-        """The losses that are certain now. Trigger AvailableNow does not wait for brokers to come back."""
-        if self._frozen:
-            return losses
-        deselected = [one for one in losses if one.queue and not self.brokers.is_selected(one.queue)]
-        others = [loss for loss in losses if loss not in deselected]
-        now = self.clock.monotonic()
-        return deselected + self._gone.certain(others, self.brokers.fetch_broker_names, now)
-
-    def _log_new(self, losses: list[Loss]) -> None:
-        """Log every loss once."""
-        report_losses([loss for loss in losses if loss.text not in self._logged], fail=False)
-        self._logged = {loss.text for loss in losses}
 
     def _is_due(self, backlog: Offsets) -> bool:
         """Whether enough messages wait. True for the first batch of a run."""

@@ -11,7 +11,7 @@
       storeTimestamp, bornHost, reconsumeTimes, sysFlag,
       flag                                                 left out: set by broker and client
 
-A frame counts as read if it has a column ``queueOffset``.
+A frame counts as read if it has a column ``queueOffset``. Messages: ``rmqtools.model.copy_message``.
 """
 
 from collections.abc import Collection, Iterable, Iterator

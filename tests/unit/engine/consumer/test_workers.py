@@ -161,7 +161,6 @@ def test_a_worker_that_fails_itself_costs_no_message(monkeypatch, caplog):
 
     async def scenario():
         async with pushing(listen) as scene:
-
             call = scene.listeners.call
 
             async def fails_once(*arguments):

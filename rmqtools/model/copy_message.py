@@ -1,0 +1,47 @@
+"""The message that is sent when a stored one is to be sent again, as a new message.
+
+    part of the stored message                             in the copy
+    body, tags, keys, flag                                 as stored
+    properties that users may set                          as stored
+    the sharding key                                       as stored
+    properties of brokers and clients (SET_BY_ROCKETMQ)    left out: sending makes new ones
+    place, ids, times, hosts, failures                     left out
+
+``spark_connector.write.copied_rows`` does the same for rows. A failed message that goes back to its own group
+is no copy: ``engine.consumer.resend``.
+"""
+
+from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.message_const import (
+    PROPERTY_DLQ_ORIGIN_TOPIC,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_SHARDING_KEY,
+    SET_BY_ROCKETMQ,
+)
+from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+
+
+def copy_message(message: MessageExt, topic: str) -> Message:
+    """Return a new message for ``topic`` with everything that users gave the stored one."""
+    return Message(
+        topic,
+        message.body,
+        tags=message.tags,
+        keys=message.keys or (),
+        properties={name: value for name, value in message.properties.items() if name not in SET_BY_ROCKETMQ},
+        flag=message.flag,
+        sharding_key=message.properties.get(PROPERTY_SHARDING_KEY),
+    )
+
+
+def origin_topic(message: MessageExt) -> str | None:
+    """Return the topic that a failed message was first sent to; None if it does not say.
+
+    Source of the rule: AbstractSendMessageProcessor.consumerSendMsgBack (broker) sets RETRY_TOPIC. For popped
+    messages that may name their own retry topic, which is not the origin.
+    """
+    for name in (PROPERTY_RETRY_TOPIC, PROPERTY_DLQ_ORIGIN_TOPIC):
+        topic = message.properties.get(name)
+        if topic and not topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
+            return topic
+    return None

@@ -1,0 +1,125 @@
+"""Finds what a running stream has lost, and where it goes on; keeps what it has seen of its queues.
+
+The rules are those of ``read.loss``.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rmqtools import MessageQueue
+from rmqtools.clock import SYSTEM_CLOCK, Clock
+from spark_connector.read.loss import (
+    GoneQueues,
+    Loss,
+    Mark,
+    Offsets,
+    find_losses,
+    find_made_anew,
+    report_losses,
+)
+from spark_connector.read.stored import Stored
+from spark_connector.read.stream_offsets import StreamOffsets
+
+
+class LossBrokers(Protocol):
+    """Requests about queues that may be lost. Every call except ``is_selected`` uses the network."""
+
+    def store_times(self, offsets: Offsets) -> Offsets:
+        """Store times in ms of the messages at these offsets; queues without a message there are left out."""
+
+    def is_selected(self, queue: MessageQueue) -> bool:
+        """Whether the options select a queue, even if it does not exist."""
+
+    def fetch_broker_names(self) -> Collection[str]:
+        """Names of the running brokers, as name servers list them."""
+
+
+@dataclass(slots=True)
+class LossWatch:
+    """What one run of a query knows of its queues. Not thread-safe."""
+
+    brokers: LossBrokers
+    fail_on_data_loss: bool
+    clock: Clock = SYSTEM_CLOCK
+    _logged: set[str] = field(default_factory=set)
+    _gone: GoneQueues = field(default_factory=GoneQueues)
+    _filled: set[MessageQueue] = field(default_factory=set)  # queues seen with messages at any time
+    _recognised: set[MessageQueue] = field(default_factory=set)  # compared with marks, and present since
+    _foreign: dict[MessageQueue, Mark] = field(default_factory=dict)  # another message at the mark
+
+    def note(self, stored: Stored) -> None:
+        """Note what is stored now."""
+        self._filled.update(queue for queue, latest in stored.latest.items() if latest)
+
+    def go_on(
+        self, start: StreamOffsets, stored: Stored, *, may_wait: bool
+    ) -> tuple[Offsets, Collection[MessageQueue]]:
+        """Where a batch begins after ``start``.
+
+        Args:
+            start: the end of the batch before.
+            stored: the offsets stored now.
+            may_wait: queues that are gone may come back; trigger AvailableNow does not wait for them.
+
+        Returns:
+            The next offset of every existing queue (of a new one its first); and the recreated queues.
+
+        Raises:
+            DataLossError: offsets to read are lost, and ``failOnDataLoss`` is set. Else they are logged once.
+        """
+        anew = self._find_foreign(start.marks, stored).keys()
+        losses = find_losses(
+            start.next,
+            stored,
+            filled=self._filled,
+            is_selected=self.brokers.is_selected,
+            made_anew=anew,
+        )
+        if self.fail_on_data_loss:
+            report_losses(self._certain(losses) if may_wait else losses, fail=True)
+        report_losses([loss for loss in losses if loss.text not in self._logged], fail=False)
+        self._logged = {loss.text for loss in losses}
+        known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
+        moved = {loss.queue: loss.go_on_at for loss in losses if loss.queue and loss.go_on_at is not None}
+        return {**stored.earliest, **known, **moved}, anew
+
+    def of_earlier_run(self, end: StreamOffsets, stored: Stored) -> Collection[MessageQueue]:
+        """The queues to skip in a batch that an earlier run of the query planned: recreated ones.
+
+        Raises:
+            DataLossError: a queue is no longer selected, or its topic was recreated, and ``failOnDataLoss``
+                is set.
+        """
+        anew = self._find_foreign(end.marks, stored).keys()
+        is_selected = self.brokers.is_selected
+        losses = find_losses(end.next, stored, is_selected=is_selected, made_anew=anew)
+        report_losses(
+            [one for one in losses if one.queue in anew or (one.queue and not is_selected(one.queue))],
+            fail=self.fail_on_data_loss,
+        )
+        return anew
+
+    def _find_foreign(
+        self, marks: Mapping[MessageQueue, Mark], stored: Stored
+    ) -> Mapping[MessageQueue, Mark]:
+        """The queues with another message at their mark. Checks those that were absent at the last check."""
+        self._recognised &= stored.earliest.keys()
+        new = {
+            queue: mark
+            for queue, mark in marks.items()
+            if queue not in self._recognised and stored.holds(queue, mark.offset)
+        }
+        if new:
+            times = self.brokers.store_times({queue: mark.offset for queue, mark in new.items()})
+            self._foreign |= find_made_anew(new, times)
+        self._recognised |= stored.earliest.keys()
+        self._foreign = {queue: mark for queue, mark in self._foreign.items() if marks.get(queue) == mark}
+        return self._foreign
+
+    def _certain(self, losses: list[Loss]) -> list[Loss]:
+        """The losses that are certain now."""
+        deselected = [one for one in losses if one.queue and not self.brokers.is_selected(one.queue)]
+        others = [loss for loss in losses if loss not in deselected]
+        now = self.clock.monotonic()
+        return deselected + self._gone.certain(others, self.brokers.fetch_broker_names, now)
