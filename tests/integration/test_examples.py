@@ -200,6 +200,7 @@ def test_stream_to_parquet(run: Run, fill: Fill, make_topic: Callable[..., str],
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # a Spark of its own
 def test_stream_windows(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
     fill("send.py", topic, 9)
@@ -224,6 +225,7 @@ def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # a Spark of its own
 def test_spark35_read(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     """On Spark 3.5 itself: tests/spark/test_pyspark_versions.py."""
     topic = make_topic(queues=1)

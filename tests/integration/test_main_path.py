@@ -117,10 +117,14 @@ def test_a_topic_without_the_write_bit_is_refused_by_the_client_itself(producer,
         producer.send(Message(topic, b"x"))
 
 
-def test_offsets_beyond_the_end_are_data_loss_not_an_empty_answer(producer, client, admin, make_topic):
+def test_offsets_beyond_the_end_are_data_loss_not_an_empty_answer(producer, local_cluster, make_topic):
     queue = producer.send(Message(make_topic(queues=1), b"x")).queue
+    config = ClientConfig(name_server=local_cluster.name_server, request_timeout=2.0)  # it waits so long
 
-    with pytest.raises(DataLossError, match=r"offsets \[1, 5\) .* the broker has \[0, 1\)"):
+    with (
+        Client(config) as client,
+        pytest.raises(DataLossError, match=r"offsets \[1, 5\) .* the broker has \[0, 1\)"),
+    ):
         list(client.read_blocks(QueueRange(queue, 0, 5)))
 
 

@@ -66,6 +66,7 @@ def test_a_thread_that_registers_can_write(spark, make_topic, read, local_cluste
     assert read(topic=topic).count() == 2
 
 
+@pytest.mark.slow  # a Spark of its own
 def test_register_works_beside_a_broken_neighbour(tmp_path, local_cluster, make_topic, write):
     topic = make_topic()
     write([("a",), ("b",)], "body string", topic=topic)

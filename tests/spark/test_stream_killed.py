@@ -46,7 +46,7 @@ class Size:
             yield PeerMessage(topic=topic, body=body, keys=(f"{number:010}",))
 
 
-SMALL = Size(messages=8_000, large=4, queues=1, kills=1, per_batch=2_000)
+SMALL = Size(messages=4_000, large=2, queues=1, kills=1, per_batch=2_000)
 FULL = Size(messages=1_000_000, large=200, queues=8, kills=5, per_batch=50_000)
 FULL_SECONDS = 3600
 

@@ -110,14 +110,11 @@ def write_while_a_broker_dies(cluster, folder: Path, topic: str, rows: int, *arg
         return write.told()
 
 
-sizes = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("rows", "row_bytes"),
     [(50_000, 400), pytest.param(1_000_000, 100, marks=pytest.mark.slow)],
     ids=["50k", "million"],
 )
-
-
-@sizes
 def test_with_a_broker_killed_and_back_no_task_fails_and_every_row_is_there(
     faulty_cluster, new_topic, tmp_path, rows, row_bytes
 ):
@@ -131,7 +128,8 @@ def test_with_a_broker_killed_and_back_no_task_fails_and_every_row_is_there(
     assert sum(stored.values()) - rows <= told.unknown
 
 
-@sizes
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "row_bytes"), [(50_000, 400), (1_000_000, 100)], ids=["50k", "million"])
 def test_with_an_attempt_that_fails_besides_only_its_rows_are_there_twice_and_stamps_drop_them(
     faulty_cluster, new_topic, tmp_path, spark, rows, row_bytes
 ):

@@ -304,8 +304,14 @@ def test_twins_keep_nothing():
 
 
 @pytest.mark.process
-def test_without_twins_the_same_tests_pass():
-    rooms = ["protocol", "policy", "model", "engine/producer", "engine/consumer"]
+@pytest.mark.parametrize(
+    "rooms",
+    [
+        pytest.param(["protocol", "engine/producer"], id="where-twins-are"),
+        pytest.param(["policy", "model", "engine/consumer"], id="others", marks=pytest.mark.slow),
+    ],
+)
+def test_without_twins_the_same_tests_pass(rooms):
     done = subprocess.run(
         [
             sys.executable,

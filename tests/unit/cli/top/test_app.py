@@ -224,21 +224,22 @@ def test_the_view_ends_with_the_code_of_what_ended_it(cluster, key, code):
     assert ended[0].return_value == code
 
 
-def test_ten_thousand_queues_are_shown_and_can_be_scrolled_to_the_last(cluster):
-    cluster.create_topic("wide", queues=5000)
+@pytest.mark.parametrize("queues", [500, pytest.param(5000, marks=pytest.mark.slow)])
+def test_thousands_of_queues_are_shown_and_can_be_scrolled_to_the_last(cluster, queues):
+    cluster.create_topic("wide", queues=queues)
     cluster.commit("billing", MessageQueue("wide", A, 0), 0)
     cluster.commit("billing", MessageQueue("wide", B, 0), 0)
-    cluster.add_member("billing", FIRST, report("wide", *((A, index) for index in range(5000))))
-    cluster.add_member("billing", SECOND, report("wide", *((B, index) for index in range(4999))))
+    cluster.add_member("billing", FIRST, report("wide", *((A, index) for index in range(queues))))
+    cluster.add_member("billing", SECOND, report("wide", *((B, index) for index in range(queues - 1))))
 
     async def steps(app, pilot):
         await until(app, pilot, "billing")
         await pilot.press("enter")
         await until(app, pilot, "wide broker-a")
         await pilot.press("tab", "end")
-        shown = await until(app, pilot, f" 4950 {'B' * 49}.")
+        shown = await until(app, pilot, f" {queues - 50} {'B' * 49}.")
 
-        assert re.search(r"4950 B{49}\.$", shown, flags=re.MULTILINE)
+        assert re.search(rf"{queues - 50} B{{49}}\.$", shown, flags=re.MULTILINE)
 
     watch(cluster, steps)
 
