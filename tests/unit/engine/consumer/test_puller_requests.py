@@ -1,16 +1,18 @@
 """Requests of each error path in ten simulated seconds: the broker answers at once, and always the same."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from rmqtools import aio
+from rmqtools import ClientConfig, Message, ProducerConfig, QueueRange, aio
 from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.errors import RocketMQError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import ConsumeFromWhere
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import run
-from tests.unit.engine.consumer.pull_scene import BrokerSet, reading
+from tests.unit.engine.consumer.pull_scene import Q0, BrokerSet, config, reading
 from tests.unit.engine.consumer.pull_script import answered
 
 SECONDS, LARGEST = 10.0, 2**63 - 1
@@ -91,5 +93,55 @@ def test_a_push_consumer_asks_rarely(kind, orderly):
         assert LARGEST not in brokers.committed.values()
         for code in (RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ, RequestCode.QUERY_CONSUMER_OFFSET):
             assert len(brokers.of(code)) <= MOST_PULLS
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_range_read_asks_rarely(kind):
+    async def scenario():
+        brokers = BrokerSet(high=5)
+        answer_with(brokers, kind)
+        async with brokers.serving(), aio.Client(ClientConfig(name_server=brokers.name_server)) as client:
+            with contextlib.suppress(RocketMQError, TimeoutError):
+                async with asyncio.timeout(SECONDS):
+                    async for _ in client.read_blocks(QueueRange(Q0, 0, 5)):
+                        pass
+        assert 1 <= len(brokers.of(PULL)) <= MOST_PULLS
+        assert len(brokers.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC)) <= MOST_PULLS
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY]
+)
+@pytest.mark.parametrize("face", ["push", "pull", "producer"])
+def test_a_name_server_that_gives_no_route_is_asked_rarely(code, face):
+    async def scenario():
+        brokers = BrokerSet(high=5)
+        brokers.cluster.fault(
+            code=RequestCode.GET_ROUTEINFO_BY_TOPIC, times=None, answer=lambda request: response(code, 0)
+        )
+        async with brokers.serving():
+            with contextlib.suppress(RocketMQError, TimeoutError):
+                async with asyncio.timeout(SECONDS):
+                    await use(face, brokers)
+        asked = len(brokers.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC))
+        assert 1 <= asked <= 2 * MOST_PULLS  # several need the route, each with growing waits
+
+    async def use(face: str, brokers: BrokerSet) -> None:
+        if face == "producer":
+            async with aio.Producer(ProducerConfig(name_server=brokers.name_server, group="p")) as producer:
+                await producer.send(Message("T", b"x"))
+        elif face == "push":
+            consumer = aio.PushConsumer(settings(brokers))
+            consumer.subscribe("T", listen)
+            async with consumer:
+                await asyncio.sleep(2 * SECONDS)
+        else:
+            async with aio.PullConsumer(config(brokers)) as pull_consumer:
+                pull_consumer.subscribe("T")
+                await pull_consumer.poll(2 * SECONDS)
 
     run(scenario)
