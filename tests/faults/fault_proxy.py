@@ -31,6 +31,7 @@ class FaultProxy:
         bytes_per_second: of each direction of each connection; None: as fast as it goes.
         drop_requests, drop_replies: whether bytes to, or from, the server are thrown away.
         refuse: whether new connections are reset at once.
+        dropped: how many bytes were thrown away.
         cut_after: of each connection, the bytes of answers that pass before both sides are reset; None: all.
     """
 
@@ -42,6 +43,7 @@ class FaultProxy:
         self.bytes_per_second: float | None = None
         self.drop_requests = False
         self.drop_replies = False
+        self.dropped = 0
         self.cut_after: int | None = None
         self.refuse = False
         self._may_pass = asyncio.Event()
@@ -127,6 +129,7 @@ class FaultProxy:
             if not data:
                 return
             if self.drop_replies if is_reply else self.drop_requests:
+                self.dropped += len(data)
                 continue
             if is_reply and self.cut_after is not None and passed + len(data) > self.cut_after:
                 sink.write(data[: max(0, self.cut_after - passed)])

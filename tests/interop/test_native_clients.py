@@ -23,10 +23,11 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.allocate import AllocateAveragely, share
+from rmqtools.cluster import LocalCluster
 from rmqtools.compat.sharding import native_hash
 from rmqtools.testing import FakeCluster
 from tests.support.cluster_scene import wait_until
-from tests.support.native_client import NativeClient, NativeMember
+from tests.support.native_client import NativeClient, NativeClientError, NativeMember
 
 pytestmark = pytest.mark.broker
 
@@ -111,11 +112,27 @@ def test_our_consumer_reads_what_a_native_producer_commits(local_cluster, ours):
     check_consumed(consumed, sent)
 
 
-def test_a_native_consumer_reads_what_our_producer_sends(native, local_cluster, group, make_topic):
-    topic = make_topic(queues=4)
+def test_a_native_consumer_reads_what_our_producer_sends(native, local_cluster, make_topic):
+    for _ in range(2):  # a native consumer may stand still for ever
+        try:
+            rows = consumed_by_a_new(native, local_cluster, make_topic(queues=4))
+            break
+        except NativeClientError as error:
+            first = error
+    else:
+        raise first
+
+    seen = {(bytes.fromhex(row["body"]), row["keys"], row["tags"], row["number"]) for row in rows}
+    assert seen == {(b"x" * 6000, "compressed", "large", "-1")} | {
+        (b"ours-%d" % n, f"k{n}", "t", str(n)) for n in range(COUNT)
+    }
+
+
+def consumed_by_a_new(native: NativeClient, local_cluster: LocalCluster, topic: str) -> list[dict[str, Any]]:
+    """What a new native group consumes of a large and many small messages of ours."""
     config = ProducerConfig(name_server=local_cluster.name_server, group="ours")
     with (
-        NativeMember(native, local_cluster.name_server, group, topic) as member,
+        NativeMember(native, local_cluster.name_server, f"group-{topic}", topic) as member,
         Producer(config) as producer,
     ):
         producer.send(
@@ -127,12 +144,7 @@ def test_a_native_consumer_reads_what_our_producer_sends(native, local_cluster, 
                 for n in range(COUNT)
             ]
         )
-        rows = member.await_messages(COUNT + 1)
-
-    seen = {(bytes.fromhex(row["body"]), row["keys"], row["tags"], row["number"]) for row in rows}
-    assert seen == {(b"x" * 6000, "compressed", "large", "-1")} | {
-        (b"ours-%d" % n, f"k{n}", "t", str(n)) for n in range(COUNT)
-    }
+        return member.await_messages(COUNT + 1)
 
 
 def test_a_group_of_both_kinds_owns_each_queue_once(native, local_cluster, ours, group, producer):

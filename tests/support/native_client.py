@@ -114,7 +114,7 @@ class NativeMember:
             if not self._news.wait_for(true, timeout):
                 raise NativeClientError(
                     f"{self._command}: not within {timeout} s; exit code {self._process.poll()}, "
-                    f"last rows {self._rows[-3:]}"
+                    f"last rows {str(self._rows[-3:])[-500:]}"
                 )
 
     def _read(self, output: IO[str]) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.faults.fault_proxy import FaultProxy
+from tests.support.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -28,7 +29,7 @@ async def echoing():
 
 def through(scenario: Callable[..., Awaitable[None]]) -> None:
     async def run() -> None:
-        async with asyncio.timeout(5), echoing() as parts:
+        async with asyncio.timeout(PATIENCE), echoing() as parts:
             await scenario(*parts)
 
     asyncio.run(run())
@@ -52,7 +53,7 @@ def test_a_delay_applies_to_each_direction():
         began = now()
         writer.write(b"x")
         await reader.readexactly(1)
-        assert 0.1 <= now() - began < 1.0
+        assert now() - began >= 0.1
 
     through(scenario)
 
@@ -64,7 +65,7 @@ def test_a_slow_link_passes_so_many_bytes_a_second():
         began = now()
         writer.write(bytes(8_192))
         await reader.readexactly(8_192)
-        assert 0.15 <= now() - began < 2.0
+        assert now() - began >= 0.15
 
     through(scenario)
 
@@ -74,9 +75,8 @@ def test_dropped_bytes_never_arrive(direction):
     async def scenario(proxy, reader, writer):
         setattr(proxy, direction, True)
         writer.write(b"lost")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await reader.read(1)
+        while proxy.dropped < 4:  # noqa: ASYNC110 - a count, and soon
+            await asyncio.sleep(0)
         proxy.heal()
         writer.write(b"kept")
         assert await reader.readexactly(4) == b"kept"
@@ -121,7 +121,7 @@ def test_a_reset_ends_the_connections_of_now():
 
 def test_a_server_that_is_away_ends_the_connection():
     async def run():
-        async with asyncio.timeout(5), FaultProxy("127.0.0.1:1") as proxy:
+        async with asyncio.timeout(PATIENCE), FaultProxy("127.0.0.1:1") as proxy:
             reader, writer = await asyncio.open_connection(*proxy.addr.split(":"))
             assert await reader.read() == b""
             writer.close()
