@@ -19,6 +19,8 @@ from tests.faults.network_cases import cut_answers, dropped_answers
 from tests.faults.run import Outcome
 from tests.support.skipping_loop import run_skipping
 
+pytestmark = pytest.mark.slow  # it is about the cases, and they change rarely
+
 BROKERS = ("broker-a", "broker-b", "broker-c")
 
 

@@ -1,4 +1,4 @@
-"""The eight most telling faults on servers from the jars: ``make faults-quick``, a part of ``make test``.
+"""The eight most telling faults on servers from the jars: ``make faults-quick``; three of them in ``make test``.
 
 One cluster for all. Clients poll routes every second, so that a run takes seconds. All figures but times must
 be met: how long clients take to recover, with the default settings, is measured by ``make faults``.
@@ -18,6 +18,7 @@ from tests.faults.site import LocalSite
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
 
 SECONDS = 9.0
+SHORT = {"one master of three is killed", "a member is killed", "answers are lost"}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,16 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.title.replace(" ", "-")) for case in CASES if case.number in QUICK]
+    "case",
+    [
+        pytest.param(
+            case,
+            id=case.title.replace(" ", "-"),
+            marks=() if case.title in SHORT else pytest.mark.slow,
+        )
+        for case in CASES
+        if case.number in QUICK
+    ],
 )
 def test_a_fault_costs_no_acknowledged_message_and_its_figures_are_met(bench: Bench, case: Case) -> None:
     try:

@@ -34,6 +34,7 @@ def test_a_broker_that_may_have_slaves_is_named_with_its_open_port_and_refused_i
         LocalCluster(broker_settings=replicates, security=ClusterSecurity()).start()
 
 
+@pytest.mark.slow
 def test_a_secured_cluster_is_reached_with_the_variables_that_up_prints_also_after_a_restart(
     tmp_path: Path,
 ) -> None:

@@ -124,7 +124,7 @@ def await_shared(members: Iterable[JavaConsumer], queues: Sequence[MessageQueue]
     "count",
     [pytest.param(3_000, id="3000"), pytest.param(60_000, id="60000", marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("strategy", ["AVG", "CONSISTENT_HASH"])
+@pytest.mark.parametrize("strategy", ["AVG", pytest.param("CONSISTENT_HASH", marks=pytest.mark.slow)])
 def test_java_members_and_ours_share_every_queue_once_through_joins_leaves_and_crashes(
     docker_cluster, new_topic, java_peer, group, strategy, count
 ):

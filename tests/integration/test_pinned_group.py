@@ -137,6 +137,7 @@ def test_while_the_pinned_machine_is_away_nobody_gets_its_messages_and_the_check
         assert group.consumed.total() == 0
 
 
+@pytest.mark.slow
 def test_while_the_pinned_machine_is_away_everybody_shares_if_the_pin_says_so(make_group, producer):
     with make_group("nobody") as group:
         group.pin("--ip", "127.0.0.12", "--when-absent", "everybody")
@@ -149,6 +150,7 @@ def test_while_the_pinned_machine_is_away_everybody_shares_if_the_pin_says_so(ma
         assert group.consumed["127.0.0.12"] == 0
 
 
+@pytest.mark.slow
 def test_a_pin_ends_by_itself(make_group):
     with make_group("nobody") as group:
         group.pin("--ip", "127.0.0.12", "--when-absent", "nobody", "--for", "6s")

@@ -15,7 +15,7 @@ import pytest
 
 from rmqtools.clock import SYSTEM_CLOCK
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(600), pytest.mark.slow]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -117,7 +117,6 @@ def standalone(tmp_path: Path) -> Iterator[str]:
             process.wait(timeout=60)
 
 
-@pytest.mark.slow  # three JVMs more
 def test_a_standalone_cluster_reads_and_writes_as_a_local_session_does(standalone, local_cluster, make_topic):
     """Two executors in processes of their own; they know the package because it is installed."""
     text = program(
@@ -162,7 +161,6 @@ def test_spark_connect_reads_and_writes_and_takes_a_registration(local_cluster, 
     assert again == "2000"
 
 
-@pytest.mark.slow  # a Spark of its own, once more
 def test_a_package_that_is_not_installed_comes_with_py_files_and_register(
     tmp_path, local_cluster, make_topic
 ):

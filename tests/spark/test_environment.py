@@ -53,6 +53,7 @@ def run(environment, *command):
     )
 
 
+@pytest.mark.slow  # a Spark of its own
 def test_register_names_the_python_that_spark_starts_and_the_remedy(not_activated):
     not_activated.pop("PYTHONPATH", None)
 

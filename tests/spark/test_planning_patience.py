@@ -55,6 +55,7 @@ def test_the_option_says_how_long_a_batch_waits(filled, read_rows, local_cluster
         read_rows(topic=filled, planningTimeout="1s")
 
 
+@pytest.mark.slow
 def test_the_start_of_a_stream_outlives_a_broker_paused_for_five_seconds(filled, stream, local_cluster):
     query = stream(topic=filled, startingOffsets="earliest")
 

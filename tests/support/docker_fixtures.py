@@ -5,6 +5,7 @@ was started with ``make cluster-up``. Where there is no Docker and no right to i
 one line.
 """
 
+import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,8 +17,10 @@ from rmqtools import Admin, ClientConfig
 from tests.support.docker_cluster import DockerCluster
 from tests.support.docker_project import DockerError, DockerProject
 from tests.support.java_peer import JavaPeer, JavaPeerError
+from tests.support.workers import is_on_docker
 
 _FIRST_TEST_SECONDS = 900  # brings jars, image and cluster on a fresh machine
+_IN_USE = pytest.StashKey[ExitStack]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,6 +28,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "docker_cluster" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_FIRST_TEST_SECONDS))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """In a parallel run, remove the cluster after the last test on it: idle servers keep processors busy."""
+    if "PYTEST_XDIST_WORKER" in os.environ and nextitem is not None and is_on_docker(item.path):
+        if _IN_USE in item.session.stash and not is_on_docker(nextitem.path):
+            item.session.stash[_IN_USE].close()
 
 
 @contextmanager
@@ -38,10 +49,11 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def docker_project() -> Iterator[DockerProject]:
+def docker_project(request: pytest.FixtureRequest) -> Iterator[DockerProject]:
     """The checkout's compose project, ready for ``up``; everything is taken away at the end."""
     project = DockerProject()
     with _terminated_as_interrupted(), ExitStack() as stack:
+        request.session.stash[_IN_USE] = stack
         try:
             stack.enter_context(project.in_use())
         except DockerError as error:
