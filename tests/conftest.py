@@ -29,9 +29,9 @@ settings.register_profile("thorough", _PATIENT, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 pytest_plugins = [
+    "tests.support.workers",
     "tests.support.docker_fixtures",
     "tests.support.patient_clients",
-    "tests.support.workers",
 ]
 
 

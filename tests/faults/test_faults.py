@@ -1,4 +1,4 @@
-"""The eight most telling faults on servers from the jars: ``make faults-quick``; three of them in ``make test``.
+"""The eight most telling faults on servers from the jars: ``make faults-quick``; three in ``make test``.
 
 One cluster for all. Clients poll routes every second, so that a run takes seconds. All figures but times must
 be met: how long clients take to recover, with the default settings, is measured by ``make faults``.

@@ -33,9 +33,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """In a parallel run, remove the cluster after the last test on it: idle servers keep processors busy."""
-    if "PYTEST_XDIST_WORKER" in os.environ and nextitem is not None and is_on_docker(item.path):
-        if _IN_USE in item.session.stash and not is_on_docker(nextitem.path):
-            item.session.stash[_IN_USE].close()
+    if "PYTEST_XDIST_WORKER" not in os.environ or nextitem is None or is_on_docker(nextitem.path):
+        return
+    if is_on_docker(item.path) and _IN_USE in item.session.stash:
+        item.session.stash[_IN_USE].close()
 
 
 @contextmanager

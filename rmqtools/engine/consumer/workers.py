@@ -27,12 +27,15 @@ from rmqtools.engine.consumer.listeners import (
 from rmqtools.engine.finish import finish
 from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.model.consume import ACK_ALL, ConsumeConcurrentlyStatus, ConsumeContext
+from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.reconsume import listener_batches
 
 _SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _LONGEST_RUN = 0.010  # seconds after which a worker begins no further call and lets waiting work come first
+
+_consume_context = maker_of(ConsumeContext)
 
 H = TypeVar("H", bound=HeldQueue)
 
@@ -257,7 +260,7 @@ class Workers(Generic[H]):
                 continue
             worker.began = now
             worker.call = call
-            context = ConsumeContext(arrival.queue)
+            context = _consume_context(arrival.queue, 0, ACK_ALL, None, True, False)
             if on_thread:
                 status = listeners.call_here(arrival.topic, messages, context)
             else:
