@@ -1,5 +1,6 @@
 """Sends of one request on the thread that waits for it: no crossing of threads."""
 
+from asyncio import Future
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,9 @@ class CallerSends:
         if selector is not None or self._producer._needs_loop:
             return self._bridge.run(self._producer._send(message, choice, timeout))
         self._bridge.check()
-        return finish(self._producer._send(message, choice, timeout, self._way))
+        sending = self._producer._begin(message, choice, timeout, self._way)
+        assert not isinstance(sending, Future)  # only messages that wait for others get one, on the loop
+        return finish(sending)
 
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None

@@ -167,16 +167,16 @@ class Producer(Asynchronous):
         """
         return await self._send(message, queue_choice(queue, selector, arg), timeout)
 
-    async def _send(
-        self, message: Message, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
-    ) -> SendResult:
-        """Send one message. ``way``: None: on the client's loop."""
-        return await self._begin(message, choice, timeout, way)
+    async def _send(self, message: Message, choice: QueueChoice, timeout: float | None) -> SendResult:
+        return await self._begin(message, choice, timeout)
 
     def _begin(
         self, message: Message, choice: QueueChoice, timeout: float | None, way: SendWay | None = None
     ) -> Sending:
-        """Begin the send of one message: a future if it waits for others already, else a coroutine."""
+        """Begin the send of one message: a future if it waits for others already, else a coroutine.
+
+        ``way``: None: on the client's loop.
+        """
         size = self._check(message)
         if self._observer is not None:
             return self._observe(self._observer, message, choice, timeout, way)

@@ -73,7 +73,7 @@ def test_a_signal_handler_may_close_the_producer_wherever_it_interrupts_a_send()
 
 
 @pytest.mark.process  # it works for seconds
-@pytest.mark.filterwarnings("ignore:coroutine 'Producer._send' was never awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:coroutine 'Sender.place_one' was never awaited:RuntimeWarning")
 def test_no_interrupt_of_a_send_keeps_a_connection_wherever_it_comes():
     with FakeCluster() as cluster:
         cluster.create_topic("T", queues=1)
