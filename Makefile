@@ -8,7 +8,7 @@ PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 # Python's compiled files are kept: without them each process compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test unit test-long bench bench-quick lint docs release faults faults-quick fuzz sim soak cluster-up cluster-down jre jdk lock clean
+.PHONY: help demo test unit test-long coverage bench bench-quick lint docs release faults faults-quick fuzz sim soak cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -35,6 +35,14 @@ test-long: $(STAMP) jdk ## the tests that take minutes, and every property with 
 
 unit: $(STAMP) ## tests without a broker, in seconds
 	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
+
+coverage: $(STAMP) ## how many branches of each package the tests without servers take, in minutes
+	@$(BIN)/python -m pip install --quiet "coverage>=7"
+	@COVERAGE_CORE=ctrace $(BIN)/python -m coverage run --branch --source=rmqtools,spark_connector --data-file=.build/coverage \
+		-m pytest -q -p no:cacheprovider -m "not slow and not broker" tests/unit tests/behaviour
+	@for package in $(wildcard rmqtools/*/ spark_connector/*/ rmqtools/engine/*/); do \
+		total=$$($(BIN)/python -m coverage report --data-file=.build/coverage --include="$$package*" --format=total 2>/dev/null) && \
+		printf '%4s %%  %s\n' "$$total" "$$package"; done
 
 bench: $(STAMP) jdk ## speed against the official Java client and other Python clients, and how it scales: up to an hour, on a quiet machine
 	@$(BIN)/python -m tests.bench --scaling

@@ -32,6 +32,7 @@ pytest_plugins = [
     "tests.support.workers",
     "tests.support.docker_fixtures",
     "tests.support.patient_clients",
+    "tests.support.spark_limit",
 ]
 
 
