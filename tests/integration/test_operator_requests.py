@@ -32,6 +32,7 @@ from rmqtools.protocol.headers import GetConsumerStatusRequestHeader
 from rmqtools.protocol.wire.bodies import parse_consumer_status
 from rmqtools.protocol.wire.command import request
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
@@ -67,7 +68,7 @@ class Heard:
         for message in messages:
             self.bodies[message.body] += 1
             if (gate := self.gates.get(message.body)) is not None:
-                assert gate.wait(30)
+                assert gate.wait(PATIENCE)
             self.done[message.body] += 1
 
     def all(self, times: int) -> Callable[[], bool]:

@@ -26,6 +26,7 @@ from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError, DataLossError
 from rmqtools.model.message import MessageExt
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
@@ -260,7 +261,7 @@ def test_an_iteration_goes_on_until_another_thread_closes_the_consumer(
         reader.start()
         wait_until(lambda: all(consumer.position(q) == consumer.max_offset(q) for q in consumer.queues))
         consumer.close()
-        reader.join(20)
+        reader.join(PATIENCE)
 
     assert bodies(got) == list(range(200))
 

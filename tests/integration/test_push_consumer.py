@@ -16,6 +16,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import BrokerError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import FACES, Heard, committed, new_group, numbers
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -103,7 +104,7 @@ def test_batches_are_as_large_as_may_be_and_of_one_queue(consume, send, make_top
 
 def test_blocking_listeners_run_at_once_on_their_own_threads(consume, send, make_topic):
     together = threading.Barrier(4)
-    topic, heard = make_topic(), Heard(lambda messages, context: together.wait(20) and None)
+    topic, heard = make_topic(), Heard(lambda messages, context: together.wait(PATIENCE) and None)
     send(topic, numbers(4))
     consume(topic, heard, consume_threads=4)
     heard.wait(4)
@@ -218,7 +219,7 @@ def test_in_order_every_queue_is_heard_in_its_order_on_many_threads(consume, sen
 def test_a_listener_that_takes_too_long_loses_its_message_to_the_retry_topic(
     consume, send, make_topic, admin, caplog, gate
 ):
-    topic, group, heard = make_topic(), new_group(), Heard(lambda *_: gate.wait(60) and None)
+    topic, group, heard = make_topic(), new_group(), Heard(lambda *_: gate.wait(PATIENCE) and None)
     send(topic, [b"x"])
     consumer = consume(topic, heard, group=group, consume_timeout=0.3, persist_consumer_offset_interval=0.2)
     heard.wait(1)

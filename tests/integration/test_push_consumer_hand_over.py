@@ -10,13 +10,14 @@ from rmqtools import ConsumeFromWhere, PullConsumer, PullConsumerConfig
 from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard, committed, new_group, numbers
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
 
 
 def test_a_message_that_is_consumed_while_its_queue_changes_hands_comes_once(consume, send, make_topic, gate):
     topic, group = make_topic(queues=1, broker_names=["broker-a"]), new_group()
-    first, second = Heard(lambda *_: gate.wait(60) and None), Heard()
+    first, second = Heard(lambda *_: gate.wait(PATIENCE) and None), Heard()
     send(topic, numbers(6))
     leaving = consume(topic, first, group=group, orderly=True, instance_name="z")
     first.wait(1)
@@ -91,11 +92,11 @@ def test_a_listener_that_closes_its_own_consumer_is_not_waited_for(consume, send
     send(topic, numbers(1))
 
     def listen(messages, context):
-        ready.wait(20)
+        ready.wait(PATIENCE)
         consumer.close()
         closed.set()
 
     ready = threading.Event()
     consumer = consume(topic, listen, close_timeout=120.0)
     ready.set()
-    assert closed.wait(30)
+    assert closed.wait(PATIENCE)

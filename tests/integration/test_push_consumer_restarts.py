@@ -9,6 +9,7 @@ from rmqtools.cluster import LocalCluster
 from rmqtools.errors import SendError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard
+from tests.support.patience import PATIENCE
 from tests.support.restarts import kill, start
 
 pytestmark = pytest.mark.broker
@@ -45,7 +46,7 @@ def sending(own_cluster):
 
     def stop() -> set[bytes]:
         over.set()
-        thread.join(30)
+        thread.join(PATIENCE)
         return set(sent)
 
     thread = threading.Thread(target=run, daemon=True)

@@ -27,6 +27,7 @@ from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.processes import find_processes
 from rmqtools.errors import MessageRejectedError
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 from tests.support.transactions import (
     COMMIT,
     ROLLBACK,
@@ -124,7 +125,7 @@ def test_the_local_transaction_knows_the_id_and_runs_on_the_callers_thread(clust
     listener = Listener(decide=lambda message, arg: COMMIT)
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x", tags="t"), "arg"))
-        result = sent.result(20)
+        result = sent.result(PATIENCE)
 
     ((half, arg, thread),) = listener.executed
     assert (half.transaction_id, half.body, half.tags, arg) == (result.msg_id, b"x", "t", "arg")
@@ -182,7 +183,7 @@ def test_a_checker_that_rolls_back_ends_it(cluster, topic, group, visible):
 def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic, group, visible):
     """The broker has asked several times by then, and holds the half message at another place each time."""
     go_on = threading.Event()
-    listener = Listener(decide=lambda message, arg: go_on.wait(30) and COMMIT, checks=[says(COMMIT)])
+    listener = Listener(decide=lambda message, arg: go_on.wait(PATIENCE) and COMMIT, checks=[says(COMMIT)])
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x")))
         held = producer._transactions._check_back._executing
@@ -191,7 +192,7 @@ def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic
         wait_until(lambda: next(iter(held.values())) != first)
         go_on.set()
 
-        assert sent.result(20).end_transaction_error is None
+        assert sent.result(PATIENCE).end_transaction_error is None
         wait_until(lambda: len(visible()) == 1)
         stays(visible, [b"x"])
 
@@ -200,7 +201,7 @@ def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic
 
 def test_a_slow_checker_is_not_called_twice_at_once_and_commits_once(cluster, topic, group, visible):
     go_on = threading.Event()
-    listener = Listener(checks=[lambda message: go_on.wait(30) and COMMIT])
+    listener = Listener(checks=[lambda message: go_on.wait(PATIENCE) and COMMIT])
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         producer.send_message_in_transaction(Message(topic, b"x"))
         checking = producer._transactions._check_back._checking
@@ -323,7 +324,7 @@ def test_the_asynchronous_face_takes_coroutines(cluster, topic, group, visible):
         async with aio.TransactionProducer(config_of(cluster, group), listener) as producer:
             for state in (COMMIT, ROLLBACK, UNKNOWN):
                 await producer.send_message_in_transaction(Message(topic, state.value.encode()), state)
-            await asyncio.wait_for(listener.checked.wait(), 30)
+            await asyncio.wait_for(listener.checked.wait(), PATIENCE)
 
     asyncio.run(scenario())
     wait_until(lambda: len(visible()) == 2)
