@@ -19,6 +19,7 @@ from rmqtools import (
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import SendError
 from tests.support.listening import Heard, new_group, numbers
+from tests.support.patience import PATIENT_WRITE
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
@@ -116,7 +117,7 @@ def test_executors_of_spark_write_and_read_through_the_map(spark, nat_cluster, f
         "brokerAddressMap": f"{NOWHERE}:*=127.0.0.1:*",
     }
     frame = spark.createDataFrame([(b"10",), (b"11",)], "body binary")
-    frame.write.format("rocketmq").options(**options).mode("append").save()
+    frame.write.format("rocketmq").options(**PATIENT_WRITE, **options).mode("append").save()
 
     rows = spark.read.format("rocketmq").options(**options).load().select("body").collect()
 

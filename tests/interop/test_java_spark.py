@@ -21,6 +21,7 @@ from tests.interop.messages import (
 )
 from tests.support.docker_cluster import DockerCluster
 from tests.support.java_peer import JavaPeer
+from tests.support.patience import PATIENT_WRITE
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark]
 
@@ -91,7 +92,7 @@ def test_java_reads_the_rows_that_spark_wrote(
     ]
 
     frame = spark.createDataFrame(rows, WRITTEN_SCHEMA).repartition(4)
-    options = {"nameServer": docker_cluster.name_server, "topic": topic}
+    options = {"nameServer": docker_cluster.name_server, "topic": topic, **PATIENT_WRITE}
     frame.write.format("rocketmq").options(**options).mode("append").save()
 
     read = map(dumped_content, java_peer.dump(docker_cluster.name_server, topic))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.patience import PATIENT_WRITE
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -53,7 +55,7 @@ def write(spark: "SparkSession", local_cluster: "LocalCluster") -> Callable[...,
 
     def save(rows: Iterable[tuple[Any, ...]], schema: str, *, mode: str = "append", **options: Any) -> None:
         frame = spark.createDataFrame(list(rows), schema).coalesce(1)
-        settings = {"nameServer": local_cluster.name_server, **options}
+        settings = {"nameServer": local_cluster.name_server, **PATIENT_WRITE, **options}
         frame.write.format("rocketmq").options(**settings).mode(mode).save()
 
     return save

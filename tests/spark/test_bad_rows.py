@@ -4,7 +4,7 @@ import pytest
 
 from rmqtools import Message
 from tests.spark.test_errors import error_of
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -43,7 +43,9 @@ def test_a_stream_diverts_its_bad_rows_and_goes_on(
 
     writer = emptied.writeStream.format("rocketmq").option("nameServer", local_cluster.name_server)
     query = (
-        writer.options(topic=target, onBadRow=f"topic:{bad}", checkpointLocation=str(tmp_path / "sink"))
+        writer.options(
+            **PATIENT_WRITE, topic=target, onBadRow=f"topic:{bad}", checkpointLocation=str(tmp_path / "sink")
+        )
         .trigger(availableNow=True)
         .start()
     )

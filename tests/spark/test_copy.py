@@ -10,7 +10,7 @@ from rmqtools.errors import TopicNotFoundError
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 from tests.spark.test_errors import error_of
 from tests.support.java_peer import PeerMessage
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -23,7 +23,7 @@ def copy(read, local_cluster):
 
     def copy(source, *, to, reading=None, **options):
         frame = read(topic=source, **(reading or {}))
-        given = {"nameServer": local_cluster.name_server, "topic": to, **options}
+        given = {"nameServer": local_cluster.name_server, "topic": to, **PATIENT_WRITE, **options}
         frame.write.format("rocketmq").options(**given).mode("append").save()
 
     return copy
@@ -116,7 +116,8 @@ def test_without_the_option_topic_rows_go_to_the_topic_they_were_read_from(
     write([("a",)], "body string", topic=topic)
     frame = read(topic=topic)
 
-    frame.write.format("rocketmq").option("nameServer", local_cluster.name_server).mode("append").save()
+    given = {"nameServer": local_cluster.name_server, **PATIENT_WRITE}
+    frame.write.format("rocketmq").options(**given).mode("append").save()
 
     assert read(topic=topic).count() == 2
 
@@ -126,7 +127,7 @@ def test_a_changed_frame_that_was_read_is_written_as_it_is(make_topic, write, re
     write([("a",), ("b",)], "body string", topic=source)
     frame = read(topic=source).selectExpr("upper(decode(body, 'utf-8')) AS body", "queueOffset", "properties")
 
-    given = {"nameServer": local_cluster.name_server, "topic": target}
+    given = {"nameServer": local_cluster.name_server, "topic": target, **PATIENT_WRITE}
     frame.write.format("rocketmq").options(**given).mode("append").save()
 
     assert {bytes(row.body) for row in read(topic=target).collect()} == {b"A", b"B"}

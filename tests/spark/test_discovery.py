@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import spark_connector
+from tests.support.patience import PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -57,7 +58,7 @@ def test_a_thread_that_registers_can_write(spark, make_topic, read, local_cluste
 
     def save():
         spark_connector.register(spark)
-        given = {"nameServer": local_cluster.name_server, "topic": topic}
+        given = {"nameServer": local_cluster.name_server, "topic": topic, **PATIENT_WRITE}
         frame.write.format("rocketmq").options(**given).mode("append").save()
 
     with ThreadPoolExecutor(1) as pool:

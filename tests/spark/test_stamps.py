@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from spark_connector import drop_duplicates
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -24,7 +24,7 @@ def bodies(frame):
 @pytest.fixture
 def save(spark, local_cluster):
     def save(frame, **options):
-        given = {"nameServer": local_cluster.name_server, "stamp": "true", **options}
+        given = {"nameServer": local_cluster.name_server, "stamp": "true", **PATIENT_WRITE, **options}
         frame.write.format("rocketmq").options(**given).mode("append").save()
 
     return save

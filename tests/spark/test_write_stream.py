@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from spark_connector import drop_duplicates
 from spark_connector.write.stamps import HASH, STAMP
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -41,6 +41,7 @@ def run(local_cluster, tmp_path):
         settings = {
             "nameServer": local_cluster.name_server,
             "checkpointLocation": str(tmp_path / "checkpoint"),
+            **PATIENT_WRITE,
             **options,
         }
         query = writer.options(**settings).trigger(availableNow=True).start()
@@ -181,7 +182,9 @@ def test_a_stream_of_what_was_stored_drops_duplicates_with_bounded_state(
     write([("unstamped",), ("unstamped",)], "body string", topic=topic)
     stored = read(topic=topic).filter("array_contains(map_keys(properties), 'SPARK_STAMP')")
     again = stored.selectExpr("body", "map_filter(properties, (k, v) -> k like 'SPARK%') AS properties")
-    again.write.format("rocketmq").options(**stream(topic=topic).options).mode("append").save()
+    again.write.format("rocketmq").options(**PATIENT_WRITE, **stream(topic=topic).options).mode(
+        "append"
+    ).save()
     query = (
         drop_duplicates(stream(topic=topic, startingOffsets="earliest").load(), within="10 minutes")
         .writeStream.format("parquet")

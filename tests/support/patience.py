@@ -5,3 +5,6 @@ PATIENCE = 120.0
 
 PATIENT_REQUEST = 30.0
 """Seconds for one request or send to a real broker, which may answer later than the default 3 s."""
+
+PATIENT_WRITE = {"sendTimeoutMs": "30000"}
+"""The same for the options of a write in Spark: what no try has stored for certain may be stored twice."""

@@ -33,7 +33,7 @@ def run_pytest(tmp_path_factory: pytest.TempPathFactory) -> RunPytest:
         (folder / "test_more.py").write_text(more)
         shutil.copy(PROJECT / file, folder / f"test_{file}")
         command = [sys.executable, "-m", "pytest", "-p", "rmqtools.testing.plugin", "-W", "error", "-rA"]
-        alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
         done = subprocess.run(
             [*command, *arguments], cwd=folder, env=os.environ | alone, capture_output=True, text=True
         )
