@@ -202,7 +202,7 @@ def run(command: str, width: int, folder: Path, variables: Mapping[str, str]) ->
         stdout=terminal,
         stderr=terminal,
         cwd=folder,
-        env=kept | {"TERM": "xterm-256color"} | variables,
+        env={**kept, "TERM": "xterm-256color", **variables},
     )
     os.close(terminal)
     shown = b""

@@ -1,6 +1,6 @@
 """Where the cases run, for how long, and what a case is."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,4 +60,4 @@ class Case:
 
     number: int
     title: str
-    run: Callable[[Bench], Awaitable[Outcome]]
+    run: Callable[[Bench], Coroutine[Any, Any, Outcome]]

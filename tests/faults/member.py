@@ -10,7 +10,7 @@ SETTINGS is a JSON object of settings of the consumer. Ends when its standard in
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 from rmqtools import ConsumeFromWhere, MessageQueue, PullConsumerConfig
@@ -21,7 +21,7 @@ def _say(row: dict[str, Any]) -> None:
     print(json.dumps(row), flush=True)
 
 
-def _held(topic: str, _: Sequence[MessageQueue], own: Sequence[MessageQueue]) -> None:
+def _held(topic: str, _: Collection[MessageQueue], own: Collection[MessageQueue]) -> None:
     _say({"held": [[queue.broker_name, queue.queue_id] for queue in own if queue.topic == topic]})
 
 
@@ -47,4 +47,5 @@ async def _run(name_server: str, topic: str, group: str, settings: dict[str, Any
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(*sys.argv[1:4], json.loads(sys.argv[4])))
+    name_server, topic, group, settings = sys.argv[1:5]
+    asyncio.run(_run(name_server, topic, group, json.loads(settings)))

@@ -18,7 +18,10 @@ class Site(Protocol):
     """
 
     name_server: str
-    broker_addrs: Mapping[str, str]
+
+    @property
+    def broker_addrs(self) -> Mapping[str, str]:
+        """Addresses of the masters by broker name."""
 
     def kill(self, service: str) -> None:
         """End the server as a power cut of its process would (SIGKILL); its data stay."""

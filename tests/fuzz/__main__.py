@@ -19,7 +19,7 @@ def main() -> int:
     arguments = parser.parse_args()
     names = arguments.target or list(TARGETS)
     if arguments.number is not None:
-        again = [found for name in names if (found := attempt(name, arguments.number))]
+        again = [each for name in names if (each := attempt(name, arguments.number))]
         print(*again, sep="\n")
         return bool(again)
     *found, tried = findings(names, arguments.seconds, arguments.first)

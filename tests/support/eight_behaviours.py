@@ -12,7 +12,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from rocketmq.client import (
+from rocketmq.client import (  # type: ignore[import-not-found]
     ConsumeStatus,
     Message,
     Producer,
@@ -21,19 +21,19 @@ from rocketmq.client import (
     TransactionMQProducer,
     TransactionStatus,
 )
-from rocketmq.exceptions import PushConsumerStartFailed
+from rocketmq.exceptions import PushConsumerStartFailed  # type: ignore[import-not-found]
 
 NAME_SERVER, TOPICS, GROUPS = sys.argv[1:]
 SECONDS = 60
 
 
-def started(client):
+def started(client: "Producer | PushConsumer") -> "Producer | PushConsumer":
     client.set_name_server_address(NAME_SERVER)
     client.start()
     return client
 
 
-def message_of(topic, body, keys="keys"):
+def message_of(topic: str, body: str, keys: str = "keys") -> Message:
     message = Message(f"{TOPICS}-{topic}")
     message.set_body(body)
     message.set_keys(keys)
@@ -42,7 +42,7 @@ def message_of(topic, body, keys="keys"):
     return message
 
 
-def start_without_subscription():
+def start_without_subscription() -> dict[str, object]:
     try:
         started(PushConsumer(f"{GROUPS}-none"))
     except PushConsumerStartFailed as error:
@@ -50,11 +50,12 @@ def start_without_subscription():
     return {}
 
 
-def consume(answers, topic):
+def consume(answers: "list[ConsumeStatus | None]", topic: str) -> list[dict[str, object]]:
     """A consumer of its own group that answers so, then with success; the rows of what it got."""
-    rows, done = [], threading.Event()
+    rows: list[dict[str, object]] = []
+    done = threading.Event()
 
-    def callback(message):
+    def callback(message: Message) -> ConsumeStatus:
         rows.append(
             {
                 "body": message.body.hex(),
@@ -84,28 +85,28 @@ def consume(answers, topic):
     return rows
 
 
-CONSUMERS = []  # kept: a native consumer that is dropped crashes
+CONSUMERS: list[PushConsumer] = []  # kept: a native consumer that is dropped crashes
 
 
-def push_consume():
+def push_consume() -> dict[str, object]:
     sent = PRODUCER.send_sync(message_of("consume", "XXXX"))
     (row,) = consume([], "consume")
     return {**row, "id": row["id"] == sent.msg_id}
 
 
-def reconsume_later():
+def reconsume_later() -> dict[str, object]:
     PRODUCER.send_sync(message_of("later", "XXXX"))
     first, second = consume([ConsumeStatus.RECONSUME_LATER], "later")
     return {"first": first, "second": second, "same": first.pop("id") == second.pop("id")}
 
 
-def none_is_reconsume_later():
+def none_is_reconsume_later() -> dict[str, object]:
     PRODUCER.send_sync(message_of("none", "XXXX"))
     first, second = consume([None], "none")
     return {"times": [first["times"], second["times"]]}
 
 
-def send_sync():
+def send_sync() -> dict[str, object]:
     result = PRODUCER.send_sync(message_of("send", "sync"))
     status, msg_id, offset = result
     return {
@@ -116,17 +117,17 @@ def send_sync():
     }
 
 
-def send_sync_in_threads():
+def send_sync_in_threads() -> dict[str, object]:
     with ThreadPoolExecutor(5) as threads:
         results = list(threads.map(PRODUCER.send_sync, [message_of("send", str(n)) for n in range(5)]))
     return {"statuses": [result.status for result in results], "ids": len({one.msg_id for one in results})}
 
 
-def send_oneway():
+def send_oneway() -> dict[str, object]:
     return {"returned": PRODUCER.send_oneway(message_of("send", "oneway"))}
 
 
-def send_orderly():
+def send_orderly() -> dict[str, object]:
     producer = started(Producer(f"{GROUPS}-orderly", True))
     results = [
         producer.send_orderly_with_sharding_key(message_of("orderly", str(n)), "order-1") for n in range(4)
@@ -135,10 +136,11 @@ def send_orderly():
     return {"statuses": [one.status for one in results], "offsets": [one.offset for one in results]}
 
 
-def transaction():
-    checked, done = [], threading.Event()
+def transaction() -> dict[str, object]:
+    checked: list[tuple[str, str]] = []
+    done = threading.Event()
 
-    def check(message):
+    def check(message: Message) -> TransactionStatus:
         checked.append((message.body.decode(), message.id))
         done.set()
         return TransactionStatus.COMMIT

@@ -10,7 +10,8 @@ needs_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is
 
 
 def _uvloop() -> asyncio.AbstractEventLoop:
-    return import_module("uvloop").new_event_loop()
+    loop: asyncio.AbstractEventLoop = import_module("uvloop").new_event_loop()
+    return loop
 
 
 on_both_loops = pytest.mark.parametrize(

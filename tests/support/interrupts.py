@@ -5,20 +5,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 
 @contextlib.contextmanager
-def interrupted_when(event: threading.Event):
+def interrupted_when(event: threading.Event) -> Iterator[None]:
     """KeyboardInterrupt on this thread, which waits in a call, as soon as ``event`` is set.
 
     The signal is repeated: one that arrives just before the thread begins to wait does not wake it.
     """
     interrupted = threading.Event()
 
-    def interrupt(number, frame):
+    def interrupt(number: int, frame: object) -> None:
         if not interrupted.is_set():
             interrupted.set()
             raise KeyboardInterrupt

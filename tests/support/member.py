@@ -121,7 +121,12 @@ def main() -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     member = Member(parser.parse_args())
-    threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+
+    def stop_at_the_end_of_input() -> None:
+        sys.stdin.read()
+        stop.set()
+
+    threading.Thread(target=stop_at_the_end_of_input, daemon=True).start()
     member.run(stop)
 
 

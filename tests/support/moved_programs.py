@@ -50,10 +50,10 @@ class Run:
         try:
             output, errors = self._process.communicate(timeout=_SECONDS)
         except subprocess.TimeoutExpired as error:
-            raise NativeClientError(f"{self._process.args}: not within {_SECONDS} s") from error
+            raise NativeClientError(f"{self._process.args!r}: not within {_SECONDS} s") from error
         if self._process.returncode:
             raise NativeClientError(
-                f"{self._process.args}: exit code {self._process.returncode}: {errors[-3000:]}"
+                f"{self._process.args!r}: exit code {self._process.returncode}: {errors[-3000:]}"
             )
         return output
 

@@ -14,6 +14,10 @@ import os
 import sys
 import threading
 
+TYPE_CHECKING = False  # a type checker takes it as true: typing is not imported at run time
+if TYPE_CHECKING:
+    from typing import Any
+
 _LOCK = threading.Lock()
 
 
@@ -22,21 +26,21 @@ def say(**row: object) -> None:
         print(json.dumps(row), flush=True)
 
 
-def fill(message, number: int) -> None:
+def fill(message: "Any", number: int) -> None:
     message.set_body(f"native-{number}")
     message.set_keys(f"key-{number}")
     message.set_tags("native")
     message.set_property("number", str(number))
 
 
-def set_name_server(client, name_server: str) -> None:
+def set_name_server(client: "Any", name_server: str) -> None:
     if hasattr(client, "set_name_server_address"):
         client.set_name_server_address(name_server)
     else:
         client.set_namesrv_addr(name_server)
 
 
-def make_producer(api, group: str, mode: str):
+def make_producer(api: "Any", group: str, mode: str) -> "Any":
     if mode == "transaction":
         return api.TransactionMQProducer(group, lambda message: api.TransactionStatus.COMMIT)
     if mode == "orderly" and hasattr(api.Producer, "send_orderly_with_sharding_key"):
@@ -44,7 +48,7 @@ def make_producer(api, group: str, mode: str):
     return api.Producer(group)
 
 
-def send_one(api, producer, message, mode: str, number: int):
+def send_one(api: "Any", producer: "Any", message: "Any", mode: str, number: int) -> "Any":
     if mode == "transaction":
         return producer.send_message_in_transaction(
             message, lambda half, arg: api.TransactionStatus.COMMIT, None
@@ -56,7 +60,7 @@ def send_one(api, producer, message, mode: str, number: int):
     return producer.send_orderly(message, number % 4)
 
 
-def send(api, name_server: str, group: str, topic: str, mode: str, count: str) -> None:
+def send(api: "Any", name_server: str, group: str, topic: str, mode: str, count: str) -> None:
     producer = make_producer(api, group, mode)
     set_name_server(producer, name_server)
     producer.start()
@@ -68,11 +72,11 @@ def send(api, name_server: str, group: str, topic: str, mode: str, count: str) -
     producer.shutdown()
 
 
-def member(api, name_server: str, group: str, topic: str) -> None:
+def member(api: "Any", name_server: str, group: str, topic: str) -> None:
     consumer = api.PushConsumer(group)
     set_name_server(consumer, name_server)
 
-    def consume(message):
+    def consume(message: "Any") -> "Any":
         say(
             body=message.body.hex(),
             keys=message.keys.decode(),
@@ -96,9 +100,10 @@ def main() -> None:
     sys.path.insert(0, packages)
     if library:
         ctypes.util.find_library = lambda name: library
-    import rocketmq.client as api
+    import rocketmq.client as api  # type: ignore[import-not-found]
 
-    {"send": send, "member": member}[what](api, *arguments)
+    actions: dict[str, Any] = {"send": send, "member": member}
+    actions[what](api, *arguments)
     say(done=True)
     os._exit(0)
 

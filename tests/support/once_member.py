@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -25,11 +26,16 @@ def open_database(path: Path) -> sa.Engine:
     engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 120})
 
     @sa.event.listens_for(engine, "connect")
-    def _(connection, _record):
+    def _(connection: Any, _record: object) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
 
     return engine
+
+
+def _end_with_the_input() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> None:
@@ -47,7 +53,7 @@ def main() -> None:
 
     once = deduplicate(store, book)
 
-    def listen(messages: list[MessageExt], context: ConsumeContext) -> object:
+    def listen(messages: list[MessageExt], context: ConsumeContext) -> Any:
         before = once.dropped
         answer = once(messages, context)
         if given.dies == "before-acknowledgement":
@@ -59,16 +65,14 @@ def main() -> None:
     config = PushConsumerConfig(
         name_server=given.name_server,
         group=given.group,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",
+        consume_from="CONSUME_FROM_FIRST_OFFSET",  # type: ignore[arg-type]
         consume_message_batch_max_size=32,
     )
     consumer = PushConsumer(config)
     consumer.subscribe(given.topic, listen)
     with consumer:
         print("started", flush=True)
-        threading.Thread(
-            target=lambda: (sys.stdin.read(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True
-        ).start()
+        threading.Thread(target=_end_with_the_input, daemon=True).start()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         signal.sigwait({signal.SIGTERM})
 

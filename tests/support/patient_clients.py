@@ -23,6 +23,7 @@ def patient_defaults() -> Iterator[None]:
     with ExitStack() as stack:
         for config in _CONFIGS:
             defaults = config.__init__.__kwdefaults__
+            assert defaults is not None
             longer = dict.fromkeys(_TIMEOUTS & defaults.keys(), PATIENT_REQUEST)
             stack.enter_context(mock.patch.dict(defaults, longer))
         yield

@@ -14,6 +14,7 @@ from rmqtools.cluster.lock import locked_jars
 from rmqtools.cluster.ports import PortPicker
 from rmqtools.cluster.readiness import ReadinessProbe
 from rmqtools.cluster.server import Server, proxy
+from rmqtools.model.secret import reveal
 
 _AUTH, _PROXY_AUTH = "org.apache.rocketmq.auth", "org.apache.rocketmq.proxy.auth"
 _CHECKS = {
@@ -72,7 +73,7 @@ def _keys(config: ClientConfig) -> dict[str, str]:
     """The settings of a proxy that signs its requests to brokers; the keys are in conf/tools.yml, too."""
     assert config.access_key is not None
     assert config.secret_key is not None
-    keys = {"accessKey": config.access_key, "secretKey": config.secret_key.reveal()}
+    keys = {"accessKey": config.access_key, "secretKey": reveal(config.secret_key)}
     return {
         "enableAclRpcHookForClusterMode": "true",
         "innerClientAuthenticationCredentials": json.dumps(keys),

@@ -1,6 +1,7 @@
 """Reads the stored messages of a topic, for tests of writers."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from rmqtools import Admin, Client, MessageQueue, Producer, QueueRange, SendResult
 from rmqtools.model.message import MessageExt
@@ -31,8 +32,12 @@ def await_stored(admin: Admin, topic: str, count: int) -> int:
 def await_writable(admin: Admin, producer: Producer, queues: Iterable[MessageQueue]) -> None:
     """Wait until the producer may send to each queue: brokers that come back join its route later."""
     for queue in queues:
-        wait_until(lambda queue=queue: queue in admin.fetch_publish_queues(queue.topic))
-        wait_until(lambda queue=queue: queue in producer.fetch_publish_queues(queue.topic))
+        wait_until(partial(_is_in, admin.fetch_publish_queues, queue))
+        wait_until(partial(_is_in, producer.fetch_publish_queues, queue))
+
+
+def _is_in(fetch: Callable[[str], list[MessageQueue]], queue: MessageQueue) -> bool:
+    return queue in fetch(queue.topic)
 
 
 def read_queues(client: Client, admin: Admin, topic: str) -> dict[MessageQueue, list[MessageExt]]:

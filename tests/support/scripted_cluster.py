@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Self
+from typing import Any, Self
 
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.route import Perm
@@ -45,7 +45,7 @@ class ScriptedCluster(FakeCluster):
         super().__init__(tuple(answers))
         self.answers = dict(answers)
         self.sends: list[tuple[str, RemotingCommand]] = []
-        self._shape = {"queues": queues, "perm": perm}
+        self._shape: dict[str, Any] = {"queues": queues, "perm": perm}
         self._asked = self.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, times=None, answer=self._make_topic)
         for name in answers:
             self.fault(broker=name, times=None, answer=self._broker(name))

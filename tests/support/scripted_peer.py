@@ -29,7 +29,7 @@ class ScriptedPeer(Server):
         self._hang_up = hang_up
         self.requests: list[RemotingCommand] = []
 
-    async def say(self, data: bytes) -> None:
+    async def say(self, data: bytes) -> None:  # type: ignore[override]
         """Write to all connections, and let the clients read."""
         super().say(data)
         await asyncio.sleep(0)
@@ -37,7 +37,8 @@ class ScriptedPeer(Server):
     def _answer(self, request: RemotingCommand, peer: Peer) -> Answer:
         self.requests.append(request)
         if self._hang_up:
-            return peer.drop()
+            peer.drop()
+            return None
         return self._script(request)
 
 

@@ -1,6 +1,6 @@
 """A queue with scripted answers to pulls on a fake cluster, and a read from it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 
@@ -28,7 +28,14 @@ class Broker:
 
     is_slave = False  # whether its master is down
 
-    def __init__(self, low: int, high: int, count=lambda offset: 32, holes=frozenset(), body=None):
+    def __init__(
+        self,
+        low: int,
+        high: int,
+        count: Callable[[int], int] = lambda offset: 32,
+        holes: Collection[int] = frozenset(),
+        body: bytes | None = None,
+    ) -> None:
         self.low, self.high, self.count, self.holes, self.body = low, high, count, holes, body
         self.pulls: list[int] = []
 

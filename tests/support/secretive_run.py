@@ -33,6 +33,10 @@ from rmqtools.compat.client import Producer as MovedProducer
 from rmqtools.errors import RocketMQError
 from rmqtools.model.queue import MessageQueue
 
+TYPE_CHECKING = False  # a type checker takes it as true: typing is not imported at run time
+if TYPE_CHECKING:
+    from typing import Any
+
 NOWHERE = "127.0.0.1:1"
 
 
@@ -58,23 +62,23 @@ def main(name_server: str, key_file: str) -> None:
     """Run every role once, and every failure that knows the secrets."""
     logging.basicConfig(level=logging.DEBUG)
     key, token, password = Path(key_file).read_text().split()
-    keys = {"access_key": "alice", "secret_key": key, "security_token": token}
-    tls = {"tls_enable": True, "tls_cert_file": key_file, "tls_key_password": password}
+    keys: dict[str, Any] = {"access_key": "alice", "secret_key": key, "security_token": token}
+    tls: dict[str, Any] = {"tls_enable": True, "tls_cert_file": key_file, "tls_key_password": password}
     roles = (ClientConfig, ProducerConfig, PushConsumerConfig, PullConsumerConfig)
     for role in roles:
-        group = {"group": "g"} if "Consumer" in role.__name__ else {}
+        group: dict[str, Any] = {"group": "g"} if "Consumer" in role.__name__ else {}
         show(role(name_server=name_server, **keys, **tls, **group))
     use(name_server, keys)
     fail(lambda: Admin(ClientConfig(name_server=name_server, **keys, **tls)).start())
     fail(lambda: ClientConfig.from_mapping({"name_server": NOWHERE, "secret_key": key}))
     fail(lambda: ClientConfig.from_mapping({"name_server": NOWHERE, "secretkeyy": key}))
-    fail(lambda: ProducerConfig(name_server=name_server, **keys).no_such_field)
+    fail(lambda: ProducerConfig(name_server=name_server, **keys).no_such_field)  # type: ignore[attr-defined]
     with Producer(ProducerConfig(name_server=NOWHERE, **keys, request_timeout=0.2)) as producer:
         fail(lambda: producer.send(Message("t", b"x"), timeout=0.3))
     print(asyncio.run(asyncio.sleep(0, "done")))
 
 
-def use(name_server: str, keys: dict[str, str]) -> None:
+def use(name_server: str, keys: "dict[str, Any]") -> None:
     """Send, read and administer with signed requests."""
     with Admin(ClientConfig(name_server=name_server, **keys)) as admin:
         admin.create_topic("t", read_queue_nums=1, write_queue_nums=1)
@@ -82,7 +86,8 @@ def use(name_server: str, keys: dict[str, str]) -> None:
     with Producer(ProducerConfig(name_server=name_server, **keys)) as producer:
         print(producer, vars(producer), producer.send(Message("t", b"x")))
         fail(lambda: producer.send(Message("no-such-topic", b"x"), timeout=0.5))
-    with TransactionProducer(ProducerConfig(name_server=name_server, group="tx", **keys), print) as producer:
+    transactions = ProducerConfig(name_server=name_server, group="tx", **keys)
+    with TransactionProducer(transactions, print) as producer:  # type: ignore[arg-type]
         print(producer, vars(producer))
     config = PushConsumerConfig(
         name_server=name_server,

@@ -2,23 +2,24 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from rmqtools import Message, Producer, ProducerConfig
+from rmqtools import Message, Producer, ProducerConfig, SendResult
 from rmqtools.errors import RocketMQError
 from rmqtools.testing import FakeCluster
 
 
-def on_loop(producer: Producer, message: Message, **options):
+def on_loop(producer: Producer, message: Message, **options: Any) -> SendResult:
     return producer.send_async(message, **options).result()
 
 
-def on_caller(producer: Producer, message: Message, **options):
+def on_caller(producer: Producer, message: Message, **options: Any) -> SendResult:
     return producer.send(message, **options)
 
 
 @contextlib.contextmanager
-def producing(cluster: FakeCluster, **settings) -> Iterator[Producer]:
+def producing(cluster: FakeCluster, **settings: Any) -> Iterator[Producer]:
     """A producer with connections to all brokers, those for the caller's thread among them."""
     with Producer(ProducerConfig(name_server=cluster.name_server, group="g", **settings)) as producer:
         for queue in producer.fetch_publish_queues("T"):
@@ -27,7 +28,7 @@ def producing(cluster: FakeCluster, **settings) -> Iterator[Producer]:
         yield producer
 
 
-def pool_of(producer: Producer):
+def pool_of(producer: Producer) -> Any:
     return producer._producer._client.remoting.pool
 
 
@@ -41,11 +42,11 @@ class Observed:
     """Counts what is sent, and sends another body instead."""
 
     def __init__(self) -> None:
-        self.results = []
-        self.errors = []
+        self.results: list[SendResult] = []
+        self.errors: list[RocketMQError] = []
 
     @contextlib.contextmanager
-    def sending(self, messages, sender):
+    def sending(self, messages: Sequence[Message], sender: object) -> Iterator[Any]:
         self.messages = [Message(message.topic, b"changed") for message in messages]
         try:
             yield self
@@ -53,21 +54,21 @@ class Observed:
             self.errors.append(error)
             raise
 
-    def stored(self, results) -> None:
+    def stored(self, results: Sequence[SendResult]) -> None:
         self.results += results
 
-    def loop_delay(self, seconds) -> None:
+    def loop_delay(self, seconds: float) -> None:
         pass
 
 
-def silence_after(asked: threading.Event):
-    def answer(request) -> None:
+def silence_after(asked: threading.Event) -> Callable[[object], None]:
+    def answer(request: object) -> None:
         asked.set()
 
     return answer
 
 
-def error_of(call) -> str:
+def error_of(call: Callable[[], object]) -> str:
     try:
         call()
     except RocketMQError as error:

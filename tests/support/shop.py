@@ -4,16 +4,17 @@ import os
 import sys
 import threading
 
-from rocketmq.client import ConsumeStatus, Message, Producer, PushConsumer, SendStatus
+from rocketmq.client import ConsumeStatus, Message, Producer, PushConsumer, SendStatus  # type: ignore[import-not-found]
 
 NAME_SERVER, TOPIC, GROUPS = sys.argv[1:]
 ORDERS = [("ann", 30), ("bob", 7), ("ann", 12), ("cid", 55), ("bob", 3), ("ann", 1)]
 
 lock, all_paid = threading.Lock(), threading.Event()
-paid, refused_once = {}, set()  # paid: by key, as a message may come more than once
+paid: dict[bytes, tuple[str, int, bytes, bool]] = {}  # by key, as a message may come more than once
+refused_once: set[bytes] = set()
 
 
-def order(customer, amount, tag="order"):
+def order(customer: str, amount: int, tag: str = "order") -> Message:
     message = Message(TOPIC)
     message.set_tags(tag)
     message.set_keys(f"{customer}-{amount}")
@@ -22,7 +23,7 @@ def order(customer, amount, tag="order"):
     return message
 
 
-def pay(message):
+def pay(message: Message) -> ConsumeStatus:
     customer, amount = message.get_property("customer").decode(), int(message.body)
     with lock:
         if amount > 50 and message.keys not in refused_once:

@@ -85,7 +85,9 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         self._skipping.passed += _STEP_SECONDS
         return self._began + self._skipping.passed
 
-    def run_in_executor(self, executor: Executor | None, func: Any, *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Any, *args: Any
+    ) -> asyncio.Future[Any]:
         """See :meth:`asyncio.loop.run_in_executor`."""
         self._skipping.threads_at_work += 1
         future = super().run_in_executor(executor, func, *args)
@@ -100,11 +102,11 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 def _clock_of(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Let the engine's clock be the loop's."""
     before = SystemClock.monotonic
-    SystemClock.monotonic = staticmethod(loop.time)  # type: ignore[assignment]
+    SystemClock.monotonic = staticmethod(loop.time)
     try:
         yield
     finally:
-        SystemClock.monotonic = staticmethod(before)  # type: ignore[assignment]
+        SystemClock.monotonic = staticmethod(before)
 
 
 def run_skipping(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:

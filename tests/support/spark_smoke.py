@@ -11,6 +11,7 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
+from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.clock import SYSTEM_CLOCK
 
 COUNT = 3000
@@ -55,7 +56,7 @@ class Smoke:
 
     def send(self, topic: str, *bodies: str) -> None:
         results = [self.producer.send(Message(topic, body.encode(), keys=[body])) for body in bodies]
-        ends = {}
+        ends: dict[MessageQueue, int] = {}
         for result in results:
             ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
         self.admin.await_readable(ends)
@@ -160,13 +161,14 @@ def running_stream(smoke: Smoke) -> list[str]:
     writer = frame.writeStream.format("parquet").option("path", str(smoke.folder / "running"))
     query = writer.option("checkpointLocation", str(smoke.folder / "running-checkpoint")).start()
     for count, body in enumerate(("2", "3"), start=1):
-        await_true(lambda count=count: has_rows(smoke, "running", count) or not query.isActive)
+        there = partial(has_rows, smoke, "running", count)
+        await_true(lambda there=there: there() or not query.isActive)  # type: ignore[misc]
         smoke.admin.create_topic(topic, read_queue_nums=2 + count, write_queue_nums=2 + count)
         smoke.send(topic, *[body] * 8)
     await_true(lambda: has_rows(smoke, "running", 17) or not query.isActive)
-    offsets = lambda: smoke.admin.fetch_consumer_offsets(group, topic)  # noqa: E731
+    offsets = partial(smoke.admin.fetch_consumer_offsets, group, topic)
     smoke.send(topic, "end")  # Spark tells of a finished batch when it plans the next
-    await_true(lambda: sum(at for at in offsets().values() if at) >= 17 or not query.isActive)
+    await_true(lambda: sum(at or 0 for at in offsets().values()) >= 17 or not query.isActive)
     query.stop()
     return sorted(body for body in smoke.parquet("running") if body != "end")
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.support.docker_project import CHECKOUT, DockerProject
 
@@ -18,7 +18,7 @@ _DOCKER = "docker"
 _ORDER = ("spark", "sim", "faults", "interop", "integration", "behaviour")
 
 
-class ByModule(LoadScopeScheduling):
+class ByModule(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
     """Hands out whole modules, and all modules on the Docker cluster as one."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -2,23 +2,29 @@
 
 import pytest
 
-from rmqtools import Message
+from rmqtools import Message, MessageExt, Producer
 from rmqtools.errors import UnknownOutcomeError
-from rmqtools.testing import Reaction, RequestCode
+from rmqtools.testing import FakeCluster, Reaction, RequestCode
+
+TYPE_CHECKING = False  # a type checker takes it as true: nothing more is imported at run time
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture(scope="session")
-def rocketmq():
+def rocketmq() -> None:
     """In the place of the plugin's: no test here needs Java."""
 
 
-def test_named_cluster_wins(fake_rocketmq, topic, producer, rocketmq_cluster):
+def test_named_cluster_wins(
+    fake_rocketmq: FakeCluster, topic: str, producer: Producer, rocketmq_cluster: FakeCluster
+) -> None:
     assert rocketmq_cluster is fake_rocketmq
     assert producer.config.name_server == fake_rocketmq.name_server
     assert fake_rocketmq.messages(topic) == []
 
 
-def test_fault_strikes(fake_rocketmq, topic, producer):
+def test_fault_strikes(fake_rocketmq: FakeCluster, topic: str, producer: Producer) -> None:
     code = RequestCode.SEND_MESSAGE_V2
     fault = fake_rocketmq.fault(code=code, topic=topic, answer=Reaction.DISCONNECT, times=None)
     other = fake_rocketmq.fault(topic="another")
@@ -33,19 +39,21 @@ def test_fault_strikes(fake_rocketmq, topic, producer):
 
 class TestOwnTopic:
     @pytest.fixture
-    def topic(self, fake_rocketmq):
+    def topic(self, fake_rocketmq: FakeCluster) -> str:
         fake_rocketmq.create_topic("mine")
         return "mine"
 
-    def test_own_fixture(self, fake_rocketmq, topic, drain):
+    def test_own_fixture(
+        self, fake_rocketmq: FakeCluster, topic: str, drain: "Callable[[str], list[MessageExt]]"
+    ) -> None:
         fake_rocketmq.store(topic, b"1")
 
         assert [message.body for message in drain("mine")] == [b"1"]
 
 
-def test_both_clusters(rocketmq, fake_rocketmq, topic):
+def test_both_clusters(rocketmq: None, fake_rocketmq: FakeCluster, topic: str) -> None:
     """Is refused."""
 
 
-def test_unknown_ini_option(topic):
+def test_unknown_ini_option(topic: str) -> None:
     """Is refused."""
