@@ -12,7 +12,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from rocketmq.client import (  # type: ignore[import-not-found]
+from rocketmq.client import (
     ConsumeStatus,
     Message,
     Producer,
@@ -21,7 +21,7 @@ from rocketmq.client import (  # type: ignore[import-not-found]
     TransactionMQProducer,
     TransactionStatus,
 )
-from rocketmq.exceptions import PushConsumerStartFailed  # type: ignore[import-not-found]
+from rocketmq.exceptions import PushConsumerStartFailed
 
 NAME_SERVER, TOPICS, GROUPS = sys.argv[1:]
 SECONDS = 60

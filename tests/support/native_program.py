@@ -100,7 +100,7 @@ def main() -> None:
     sys.path.insert(0, packages)
     if library:
         ctypes.util.find_library = lambda name: library
-    import rocketmq.client as api  # type: ignore[import-not-found]
+    import rocketmq.client as api
 
     actions: dict[str, Any] = {"send": send, "member": member}
     actions[what](api, *arguments)

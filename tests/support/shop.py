@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 
-from rocketmq.client import ConsumeStatus, Message, Producer, PushConsumer, SendStatus  # type: ignore[import-not-found]
+from rocketmq.client import ConsumeStatus, Message, Producer, PushConsumer, SendStatus
 
 NAME_SERVER, TOPIC, GROUPS = sys.argv[1:]
 ORDERS = [("ann", 30), ("bob", 7), ("ann", 12), ("cid", 55), ("bob", 3), ("ann", 1)]
