@@ -15,6 +15,8 @@ from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import Q0, BrokerSet, config, reading
 from tests.unit.engine.consumer.pull_script import answered
 
+pytestmark = pytest.mark.process  # seconds of work, together
+
 SECONDS, LARGEST = 10.0, 2**63 - 1
 PULL, POP = RequestCode.PULL_MESSAGE, RequestCode.POP_MESSAGE
 ANSWERS = {
