@@ -17,7 +17,7 @@ from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
 from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
 from rmqtools.engine.producer.parcel_sends import ParcelSends
 from rmqtools.engine.producer.request_reply import RequestReply
-from rmqtools.engine.producer.send import QueueChoice, Sender, Sending, one_request_each, queue_choice
+from rmqtools.engine.producer.send import QueueChoice, Sender, Sending, queue_choice, queue_locks
 from rmqtools.engine.producer.send_many import ManySender
 from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.engine.producer.trace import TraceDispatcher
@@ -82,7 +82,7 @@ class Producer(Asynchronous):
         self._observer = self._client.observer
         self._identity = Identity(config.group, self._client.client_id, config.namespace)
         self._order_entry = asyncio.Lock()
-        self._lines = one_request_each()
+        self._queue_locks = queue_locks()
 
     @property
     def config(self) -> ProducerConfig:
@@ -178,22 +178,25 @@ class Producer(Asynchronous):
         ``way``: None: on the client's loop.
         """
         size = self._check(message)
-        if self._observer is not None:
-            return self._observe(self._observer, message, choice, timeout, way)
-        return self._deliver(message, choice, timeout, way, size)
+        if self._observer is None and self._tracer is None:
+            return self._deliver(message, choice, timeout, way, size)
+        return self._watched(message, choice, timeout, way)
 
-    async def _observe(
-        self,
-        observer: Observer,
-        message: Message,
-        choice: QueueChoice,
-        timeout: float | None,
-        way: SendWay | None,
+    async def _watched(
+        self, message: Message, choice: QueueChoice, timeout: float | None, way: SendWay | None
     ) -> SendResult:
-        async def deliver(messages: Sequence[Message]) -> list[SendResult]:
-            return [await self._deliver(messages[0], choice, timeout, way, None)]
+        """Send a message that is observed or traced. Nothing begins before this runs."""
 
-        return (await self._observed(observer, [message], deliver))[0]
+        async def deliver(messages: Sequence[Message]) -> list[SendResult]:
+            (changed,) = messages
+            return self._traced(messages, [await self._deliver(changed, choice, timeout, way)])
+
+        sending = (
+            deliver([message])
+            if self._observer is None
+            else self._observed(self._observer, [message], deliver)
+        )
+        return (await sending)[0]
 
     def _deliver(
         self,
@@ -201,19 +204,16 @@ class Producer(Asynchronous):
         choice: QueueChoice,
         timeout: float | None,
         way: SendWay | None,
-        size: int | None,
+        size: int | None = None,
     ) -> Sending:
-        sending: Sending | None = None
+        """Let the message wait for others if it may share their request, else send it alone."""
         if self._accumulator is not None:
-            sending = self._accumulator.send(message, choice, timeout, size)
-        if sending is None:
-            sending = self._sender.place_one(
-                self._encoder.encode(message), choice=choice, message=message, timeout=timeout, way=way
-            )
-        return sending if self._tracer is None else self._trace(message, sending)
-
-    async def _trace(self, message: Message, sending: Awaitable[SendResult]) -> SendResult:
-        return self._traced([message], [await sending])[0]
+            joined = self._accumulator.send(message, choice, timeout, size)
+            if joined is not None:
+                return joined
+        return self._sender.place_one(
+            self._encoder.encode(message), choice=choice, message=message, timeout=timeout, way=way
+        )
 
     async def _observed(
         self,
@@ -278,7 +278,7 @@ class Producer(Asynchronous):
                 queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
                 turn = None
                 if self._accumulator is None or message.is_alone:  # else its line there keeps the order
-                    turn = self._lines[queue]
+                    turn = self._queue_locks[queue]
                     await turn.acquire()
         except TimeoutError as error:
             if isinstance(error, RocketMQError):

@@ -78,11 +78,11 @@ def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | No
     return ANY_QUEUE if queue is None and selector is None else QueueChoice(queue, selector, arg)
 
 
-def one_request_each() -> defaultdict[MessageQueue, asyncio.Lock]:
-    """Return a lock for each queue that is asked for, held while a request is on the wire.
+def queue_locks() -> defaultdict[MessageQueue, asyncio.Lock]:
+    """Return a dictionary that makes a lock for each new queue.
 
-    Brokers may store pipelined requests in another order. A lock is granted in the order of calls, even if a
-    waiting one was cancelled.
+    A request holds the lock of its queue while it is on the wire, because brokers may store pipelined
+    requests in another order. Waiting requests get the lock in the order of their calls.
     """
     return defaultdict(asyncio.Lock)
 
@@ -197,7 +197,7 @@ class Sender:
         timeout: float | None = None,
         way: SendWay | None = None,
     ) -> SendResult:
-        """As :meth:`place`, for one message: return its result."""
+        """Try until stored, as :meth:`place`; return the result of the one message."""
         placed, attempts = await self.place(
             outgoing, choice=choice, message=message, timeout=timeout, way=way
         )

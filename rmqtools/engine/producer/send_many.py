@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer.encode_send import Encoder, Outgoing, measured
-from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, one_request_each, queue_choice
+from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, queue_choice, queue_locks
 from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.errors import RocketMQError, SendError, SendManyError
@@ -55,7 +55,7 @@ class ParcelLine:
     free: asyncio.Semaphore
     ends_at_failure: bool = True
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    by_queue: dict[MessageQueue, asyncio.Lock] = field(default_factory=one_request_each)
+    by_queue: dict[MessageQueue, asyncio.Lock] = field(default_factory=queue_locks)
     has_ended: bool = False
 
     def check(self) -> None:

@@ -24,7 +24,7 @@ class Grpc:
     def __init__(self, endpoint: str, packages: str, home: str) -> None:
         sys.path.insert(0, packages)
         os.environ["HOME"] = home  # before the import: that opens the log
-        import rocketmq  # type: ignore[import-not-found]
+        import rocketmq
 
         self._api: Any = rocketmq
         self._config = rocketmq.ClientConfiguration(endpoint, rocketmq.Credentials(), request_timeout=20)
@@ -45,7 +45,7 @@ class Grpc:
         ids: set[str] = set()
         total, done, api = int(work["total"]), threading.Event(), self._api
 
-        class Listener(api.MessageListener):  # type: ignore[misc, name-defined]
+        class Listener(api.MessageListener):  # type: ignore[misc]
             def consume(self, message: Any) -> Any:
                 ids.add(message.message_id)
                 if len(ids) == total:
@@ -63,7 +63,7 @@ class Grpc:
 
     def simple(self, work: Work) -> Result:
         """A simple consumer from its start to the last acknowledgement; a thread for each of a call."""
-        from rocketmq.v5.exception import ClientException  # type: ignore[import-not-found]
+        from rocketmq.v5.exception import ClientException
 
         ids: set[str] = set()
         began = time.perf_counter()

@@ -33,7 +33,7 @@ class Native:
 
     def send(self, work: Work) -> Result:
         """On so many threads, each one message at a time."""
-        import rocketmq.client as api  # type: ignore[import-not-found]
+        import rocketmq.client as api
 
         if self._producer is None:
             self._producer = api.Producer("bench_peers")
@@ -58,7 +58,7 @@ class Native:
         return _in_child(lambda: self._push(work))
 
     def _push(self, work: Work) -> Result:
-        import rocketmq.client as api  # type: ignore[import-not-found]
+        import rocketmq.client as api
 
         places: set[tuple[int, int]] = set()
         total, done = int(work["total"]), threading.Event()

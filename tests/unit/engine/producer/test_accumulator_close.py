@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from rmqtools import Message
+from rmqtools.engine.producer.send import ANY_QUEUE
 from rmqtools.errors import ClientStateError, SendError, UnknownOutcomeError
 from rmqtools.observer import observe
 from rmqtools.testing import Reaction
@@ -145,3 +146,14 @@ def test_an_observer_sees_every_send_by_itself():
         lingering(use)
     finally:
         observe(None)
+
+
+def test_a_traced_send_that_is_cancelled_before_it_begins_is_not_sent():
+    async def use(producer, cluster):
+        cancelled = asyncio.ensure_future(producer._begin(Message("T", b"never"), ANY_QUEUE, None))
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
+        await producer.send(Message("T", b"sent"))
+        assert [message.body for message in cluster.messages("T")] == [b"sent"]
+
+    lingering(use, enable_trace=True)
