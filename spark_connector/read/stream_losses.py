@@ -1,4 +1,4 @@
-"""Finds what a running stream has lost, and where it goes on; keeps what it has seen of its queues.
+"""Finds the messages that a running stream has lost, and the offset where it continues in each queue.
 
 The rules are those of ``read.loss``.
 """
@@ -29,7 +29,7 @@ class LossBrokers(Protocol):
         """Store times in ms of the messages at these offsets; queues without a message there are left out."""
 
     def is_selected(self, queue: MessageQueue) -> bool:
-        """Whether the options select a queue, even if it does not exist."""
+        """Return whether the options select a queue; the queue need not exist."""
 
     def fetch_broker_names(self) -> Collection[str]:
         """Names of the running brokers, as name servers list them."""
@@ -37,7 +37,7 @@ class LossBrokers(Protocol):
 
 @dataclass(slots=True)
 class LossWatch:
-    """What one run of a query knows of its queues. Not thread-safe."""
+    """Finds losses for one run of a query; remembers the queues that it has seen. Not thread-safe."""
 
     brokers: LossBrokers
     fail_on_data_loss: bool
@@ -52,10 +52,10 @@ class LossWatch:
         """Note what is stored now."""
         self._filled.update(queue for queue, latest in stored.latest.items() if latest)
 
-    def go_on(
+    def begin_after(
         self, start: StreamOffsets, stored: Stored, *, may_wait: bool
     ) -> tuple[Offsets, Collection[MessageQueue]]:
-        """Where a batch begins after ``start``.
+        """Return where the batch begins that follows ``start``.
 
         Args:
             start: the end of the batch before.
@@ -84,8 +84,8 @@ class LossWatch:
         moved = {loss.queue: loss.go_on_at for loss in losses if loss.queue and loss.go_on_at is not None}
         return {**stored.earliest, **known, **moved}, anew
 
-    def of_earlier_run(self, end: StreamOffsets, stored: Stored) -> Collection[MessageQueue]:
-        """The queues to skip in a batch that an earlier run of the query planned: recreated ones.
+    def recreated_in(self, end: StreamOffsets, stored: Stored) -> Collection[MessageQueue]:
+        """Return the recreated queues of a batch that an earlier run planned: it must skip them.
 
         Raises:
             DataLossError: a queue is no longer selected, or its topic was recreated, and ``failOnDataLoss``

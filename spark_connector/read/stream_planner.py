@@ -122,7 +122,7 @@ class StreamPlanner:
         begin = batch_begin(start, end, is_first=start == self._initial)
         if start == end or end == self._planned:
             return begin, end.next
-        anew = self._losses.of_earlier_run(end, self._stored or self._fetch())
+        anew = self._losses.recreated_in(end, self._stored or self._fetch())
         return begin, {**end.next, **{queue: begin[queue] for queue in anew}}
 
     def plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
@@ -163,7 +163,7 @@ class StreamPlanner:
     def _plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
         start = StreamOffsets.from_json(start_json)
         stored = self._stored_now(start_json, start, limited=limited)
-        begin, anew = self._losses.go_on(start, stored, may_wait=not self._frozen)
+        begin, anew = self._losses.begin_after(start, stored, may_wait=not self._frozen)
         backlog = {queue: max(self._end_of(queue, stored) - at, 0) for queue, at in begin.items()}
         moved = any(start.next.get(queue, at) != at for queue, at in begin.items())
         is_due = not limited or self._is_due(backlog)

@@ -129,7 +129,7 @@ def test_a_native_consumer_reads_what_our_producer_sends(native, local_cluster, 
 
 
 def consumed_by_a_new(native: NativeClient, local_cluster: LocalCluster, topic: str) -> list[dict[str, Any]]:
-    """What a new native group consumes of a large and many small messages of ours."""
+    """Return the messages that a native consumer of a new group got: one large, many small, sent by us."""
     config = ProducerConfig(name_server=local_cluster.name_server, group="ours")
     with (
         NativeMember(native, local_cluster.name_server, f"group-{topic}", topic) as member,

@@ -97,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is open, not silent, and without a partial frame that answers no request.
+        """Whether it can be used: open, not silent, and without unexpected bytes of an unfinished frame.
 
         No answer could be read behind the bytes of such a frame. If they begin a request of the peer, that
         request is lost.

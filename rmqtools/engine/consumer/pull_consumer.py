@@ -285,7 +285,7 @@ class PullConsumer(Asynchronous):
 
     @property
     def _should_remove(self) -> bool:
-        """Whether to call :meth:`_remove_handed_out` now. True once until then. Safe on any thread."""
+        """As :attr:`HandOut.should_remove`, for :meth:`_remove_handed_out`. Safe on any thread."""
         return self._hand_out.should_remove
 
     def _remove_handed_out(self) -> None:

@@ -208,7 +208,7 @@ class Workers(Generic[H]):
             self._start(self._work(worker), worker)
 
     async def _work(self, worker: _Worker[H]) -> None:
-        """Have what waits consumed, turn by turn. A failed call is handled before the next one begins."""
+        """Make the waiting calls, in turns. A failed call is handled before the next turn."""
         on_thread = self._listeners.on_thread
         self._ended.open(from_threads=on_thread is not None)
         if on_thread is None and not worker.has_begun:

@@ -6,9 +6,7 @@ from typing import Any
 
 from rmqtools import aio
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.listeners import (
-    check_listener,
-)
+from rmqtools.engine.consumer.listeners import check_listener
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.sync.handwritten.consumer import BlockingConsumer
