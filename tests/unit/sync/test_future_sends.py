@@ -89,7 +89,7 @@ def test_a_closed_producer_says_so_through_the_future(producer):
 def test_silence_is_raised_by_the_future(producer, cluster):
     silent(cluster)
     with pytest.raises(UnknownOutcomeError):
-        producer.send_async(MESSAGE, timeout=0.05).result(10)
+        producer.send_async(MESSAGE, timeout=1.0).result(30)
 
 
 @pytest.mark.process  # closing waits for the silent request
