@@ -175,6 +175,14 @@ def test_who_sends_heartbeats_is_a_member(make_wire, topic, group):
     assert members(first, group) == ["one", "two"]
 
 
+def test_a_client_with_two_connections_is_listed_twice(make_wire, topic, group):
+    first, second = make_wire(), make_wire()
+    heartbeat(first, "one", group, topic)
+    heartbeat(second, "one", group, topic)
+
+    assert members(first, group) == ["one", "one"]
+
+
 def test_a_group_without_members_is_an_error(wire, group):
     answer = wire.ask(GetConsumerListByGroupRequestHeader(consumer_group=group))
 

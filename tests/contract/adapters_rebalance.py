@@ -9,6 +9,7 @@ from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.member_list import MemberList
 from tests.contract.vector_spec import Case, Spec
 from tests.support.clock import ManualClock
 
@@ -83,8 +84,8 @@ class _ScriptedHolder:
     async def find_queues(self, topic: str) -> Collection[MessageQueue] | None:
         return self._queues
 
-    async def find_members(self, topic: str) -> Collection[str] | None:
-        return self._members
+    async def find_members(self, topic: str) -> MemberList | None:
+        return None if self._members is None else MemberList(tuple(self._members))
 
     async def give_up(self, doomed: Iterable[ProcessQueue]) -> None:
         for held in doomed:

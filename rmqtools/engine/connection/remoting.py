@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
@@ -29,6 +29,8 @@ log = get_logger(__name__)
 
 _PIPELINE_TO_PROXY = 2  # requests under way: one on the wire, and one that waits for its turn
 _TLS_SHUTDOWN = 0.1  # seconds that closing waits for the peer's goodbye: brokers 5.5.0 send none
+
+_MAX_OWN_ADDRESSES = 1000  # brokers list a closed connection for two minutes at most
 
 # ValueError: IDNA refuses the name, it contains NUL, no host:port, a certificate for another name.
 # RuntimeError: the interpreter is exiting, and threads no longer resolve names.
@@ -59,6 +61,7 @@ class Remoting:
         self._open: dict[str, Connection] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of large answers of proxies
         self._handlers: dict[int, RequestHandler] = {}
+        self._own_addresses: deque[str] = deque(maxlen=_MAX_OWN_ADDRESSES)
         self._closed = False
 
     def on_request(self, code: RequestCode, handler: RequestHandler) -> None:
@@ -169,6 +172,10 @@ class Remoting:
         """Return the request with credentials, if the client has them."""
         return self._signer.sign(request.command()) if self._signer else request
 
+    def is_own_address(self, addr: str) -> bool:
+        """Whether a connection of this client has this local address, or had it. Behind NAT none has."""
+        return addr in self._own_addresses
+
     async def close(self) -> None:
         """Close all connections; pending answers fail."""
         self._closed = True
@@ -241,6 +248,7 @@ class Remoting:
                 self._final.add(addr)
             raise self._unreachable(addr, reason, is_final=is_final) from error
         self._backoff.connected(addr)
+        self._own_addresses.append(connection.local_addr)
         self._final.discard(addr)
         if (silent := self._open.get(addr)) is not None:
             silent.retire()

@@ -82,6 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self.bytes_received = 0
         self.peer: tuple[str, int] | tuple[str, int, int, int] | None = None  # its address
+        self.local_addr = ""  # ours, as the peer lists it: host:port
         self._unfinished: _Unfinished | None = None
         self._owed = 0  # answers to requests whose time was over
         self.is_silent = False  # no bytes came while a request timed out: the peer may be unreachable
@@ -217,6 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_tls = transport.get_extra_info("ssl_object") is not None
         self.peer = transport.get_extra_info("peername")
+        self.local_addr = "{}:{}".format(*transport.get_extra_info("sockname", ("", 0))[:2])
         self._writable.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:

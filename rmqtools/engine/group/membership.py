@@ -2,7 +2,8 @@
 
 Source of the rules: MQClientInstance.findConsumerIdList, checkClientInBroker (Java client). Ours: all members
 ask the same broker, the first by name, where Java asks any. Brokers learn of a new member one by one, so
-answers of different brokers would move queues back and forth.
+answers of different brokers would move queues back and forth. A list that has a client id twice is not
+believed while another broker has one that has not (decision 0035).
 """
 
 from collections.abc import Callable
@@ -16,9 +17,13 @@ from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import CheckClientRequestBody, ConsumerData
 from rmqtools.policy.endpoint.features import SQL_FILTERS
+from rmqtools.policy.member_list import FIRST_ENTRY, MemberList, has_doubles, own_entries
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.headers import GetConsumerListByGroupRequestHeader
-from rmqtools.protocol.wire.bodies import format_body, parse_consumer_list
+from rmqtools.protocol.headers import (
+    GetConsumerConnectionListRequestHeader,
+    GetConsumerListByGroupRequestHeader,
+)
+from rmqtools.protocol.wire.bodies import format_body, parse_consumer_connection, parse_consumer_list
 from rmqtools.protocol.wire.command import RemotingCommand, request, response
 
 log = get_logger(__name__)
@@ -34,6 +39,8 @@ class Membership:
         self._client = client
         self._group = group
         self._announcer = Announcer(client)
+        self._substitutes: dict[str, tuple[str, ...]] = {}  # by topic: the list believed in the last round
+        self._shared_with: set[str] = set()  # addresses that the log has named
 
     async def join(self, data: ConsumerData, on_change: Callable[[], None]) -> None:
         """Announce the member; call ``on_change()`` whenever a broker reports that the members changed.
@@ -71,19 +78,73 @@ class Membership:
         if self._group in self._client.groups.consumers:
             await self._client.unregister_consumer(self._group)
 
-    async def find_members(self, topic: str) -> tuple[str, ...] | None:
-        """Client ids of the group, from the first broker of the topic that answers; None: unknown."""
+    async def find_members(self, topic: str) -> MemberList | None:
+        """Members of the group, from the first broker of the topic that lists each once; None: unknown."""
+        doubled: tuple[str, tuple[str, ...]] | None = None  # the first list with doubles, and its broker
+        for name in self._brokers(topic):
+            ids = await self._ask_members(name)
+            if ids is not None and not has_doubles(ids):
+                return self._believe(topic, ids, instead_of=doubled and doubled[1])
+            if ids is not None and doubled is None:
+                doubled = name, ids
+        self._substitutes.pop(topic, None)
+        if doubled is None:
+            return None
+        name, ids = doubled
+        return MemberList(ids, await self._own_entries(name, ids))
+
+    def _believe(self, topic: str, ids: tuple[str, ...], *, instead_of: tuple[str, ...] | None) -> MemberList:
+        """Return a list without doubles. One with other members than the doubled list waits for a round."""
+        if instead_of is None or set(instead_of) == set(ids):
+            self._substitutes.pop(topic, None)
+            return MemberList(ids)
+        is_settled = self._substitutes.get(topic) == ids
+        self._substitutes[topic] = ids
+        return MemberList(ids, is_settled=is_settled)
+
+    def _brokers(self, topic: str) -> list[str]:
         route = self._client.routes.tables.routes.get(topic)
-        names = sorted(broker.broker_name for broker in route.broker_datas) if route else []
+        return sorted(broker.broker_name for broker in route.broker_datas) if route else []
+
+    async def _ask_members(self, broker_name: str) -> tuple[str, ...] | None:
         command = request(GetConsumerListByGroupRequestHeader(consumer_group=self._group))
-        for name in names:
-            try:
-                addr = self._client.routes.admin_addr(name)
-                answer = await self._client.remoting.invoke_ok(addr, command)
-                return await parse_aside(parse_consumer_list, answer.body)
-            except RocketMQError as error:
-                log.info("members_not_told", group=self._group, broker=name, reason=str(error))
-        return None
+        try:
+            addr = self._client.routes.admin_addr(broker_name)
+            answer = await self._client.remoting.invoke_ok(addr, command)
+            return await parse_aside(parse_consumer_list, answer.body)
+        except RocketMQError as error:
+            log.info("members_not_told", group=self._group, broker=broker_name, reason=str(error))
+            return None
+
+    async def _own_entries(self, broker_name: str, ids: tuple[str, ...]) -> tuple[int, ...]:
+        """Ask which connections the entries with this client's id are of."""
+        client_id = self._client.client_id
+        if ids.count(client_id) < 2:
+            return FIRST_ENTRY
+        command = request(GetConsumerConnectionListRequestHeader(consumer_group=self._group))
+        try:
+            addr = self._client.routes.admin_addr(broker_name)
+            answer = await self._client.remoting.invoke_ok(addr, command)
+            connections = parse_consumer_connection(answer.body).connection_set
+        except RocketMQError as error:
+            log.info("connections_not_told", group=self._group, broker=broker_name, reason=str(error))
+            return FIRST_ENTRY
+        addresses = [one.client_addr or "" for one in connections if one.client_id == client_id]
+        self._warn_of_others(addresses)
+        return own_entries(addresses, self._client.remoting.is_own_address)
+
+    def _warn_of_others(self, addresses: list[str]) -> None:
+        """Log once for each address with this client's id that is no socket of this client."""
+        own = [addr for addr in addresses if self._client.remoting.is_own_address(addr)]
+        for addr in set(addresses) - set(own) - self._shared_with:
+            self._shared_with.add(addr)
+            log.warning(
+                "client_id_shared",
+                group=self._group,
+                client_id=self._client.client_id,
+                other_addr=addr,
+                own_addr=", ".join(own) or "not listed",
+            )
 
     async def _check(self, data: ConsumerData) -> None:
         """Ask a broker to check SQL92 subscriptions: it may not support conditions, or refuse this one.
@@ -108,5 +169,4 @@ class Membership:
                 await self._client.queue_types.filter_at_broker(queue, subscription)
 
     def _some_addr(self, topic: str) -> str:
-        route = self._client.routes.tables.routes[topic]
-        return self._client.routes.admin_addr(min(broker.broker_name for broker in route.broker_datas))
+        return self._client.routes.admin_addr(self._brokers(topic)[0])

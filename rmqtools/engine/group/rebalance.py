@@ -18,6 +18,7 @@ from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.share import share
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.member_list import MemberList
 
 log = get_logger(__name__)
 
@@ -72,9 +73,12 @@ class Rebalance:
                 self._queues_changed(topic, (), ())
             return True
         members = await self._member.membership.find_members(topic)
-        if not members:
+        if members is None or not members.client_ids:
             log.info("members_unknown", group=self._group, topic=topic)
             return True
+        if not members.is_settled:
+            log.info("members_differ", group=self._group, topic=topic)
+            return False
         mine = self._ask(strategy, topic, queues, members)
         return mine is not None and await self._take(topic, queues, mine)
 
@@ -88,11 +92,13 @@ class Rebalance:
         strategy: AllocateMessageQueueStrategy,
         topic: str,
         queues: Collection[MessageQueue],
-        members: Collection[str],
+        members: MemberList,
     ) -> Collection[MessageQueue] | None:
         """Return this member's share; None: the strategy failed, and all queues stay as they are."""
         try:
-            return share(strategy, self._group, self._member.client_id, queues, members)
+            return share(
+                strategy, self._group, self._member.client_id, queues, members.client_ids, members.entries
+            )
         except Exception as error:  # a user's strategy may raise anything; the consumer continues
             log.error(
                 "allocation_failed",

@@ -4,7 +4,12 @@ from collections.abc import Collection, Sequence
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue, java_order
+from rmqtools.policy.allocate.averagely import AllocateAveragely
+from rmqtools.policy.allocate.averagely_by_circle import AllocateAveragelyByCircle
+from rmqtools.policy.allocate.by_pins import AllocateByPins
+from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.member_list import FIRST_ENTRY, with_one_entry
 
 
 def share(
@@ -13,6 +18,7 @@ def share(
     client_id: str,
     queues: Collection[MessageQueue],
     client_ids: Collection[str],
+    entries: Collection[int] = FIRST_ENTRY,
 ) -> list[MessageQueue]:
     """Return the queues that one member of a group owns.
 
@@ -22,6 +28,8 @@ def share(
         client_id: the member. It owns nothing if ``client_ids`` lacks it (the broker does not know it yet).
         queues: all queues of one topic, in any order.
         client_ids: all members, in any order; a member listed twice counts twice, as in Java.
+        entries: which of the entries with ``client_id`` are this member's, counted from 0. Strategies that
+            share by position give it the queues of all of them; in Java only those of the first.
 
     Returns:
         Its share in the strategy's order, without queues that are not among ``queues`` (CONFIG lists the
@@ -34,9 +42,13 @@ def share(
     checks, in this order (Java client). Java checks nothing for CONFIG; here all strategies are alike.
     """
     given = sorted(queues or (), key=lambda queue: queue.sort_key)
-    mine = share_ordered(strategy, group, client_id, given, sorted(client_ids or (), key=java_order))
+    members = sorted(client_ids or (), key=java_order)
     known = frozenset(given)
-    return [queue for queue in mine if queue in known]
+    lists = [members]
+    if entries != FIRST_ENTRY and client_id in members and _is_positional(strategy):
+        lists = [with_one_entry(members, client_id, entry) for entry in entries]
+    shares = (share_ordered(strategy, group, client_id, given, one) for one in lists)
+    return [queue for mine in shares for queue in mine if queue in known]
 
 
 def share_ordered(
@@ -51,3 +63,10 @@ def share_ordered(
         if not given:
             raise ConfigError(f"{strategy.name} for group {group!r}: no {what}: want at least one")
     return strategy.allocate(group, client_id, queues, client_ids) if client_id in client_ids else []
+
+
+def _is_positional(strategy: AllocateMessageQueueStrategy) -> bool:
+    """Whether a member's share depends on its place in the list, and not on its id."""
+    if isinstance(strategy, AllocatePinnedByIp | AllocateByPins):
+        return _is_positional(strategy.inner)
+    return isinstance(strategy, AllocateAveragely | AllocateAveragelyByCircle)

@@ -299,6 +299,18 @@ class FakeCluster:
         """Break the connections of a server; it keeps listening."""
         self._call(lambda: self._servers.hang_up(name))
 
+    def freeze(self, name: str) -> None:
+        """Make a server stand still, as SIGSTOP does: it accepts connections and bytes, and does nothing."""
+        self._call(lambda: self._servers.freeze(name))
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen server continue: it handles all that came meanwhile.
+
+        Heartbeats of connections that were closed meanwhile count for two minutes, as on a real broker: it
+        lists their members again for each.
+        """
+        self._call(lambda: self._servers.thaw(name))
+
     def say(self, name: str, data: bytes) -> None:
         """Write bytes to all connections of a server."""
         self._call(lambda: self._servers.say(name, data))

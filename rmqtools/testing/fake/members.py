@@ -70,9 +70,9 @@ class Members:
         }
 
     def client_ids(self, group: str) -> list[str]:
-        """The members of a consumer group."""
+        """The members of a consumer group: one entry for each connection."""
         known = self._consumers.get(group)
-        return [] if known is None else [*dict.fromkeys(known.peers.values())]
+        return [] if known is None else [*known.peers.values()]
 
     def add(self, group: str, client_id: str, report: ConsumerRunningInfo | None = None) -> None:
         """Add a member that has no connection, or change the report of one."""

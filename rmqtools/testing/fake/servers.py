@@ -1,6 +1,8 @@
 """The listening servers of a fake cluster, their received requests, and their faults."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.broker import Broker
@@ -19,6 +21,20 @@ def slave_name(master: str, broker_id: int) -> str:
     return f"{master}/{broker_id}" if broker_id else master
 
 
+@dataclass
+class _Backlog:
+    """Events of a server that stands still, in their order."""
+
+    requests: list[tuple[RemotingCommand, Peer]] = field(default_factory=list)
+    closed: list[Peer] = field(default_factory=list)
+
+
+def _forget_nothing(_: Peer) -> None:
+    """Do nothing: name servers keep no table of connections."""
+
+
+_SCAN_SECONDS = 120.0  # until a broker forgets a closed connection whose heartbeat it handled too late
+
 _Handle = Callable[[RemotingCommand, Peer], Answer]
 
 
@@ -34,6 +50,8 @@ class Servers:
             for name, broker in brokers.items()
         }
         self._by_name: dict[str, Server] = {}
+        self._forget: dict[str, Callable[[Peer], None]] = {}
+        self._frozen: dict[str, _Backlog] = {}
         self._places: dict[str, tuple[str, int]] = {}  # of a broker's server: its broker name and broker id
         for master, broker in brokers.items():
             for broker_id in range(slaves + 1):
@@ -87,15 +105,39 @@ class Servers:
         """See :meth:`FakeCluster.hang_up`."""
         self._by_name[name].hang_up()
 
+    def freeze(self, name: str) -> None:
+        """See :meth:`FakeCluster.freeze`."""
+        self._frozen.setdefault(name, _Backlog())
+
+    def thaw(self, name: str) -> None:
+        """See :meth:`FakeCluster.thaw`."""
+        if (backlog := self._frozen.pop(name, None)) is None:
+            return
+        forget = self._forget.get(name, _forget_nothing)
+        for peer in backlog.closed:
+            forget(peer)
+            self._timers.after(_SCAN_SECONDS, partial(forget, peer))
+        for request, peer in backlog.requests:
+            self._by_name[name].received(request, peer)
+
     def say(self, name: str, data: bytes) -> None:
         """See :meth:`FakeCluster.say`."""
         self._by_name[name].say(data)
 
-    def _server(self, name: str, handle: _Handle, on_close: Callable[[Peer], None] | None = None) -> Server:
-        return Server(lambda request, peer: self._receive(name, handle, request, peer), on_close=on_close)
+    def _server(self, name: str, handle: _Handle, forget: Callable[[Peer], None] = _forget_nothing) -> Server:
+        self._forget[name] = forget
+
+        def closed(peer: Peer) -> None:
+            backlog = self._frozen.get(name)
+            backlog.closed.append(peer) if backlog else forget(peer)
+
+        return Server(lambda request, peer: self._receive(name, handle, request, peer), on_close=closed)
 
     def _receive(self, name: str, handle: _Handle, request: RemotingCommand, peer: Peer) -> Answer:
         if request.is_response:
+            return None
+        if (backlog := self._frozen.get(name)) is not None:
+            backlog.requests.append((request, peer))
             return None
         self.requests.add(name, request)
         return self._answer(name, handle, request, peer, iter([*self.faults]))

@@ -1,7 +1,10 @@
+import json
+
 import pytest
 
 from rmqtools.errors import BrokerError
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.policy.member_list import MemberList
 from rmqtools.protocol.headers import NotifyConsumerIdsChangedRequestHeader
 from rmqtools.protocol.wire.command import encode_command, request, response
 from rmqtools.testing.fake.name_server import NameServer, Registered
@@ -11,6 +14,7 @@ from tests.support.scripted_peer import ScriptedPeer, run
 from tests.unit.engine.consumer.push_scene import agrees, pushing, until
 
 MEMBERS = RequestCode.GET_CONSUMER_LIST_BY_GROUP
+CONNECTIONS = RequestCode.GET_CONSUMER_CONNECTION_LIST
 
 
 def lists(*ids: str):
@@ -50,9 +54,9 @@ def test_the_first_broker_by_name_that_answers_tells_who_is_in_the_group():
     async def scenario():
         async with ScriptedPeer(lists("b1", "b2")).serving() as other, pushing(answer=lists("a1")) as scene:
             await route_to(scene, broker_b=other.addr, broker_a=scene.broker.addr)
-            assert await scene.member.membership.find_members("T") == ("a1",)
+            assert await scene.member.membership.find_members("T") == MemberList(("a1",))
             await route_to(scene, broker_b=other.addr, broker_a="127.0.0.1:1")
-            assert await scene.member.membership.find_members("T") == ("b1", "b2")
+            assert await scene.member.membership.find_members("T") == MemberList(("b1", "b2"))
 
     run(scenario)
 
@@ -64,7 +68,62 @@ def test_of_a_broker_whose_answer_cannot_be_read_the_next_one_is_asked(caplog):
 
         async with ScriptedPeer(lists("b1")).serving() as other, pushing(answer=garbled) as scene:
             await route_to(scene, broker_a=scene.broker.addr, broker_b=other.addr)
-            assert await scene.member.membership.find_members("T") == ("b1",)
+            assert await scene.member.membership.find_members("T") == MemberList(("b1",))
+
+    run(scenario)
+
+
+def test_a_list_with_an_id_twice_is_not_believed_while_another_broker_has_one_without():
+    async def scenario():
+        doubled = lists("a1", "a1", "a2")
+        async with ScriptedPeer(lists("a2", "a1")).serving() as other, pushing(answer=doubled) as scene:
+            await route_to(scene, broker_a=scene.broker.addr, broker_b=other.addr)
+            assert await scene.member.membership.find_members("T") == MemberList(("a2", "a1"))
+
+    run(scenario)
+
+
+def test_if_it_has_other_members_too_queues_stay_for_one_round():
+    async def scenario():
+        doubled = lists("a1", "a1", "a2")
+        async with ScriptedPeer(lists("a1")).serving() as other, pushing(answer=doubled) as scene:
+            await route_to(scene, broker_a=scene.broker.addr, broker_b=other.addr)
+            found = [await scene.member.membership.find_members("T") for _ in range(3)]
+            assert [one.is_settled for one in found] == [False, True, True]
+            assert {one.client_ids for one in found} == {("a1",)}
+
+    run(scenario)
+
+
+def test_if_every_list_has_doubles_the_entries_of_own_connections_are_taken_and_others_named_once(caplog):
+    bodies = {}
+
+    async def scenario():
+        def answer(request):
+            return response(ResponseCode.SUCCESS, 0, body=bodies.get(request.code, b""))
+
+        async with pushing(answer=answer) as scene:
+            await route_to(scene, broker_a=scene.broker.addr)
+            await scene.client.remoting.connect(scene.broker.addr)
+            own = scene.broker.peers[0].addr
+            client_id = scene.client.client_id
+            bodies[MEMBERS] = json.dumps({"consumerIdList": [client_id, client_id]}).encode()
+            listed = [{"clientId": client_id, "clientAddr": addr} for addr in ("10.0.0.1:1", own)]
+            bodies[CONNECTIONS] = json.dumps({"connectionSet": listed}).encode()
+            found = [await scene.member.membership.find_members("T") for _ in range(2)]
+            assert found == [MemberList((client_id, client_id), entries=(1,))] * 2
+
+    run(scenario)
+    assert caplog.text.count("client_id_shared") == 1
+    assert "10.0.0.1:1" in caplog.text
+
+
+def test_a_member_whose_own_id_is_listed_once_asks_for_no_connections():
+    async def scenario():
+        async with pushing(answer=lists("x", "x", "me")) as scene:
+            await route_to(scene, broker_a=scene.broker.addr)
+            assert await scene.member.membership.find_members("T") == MemberList(("x", "x", "me"))
+            assert scene.asked(CONNECTIONS) == []
 
     run(scenario)
 

@@ -6,6 +6,7 @@ from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.member_list import MemberList
 from tests.support.clock import ManualClock
 from tests.support.scripted_peer import run
 
@@ -70,7 +71,7 @@ class Scene:
         return [QUEUE]
 
     async def find_members(self, topic):
-        return self.members
+        return MemberList(self.members)
 
     async def start_offset(self, queue):
         return 7

@@ -1,0 +1,52 @@
+"""The member list of a group, and which of its entries are one member's.
+
+A broker keeps an entry for each connection that sent a heartbeat. One that stood still handles heartbeats of
+connections that have been closed meanwhile, and lists a member again for each, for up to two minutes.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+FIRST_ENTRY = (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberList:
+    """The members of a group, as a broker lists them.
+
+    Attributes:
+        client_ids: every entry; a member can have several.
+        entries: which of the entries with this member's id are its own, counted from 0.
+        is_settled: whether this member may change its share. If not, it keeps its queues for this round.
+    """
+
+    client_ids: tuple[str, ...]
+    entries: tuple[int, ...] = FIRST_ENTRY
+    is_settled: bool = True
+
+
+def has_doubles(client_ids: Collection[str]) -> bool:
+    """Whether a client id is listed more than once."""
+    return len(set(client_ids)) < len(client_ids)
+
+
+def own_entries(addresses: Iterable[str], is_own: Callable[[str], bool]) -> tuple[int, ...]:
+    """Return which entries of a client id belong to this process.
+
+    Args:
+        addresses: the client addresses of the entries, ``host:port``, in any order.
+        is_own: whether an address is, or was, of a socket of this client.
+
+    Returns:
+        Positions in the sorted addresses, so that two processes with one client id take different ones. The
+        first, as in Java, if no address is known, for example behind NAT.
+    """
+    found = tuple(number for number, addr in enumerate(sorted(addresses)) if is_own(addr))
+    return found or FIRST_ENTRY
+
+
+def with_one_entry(client_ids: Sequence[str], client_id: str, entry: int) -> list[str]:
+    """Return a sorted list in which only one entry has this client id; other entries keep their place."""
+    first = client_ids.index(client_id)
+    kept = first + min(entry, client_ids.count(client_id) - 1)
+    return [f"{one}\0" if one == client_id and place != kept else one for place, one in enumerate(client_ids)]
