@@ -45,25 +45,25 @@ coverage: $(STAMP) ## how many branches of each package the tests without server
 		printf '%4s %%  %s\n' "$$total" "$$package"; done
 
 bench: $(STAMP) jdk ## speed against the official Java client and other Python clients, and how it scales: up to an hour, on a quiet machine
-	@$(BIN)/python -m tests.bench --scaling
+	@$(BIN)/python -m tools.measure.bench --scaling
 
 bench-quick: $(STAMP) jdk ## the main lines of the bench, in three minutes
-	@$(BIN)/python -m tests.bench --quick --rounds 2 --seconds 1 --messages 100000 --warm-up 4
+	@$(BIN)/python -m tools.measure.bench --quick --rounds 2 --seconds 1 --messages 100000 --warm-up 4
 
 faults: $(STAMP) jdk ## what dead, frozen and cut off servers and clients cost: half an hour, with Docker
-	@$(BIN)/python -m tests.faults
+	@$(BIN)/python -m tools.measure.faults
 
 faults-quick: $(STAMP) jdk ## the eight most telling faults, on servers from the jars
-	@$(BIN)/python -m pytest -q tests/faults
+	@$(BIN)/python -m pytest -q tests/measure/test_{faults,soak,broken_engine}.py
 
 sim: $(STAMP) ## 10,000 simulated runs of producers, brokers and consumers in trouble: an hour
-	@$(BIN)/python -m tests.sim
+	@$(BIN)/python -m tools.measure.sim
 
 fuzz: $(STAMP) ## damaged bytes for every decoder, for ten minutes
-	@$(BIN)/python -m tests.fuzz
+	@$(BIN)/python -m tools.measure.fuzz
 
 soak: $(STAMP) jdk ## 20 minutes of producing and consuming: memory, sockets, threads, tasks
-	@$(BIN)/python -m tests.faults.soak
+	@$(BIN)/python -m tools.measure.faults.soak
 
 lint: $(STAMP) ## ruff and mypy --strict
 	@$(BIN)/ruff format --check .

@@ -13,10 +13,10 @@ import pytest
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from spark_connector import drop_duplicates
-from tests.faults.site import LocalSite
 from tests.spark.killed_driver import KilledDriver
 from tests.spark.streams import PLACE, stored_places
 from tests.support.patience import PATIENCE
+from tools.measure.faults.site import LocalSite
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -15,7 +15,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import
 from tests.support.docker_project import CHECKOUT, DockerProject
 
 _DOCKER = "docker"
-_ORDER = ("spark", "sim", "faults", "interop", "integration", "behaviour")
+_ORDER = ("spark", "measure", "interop", "integration", "behaviour")
 
 
 class ByModule(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types

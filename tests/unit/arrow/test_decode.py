@@ -1,7 +1,9 @@
 """The column by column decoder, against decoding the same messages one by one."""
 
 import struct
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -303,7 +305,7 @@ def test_any_damage_gives_what_the_oracle_gives(message, at, damage):
     assert outcome(decode_block, block) == outcome(one_by_one, block)
 
 
-def outcome(decode, block):
+def outcome(decode: Callable[[MessageBlock], pa.RecordBatch], block: MessageBlock) -> Any:
     try:
         return decode(block)
     except ProtocolError:

@@ -1,1 +1,0 @@
-"""Speed and memory beside the other Python clients: the group ``peers`` of ``python -m tests.bench``."""

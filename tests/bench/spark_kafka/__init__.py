@@ -1,1 +1,0 @@
-"""Spark on RocketMQ beside Spark's own Kafka source and sink: ``python -m tests.bench.spark_kafka``."""

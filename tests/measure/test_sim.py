@@ -1,0 +1,82 @@
+"""The simulation in small, and whether it can find anything: engines broken on purpose."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rmqtools import Outcome
+from rmqtools.engine.connection.transport import Connection
+from rmqtools.engine.consumer.hand_out import HandOut
+from rmqtools.engine.producer import send
+from tools.measure.sim.run import simulate
+from tools.measure.sim.trouble import KINDS, plan
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
+
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS = 200
+FEW_SEEDS = 20
+
+
+def sim(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tools.measure.sim", *arguments]
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        timeout=1000,
+    )
+
+
+def is_found(text: str, seeds: range) -> bool:
+    """Run seed after seed until one finds it."""
+    return any(text in found for seed in seeds for found in simulate(seed).found)
+
+
+@pytest.mark.parametrize("seeds", [FEW_SEEDS, pytest.param(SEEDS, marks=pytest.mark.slow)])
+def test_the_engine_keeps_its_promises_whatever_the_trouble(seeds):
+    run = sim("--seeds", str(seeds))
+
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
+
+
+def test_every_kind_of_trouble_comes():
+    drawn = {trouble.what for seed in range(SEEDS) for trouble in plan(random.Random(seed), 4.0)}
+
+    assert drawn == set(KINDS)
+
+
+def test_a_seed_is_the_same_run_again():
+    first, second = (sim("--seed", "7").stdout for _ in range(2))
+
+    assert first == second
+    assert first.count('"answered"') > 100
+
+
+def test_a_consumer_that_skips_messages_is_found(monkeypatch):
+    take = HandOut.take
+    monkeypatch.setattr(HandOut, "take", lambda self, count: take(self, count)[::2])
+
+    assert is_found("lost", range(2))
+
+
+def test_an_unanswered_send_that_is_called_refused_is_found(monkeypatch):
+    monkeypatch.setattr(send, "outcome_of", lambda error: Outcome.REFUSED)
+
+    assert is_found("unexplained copies", range(20))
+
+
+def test_a_send_that_outlasts_its_timeout_is_found(monkeypatch):
+    start = Connection.start
+    monkeypatch.setattr(
+        Connection, "start", lambda self, command, timeout: start(self, command, 10 * timeout)
+    )
+
+    assert is_found("longest send", range(20))

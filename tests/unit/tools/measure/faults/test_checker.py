@@ -1,0 +1,228 @@
+"""The checker finds in a history what it is there to find, and nothing else."""
+
+import pytest
+
+from tools.measure.faults.checker import attempts_on, check, first_ack, first_read, longest_gap, marked
+from tools.measure.faults.history import Answered, Attempt, Marked, MessageId, Place, Read, Sent
+
+
+def place(offset, *, broker="a", queue=0):
+    return Place(broker, queue, offset)
+
+
+def sent(number, *, producer="p", at=0.0):
+    return Sent(at, MessageId(producer, number))
+
+
+def answered(number, where, *tries, producer="p", outcome=None, at=0.5):
+    """An answer; without ``tries`` one attempt that was stored."""
+    outcome = outcome or ("stored" if where else "unknown")
+    attempts = tuple(Attempt("a", try_, 0.1) for try_ in tries or ["stored"])
+    return Answered(at, MessageId(producer, number), outcome, where, attempts)
+
+
+def read(number, where, *, party="group", reader="r", producer="p", at=1.0):
+    return Read(at, party, reader, where, None if number is None else MessageId(producer, number))
+
+
+def stored(*numbers):
+    """Messages that were acknowledged at the offsets of their numbers, and read in order."""
+    return [
+        *(sent(n) for n in numbers),
+        *(answered(n, place(n)) for n in numbers),
+        *(read(n, place(n)) for n in numbers),
+    ]
+
+
+def test_a_history_without_faults_is_sound():
+    verdict = check(stored(0, 1, 2))
+
+    assert verdict.is_sound
+    assert (verdict.sent, verdict.acked, verdict.copies, verdict.redelivered) == (3, 3, 0, 0)
+
+
+def test_an_acknowledged_message_that_nobody_read_is_lost():
+    verdict = check([*stored(0), sent(1), answered(1, place(1))])
+
+    assert verdict.lost == (MessageId("p", 1),)
+    assert not verdict.is_sound
+
+
+def test_without_any_reader_all_acknowledged_messages_are_lost():
+    assert check([sent(0), answered(0, place(0))]).lost == (MessageId("p", 0),)
+
+
+def test_a_message_that_one_of_two_parties_never_read_is_lost():
+    events = [*stored(0, 1), read(0, place(0), party="sweep", reader="s")]
+
+    assert check(events).lost == (MessageId("p", 1),)
+
+
+@pytest.mark.parametrize("outcome", ["refused", "unknown"])
+def test_a_message_that_was_not_acknowledged_cannot_be_lost(outcome):
+    verdict = check([*stored(0), sent(1), answered(1, None, outcome, outcome=outcome)])
+
+    assert verdict.lost == ()
+    assert (verdict.refused, verdict.unknown) == (int(outcome == "refused"), int(outcome == "unknown"))
+
+
+def test_a_send_without_an_answer_is_counted():
+    verdict = check([*stored(0), sent(1)])
+
+    assert verdict.unanswered == 1
+    assert not verdict.is_sound
+
+
+@pytest.mark.parametrize(
+    ("tries", "copies", "unexplained"),
+    [
+        pytest.param(["stored"], 1, 0, id="one-attempt-one-place"),
+        pytest.param(["unknown", "stored"], 2, 0, id="an-unknown-attempt-explains-a-second-place"),
+        pytest.param(["unknown", "unknown", "stored"], 2, 0, id="and-need-not-have-stored-it"),
+        pytest.param(["unknown", "stored"], 3, 1, id="but-not-a-third-place"),
+        pytest.param(["refused", "stored"], 2, 1, id="a-refused-attempt-explains-none"),
+        pytest.param(["not sent", "stored"], 2, 1, id="nor-does-one-never-sent"),
+    ],
+)
+def test_copies_are_judged_by_the_attempts_whose_outcome_was_unknown(tries, copies, unexplained):
+    events = [sent(0), answered(0, place(0), *tries)] + [read(0, place(n)) for n in range(copies)]
+
+    verdict = check(events)
+
+    assert (verdict.copies, verdict.unexplained) == (copies - 1, unexplained)
+    assert verdict.is_sound == (not unexplained)
+
+
+def test_a_send_that_failed_for_certain_and_was_stored_is_unexplained():
+    assert (
+        check([sent(0), answered(0, None, "refused", outcome="refused"), read(0, place(0))]).unexplained == 1
+    )
+
+
+def test_unknown_attempts_of_sends_that_succeeded_count():
+    assert (
+        check([sent(0), answered(0, place(0), "unknown", "stored"), read(0, place(0))]).unknown_attempts == 1
+    )
+
+
+def test_the_same_place_read_again_is_a_redelivery_and_no_copy():
+    verdict = check([*stored(0, 1), read(1, place(1), reader="r2")])
+
+    assert (verdict.redelivered, verdict.copies) == (1, 0)
+    assert verdict.is_sound
+
+
+def test_a_message_read_and_never_sent_is_a_phantom():
+    verdict = check([*stored(0), read(7, place(1))])
+
+    assert verdict.phantom == 1
+    assert not verdict.is_sound
+
+
+def test_a_damaged_body_is_corrupt():
+    assert check([*stored(0), read(None, place(1))]).corrupt == 1
+
+
+def test_a_place_with_two_messages_is_corrupt():
+    assert (
+        check([*stored(0, 1), read(0, place(1), party="sweep"), read(0, place(0), party="sweep")]).corrupt
+        == 1
+    )
+
+
+def test_a_message_acknowledged_at_a_place_where_another_is_read_is_corrupt():
+    assert check([sent(0), sent(1), answered(0, place(0)), read(1, place(0))]).corrupt == 1
+
+
+def test_a_later_message_of_a_producer_acknowledged_in_front_of_an_earlier_one_is_reordered():
+    events = [
+        sent(0),
+        sent(1),
+        answered(0, place(1)),
+        answered(1, place(0)),
+        read(1, place(0)),
+        read(0, place(1)),
+    ]
+
+    assert check(events).reorder == 1
+
+
+def test_other_producers_and_other_queues_are_not_compared():
+    events = [
+        *(sent(0), sent(1), sent(0, producer="q")),
+        *(answered(0, place(5)), answered(1, place(1, queue=1)), answered(0, place(4), producer="q")),
+        *(read(1, place(1, queue=1)), read(0, place(4), producer="q"), read(0, place(5))),
+    ]
+
+    assert check(events).is_sound
+
+
+def test_a_reader_that_goes_back_to_a_new_message_reads_out_of_order():
+    events = [*stored(0, 1, 2)[:6], read(0, place(0)), read(2, place(2)), read(1, place(1))]
+
+    assert check(events).reorder == 1
+
+
+def test_a_reader_that_goes_back_to_known_messages_does_not():
+    assert check([*stored(0, 1, 2), read(1, place(1)), read(2, place(2))]).reorder == 0
+
+
+def test_offsets_missing_between_those_read_are_a_gap():
+    verdict = check([*stored(3, 6)])
+
+    assert verdict.gap == 2
+    assert not verdict.is_sound
+
+
+def test_the_readers_of_a_party_fill_each_others_gaps_and_parties_do_not():
+    shared = [sent(n) for n in range(3)] + [answered(n, place(n)) for n in range(3)]
+    shared += [read(n, place(n), reader=f"r{n}") for n in range(3)]
+    other = [read(0, place(0), party="sweep"), read(2, place(2), party="sweep")]
+
+    assert check(shared).gap == 0
+    assert check(shared + other).gap == 1
+
+
+def test_the_longest_send_and_the_longest_gap_between_acknowledgements():
+    events = [
+        *(sent(0, at=0.0), answered(0, place(0), at=1.0)),
+        *(sent(1, at=1.0), answered(1, place(1), at=4.0)),
+        *(sent(2, at=4.0), answered(2, None, "unknown", at=10.0)),
+    ]
+
+    verdict = check(events)
+
+    assert (verdict.longest_send, verdict.longest_gap) == (6.0, 3.0)
+    assert longest_gap(events, 2.0, 9.0) == 5.0
+
+
+def test_recovery_is_the_first_acknowledgement_by_the_broker_and_the_first_message_read_of_it():
+    events = [
+        Marked(2.0, "healed"),
+        answered(0, place(0, broker="b"), at=3.0),
+        answered(1, place(0, broker="a"), at=5.0),
+        read(1, place(0, broker="a"), at=6.0),
+    ]
+
+    assert first_ack(events, marked(events, "healed"), "a") == 3.0
+    assert first_ack(events, marked(events, "healed")) == 1.0
+    assert first_ack(events, 5.5, "a") is None
+    assert first_read(events, 2.0, "a") == 4.0
+
+
+def test_what_was_never_marked_is_an_error():
+    with pytest.raises(LookupError, match="healed"):
+        marked([], "healed")
+
+
+def test_attempts_on_a_broker_include_those_that_failed():
+    event = Answered(
+        3.0,
+        MessageId("p", 0),
+        "stored",
+        place(0),
+        (Attempt("b", "unknown", 1.0), Attempt("a", "stored", 0.1)),
+    )
+
+    assert [a.outcome for a in attempts_on([event], "b", 2.0)] == ["unknown"]
+    assert attempts_on([event], "b", 4.0) == []

@@ -1,0 +1,1 @@
+"""Programs that measure: speed, and clients in trouble. See README.md."""

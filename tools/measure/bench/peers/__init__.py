@@ -1,0 +1,1 @@
+"""Speed and memory beside other Python clients: the group ``peers`` of ``python -m tools.measure.bench``."""
