@@ -9,17 +9,28 @@ single answers (``Admin.fetch_consumer_connection``, ``Admin.fetch_running_info`
 """
 
 from rmqtools.model.group import MessageRequestMode
-from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView, QueueProgress
-from rmqtools.policy.group_check import check_group, check_pin_copies, pin_obstacles
+from rmqtools.model.group_view import (
+    Finding,
+    FindingKind,
+    GroupMember,
+    GroupView,
+    QueueProgress,
+    UnreadableQueues,
+    WaitingQueue,
+)
+from rmqtools.policy.group_check import GroupLimits, check_group, check_pin_copies, pin_obstacles
 from rmqtools.policy.group_member import member_of, silent_member
 
 __all__ = [
     "Finding",
     "FindingKind",
+    "GroupLimits",
     "GroupMember",
     "GroupView",
     "MessageRequestMode",
     "QueueProgress",
+    "UnreadableQueues",
+    "WaitingQueue",
     "check_group",
     "check_pin_copies",
     "member_of",

@@ -28,6 +28,7 @@ from rmqtools.errors import RocketMQError
 from rmqtools.group import (
     Finding,
     FindingKind,
+    GroupLimits,
     GroupMember,
     GroupView,
     QueueProgress,
@@ -147,7 +148,7 @@ def _summary(admin: Admin, group: str) -> dict[str, object]:
     """One row of ``list``."""
     connection = admin.fetch_consumer_connection(group)
     stats = admin.fetch_consume_stats(group)
-    lag = sum(offsets.broker_offset - offsets.consumer_offset for offsets in stats.offset_table.values())
+    lag = sum(progress.lag for progress in admin.fetch_progress(group).values())
     return {
         "group": group,
         "members": len(connection.connection_set),
@@ -173,6 +174,14 @@ def check(
             min=0, metavar="SECONDS", help="Look again for so long: after a restart a group takes some 30 s."
         ),
     ] = 0,
+    limit: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Of a listener call, and of the time without a fetch or a consumed message.",
+        ),
+    ] = 60,
     repair: Annotated[
         bool,
         typer.Option(
@@ -182,7 +191,7 @@ def check(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Report a group's problems: queues with no owner or two, members that differ or have no queue.
+    """Report a group's problems: queues with no owner or two, and members that differ, fail or are stuck.
 
     Exit code 0: nothing; 1: something; 2: unknown, because a member or a server does not answer.
     """
@@ -191,7 +200,7 @@ def check(
         with Admin(config) as admin:
             if repair:
                 _repair_pins(admin, group)
-            findings = _findings(admin, group, within)
+            findings = _findings(admin, group, within, GroupLimits(listener=limit, fetch=limit))
     except RocketMQError as error:
         warn(f"error: {error}")
         raise typer.Exit(CANNOT_TELL) from error
@@ -213,23 +222,23 @@ def _repair_pins(admin: Admin, group: str) -> None:
     warn(f"pins of group {group}: version {written.version} ({ips}) is on all name servers now")
 
 
-def _findings(admin: Admin, group: str, within: float) -> list[Finding]:
+def _findings(admin: Admin, group: str, within: float, limits: GroupLimits) -> list[Finding]:
     """Check until nothing is found or the time is up, and return the findings of the last check."""
     looking = Retrying(
         retry=retry_if_result(bool), stop=stop_after_delay(within), wait=wait_fixed(_LOOK_PAUSE)
     )
     try:
-        return list(looking(_check, admin, group))
+        return list(looking(_check, admin, group, limits))
     except RetryError as error:
         return list(error.last_attempt.result())
 
 
-def _check(admin: Admin, group: str) -> list[Finding]:
+def _check(admin: Admin, group: str, limits: GroupLimits) -> list[Finding]:
     view = admin.fetch_group(group)
     copies = admin.fetch_pin_copies(group)
     pins = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))
     return [
-        *check_group(view, pins.at(now()) if _shares_by_pins(view) else NO_PINS),
+        *check_group(view, pins.at(now()) if _shares_by_pins(view) else NO_PINS, limits),
         *check_pin_copies(copies),
     ]
 
@@ -255,8 +264,7 @@ def _headline(view: GroupView) -> str:
     if not view.members:
         return f"group {view.group}: no members"
     model, kind = (view.message_model or "?").lower(), (view.consume_type or "?").lower()
-    lags = [progress.lag for progress in view.progress.values()]
-    lag = sum(lag for lag in lags if lag is not None)
+    lag = sum(progress.lag for progress in view.progress.values())
     return f"group {view.group}: {len(view.members)} members, {model}, {kind}, {lag} messages behind"
 
 

@@ -105,14 +105,14 @@ def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
     seconds = moment - before.moment if before else 0.0
     lags: Counter[str] = Counter()
     for queue, progress in view.progress.items():
-        lags[queue.topic] += progress.lag or 0
+        lags[queue.topic] += progress.lag
     at = now()
     return Look(
         time=f"{at:%H:%M:%S}",
         at=at,
         lags=lags,
         members=len(view.members),
-        lag=ends - offsets,
+        lag=lags.total(),
         in_rate=(ends - before.max_offsets) / seconds if before else None,
         out_rate=(offsets - before.consumer_offsets) / seconds if before else None,
         findings=sorted({found.kind.value for found in check_group(view, live_pins(admin, view))}),

@@ -5,9 +5,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.running_info import ConsumeStatus, ProcessQueueInfo
 
 Subscription = tuple[str, str, str]
 """Topic, expression, type of the expression."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingQueue:
+    """A queue that waits for a message whose listener call fails, and how often it has failed."""
+
+    queue: MessageQueue
+    queue_offset: int
+    times: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +36,14 @@ class GroupMember:
         pin_version: the version of the pins it uses; None: it uses no pins, or knows none yet.
         subscriptions: its subscriptions, without the retry topic.
         orderly: whether it consumes in order, with locks; None if it does not report it.
+        message_model: CLUSTERING or BROADCASTING; None if it does not report it.
+        name_server: the name servers it uses, sorted; None if it does not report them.
+        entries: its addresses in the list of each broker; more than one: see ``MEMBER_LISTED_AGAIN``.
+        states: what it reports of each pulled queue.
+        rates: its rates of each topic.
+        longest_call: seconds that its longest running listener call has taken; None: not reported.
+        last_error: the last error of a listener, with its time; None: none, or not reported.
+        waiting: queues consumed in order that wait for a message that fails.
     """
 
     client_id: str
@@ -39,6 +57,33 @@ class GroupMember:
     pin_version: int | None = None
     subscriptions: frozenset[Subscription] = frozenset()
     orderly: bool | None = None
+    message_model: str | None = None
+    name_server: str | None = None
+    entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    states: Mapping[MessageQueue, ProcessQueueInfo] = field(default_factory=dict)
+    rates: Mapping[str, ConsumeStatus] = field(default_factory=dict)
+    longest_call: float | None = None
+    last_error: str | None = None
+    waiting: tuple[WaitingQueue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableQueues:
+    """Queues that producers send to and that no consumer reads.
+
+    Attributes:
+        topic: their topic.
+        broker_name: their broker.
+        readable: how many queues are read, from queue 0 on.
+        written: how many queues are sent to, or hold retried messages.
+        messages: the messages in the others; None: not known.
+    """
+
+    topic: str
+    broker_name: str
+    readable: int
+    written: int
+    messages: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +93,17 @@ class QueueProgress:
     Attributes:
         max_offset: one more than the last message's.
         consumer_offset: the offset read next; None: nothing was committed yet.
+        min_offset: the first message still stored; known only where nothing was committed.
     """
 
     max_offset: int
     consumer_offset: int | None
+    min_offset: int = 0
 
     @property
-    def lag(self) -> int | None:
-        """The number of messages not consumed yet; None if nothing was committed yet."""
-        return None if self.consumer_offset is None else self.max_offset - self.consumer_offset
+    def lag(self) -> int:
+        """The number of messages not consumed yet. If nothing was committed: all that are stored."""
+        return self.max_offset - (self.consumer_offset or self.min_offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +117,8 @@ class GroupView:
         members: by client id.
         progress: every queue of every topic that the group subscribes to or has offsets for, sorted.
         missing_topics: topics subscribed to that have no route.
+        unreadable: queues of its topics that nobody can read.
+        now_ms: when it was looked at, in milliseconds since 1970; 0: unknown.
     """
 
     group: str
@@ -78,6 +127,8 @@ class GroupView:
     members: tuple[GroupMember, ...] = ()
     progress: Mapping[MessageQueue, QueueProgress] = field(default_factory=dict)
     missing_topics: tuple[str, ...] = ()
+    unreadable: tuple[UnreadableQueues, ...] = ()
+    now_ms: int = 0
 
     def owners(self, queue: MessageQueue) -> list[str]:
         """Return the client ids of the members that report a queue as theirs."""
@@ -99,6 +150,18 @@ class FindingKind(StrEnum):
     PIN_COPIES_DIFFER = "pin_copies_differ"
     NO_MEMBERS = "no_members"
     MEMBER_SILENT = "member_silent"
+    MODELS_DIFFER = "models_differ"
+    CLIENT_ID_SHARED = "client_id_shared"
+    MEMBER_LISTED_AGAIN = "member_listed_again"
+    QUEUES_UNREADABLE = "queues_unreadable"
+    RETRY_QUEUES_UNREADABLE = "retry_queues_unreadable"
+    LISTENER_SLOW = "listener_slow"
+    QUEUE_BLOCKED = "queue_blocked"
+    QUEUE_NOT_FETCHED = "queue_not_fetched"
+    MEMBER_FAILS = "member_fails"
+    OFFSET_BEYOND_END = "offset_beyond_end"
+    NAME_SERVERS_DIFFER = "name_servers_differ"
+    VERSIONS_DIFFER = "versions_differ"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,12 @@ class ConsumeRates:
 
     Attributes:
         passed_over: number of messages skipped since the start.
+        last_error: of a listener, as text; None: none since the start.
     """
 
     def __init__(self, began: float) -> None:
         self.passed_over = 0
+        self.last_error: str | None = None
         self._began = began
         self._slices: dict[str, deque[_Slice]] = defaultdict(lambda: deque(maxlen=_HOUR))
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rmqtools.errors import RocketMQError
 from rmqtools.model.group import ConsumeType, MessageModel
@@ -15,22 +16,51 @@ from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
 PINS = AllocateByPins.name
 
 
-def check_group(view: GroupView, pins: Pins = NO_PINS) -> list[Finding]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """From when on a member counts as stuck, in seconds."""
+
+    listener: float = 60.0
+    """Of one listener call, and of fetched messages of which none is consumed."""
+    fetch: float = 60.0
+    """Without a fetch; a long poll takes up to 30 s."""
+
+
+_LIMITS = GroupLimits()
+
+
+def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = _LIMITS) -> list[Finding]:
     """Look for problems that operators care about.
 
     Args:
         view: the group. It may show half of a rebalance: check again before you act.
         pins: the pins that are valid now (``pins.at(now)``).
+        limits: from when on a member counts as stuck.
 
     Returns:
         Findings, the most important first; empty if all is well.
     """
     if not view.members:
-        return [Finding(FindingKind.NO_MEMBERS, f"group {view.group!r} has no members: nobody consumes")]
-    findings = [*_silent(view), *_missing_topics(view), *_differences(view), *_pins(view, pins)]
-    if not any(member.error for member in view.members):  # all owners are known
-        findings = [*_ownership(view), *_idle(view, pins), *findings]
-    return findings
+        nobody = Finding(FindingKind.NO_MEMBERS, f"group {view.group!r} has no members: nobody consumes")
+        return [nobody, *_offsets(view), *_unreadable(view)]
+    listed = [*_listed_again(view)]
+    findings = [
+        *listed,
+        *_stuck(view, limits),
+        *_failing(view),
+        *_offsets(view),
+        *_unreadable(view),
+        *_silent(view),
+        *_missing_topics(view),
+        *_differences(view),
+        *_versions(view),
+        *_pins(view, pins),
+    ]
+    if any(member.error for member in view.members):  # not all owners are known
+        return findings
+    if any(found.kind == FindingKind.CLIENT_ID_SHARED for found in listed):  # one process of two answers
+        return findings
+    return [*_ownership(view), *_idle(view, pins), *findings]
 
 
 def pin_obstacles(view: GroupView, ips: Sequence[str]) -> list[str]:
@@ -55,6 +85,99 @@ def check_pin_copies(copies: Mapping[str, Pins | RocketMQError]) -> list[Finding
     return findings
 
 
+_REMEDIES = {
+    FindingKind.MODELS_DIFFER: ": a broadcasting member gets every message and commits none of the group's "
+    "offsets: give it a group of its own",
+    FindingKind.NAME_SERVERS_DIFFER: ": all members must see the same brokers",
+}
+
+
+def _listed_again(view: GroupView) -> Iterator[Finding]:
+    """Find members that brokers list several times, and tell two processes from a broker that stood still."""
+    for member in view.members:
+        again = {name: addrs for name, addrs in member.entries.items() if len(addrs) > 1}
+        if not again:
+            continue
+        where = "; ".join(f"{name} from {', '.join(addrs)}" for name, addrs in sorted(again.items()))
+        text = f"client id {member.client_id} is listed more than once: {where}"
+        if len(again) == len(member.entries):
+            remedy = "two processes use it, or a broker stood still: give each process its own instance_name"
+            yield Finding(FindingKind.CLIENT_ID_SHARED, f"{text}: {remedy}")
+        else:
+            remedy = "that broker stood still: it forgets closed connections within two minutes"
+            yield Finding(FindingKind.MEMBER_LISTED_AGAIN, f"{text}: {remedy}")
+
+
+def _stuck(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
+    """Find listeners that do not return, and queues from which nothing is fetched or consumed."""
+    for member in view.members:
+        if member.longest_call is not None and member.longest_call > limits.listener:
+            text = f"a listener call of member {member.client_id} runs for {member.longest_call:.0f} s"
+            yield Finding(FindingKind.LISTENER_SLOW, f"{text}: look at the stacks of its threads")
+        for waiting in member.waiting:
+            text = (
+                f"{_name(waiting.queue)} waits for offset {waiting.queue_offset}, which failed "
+                f"{waiting.times} times at member {member.client_id}{_error(member)}"
+            )
+            yield Finding(FindingKind.QUEUE_BLOCKED, text)
+        yield from _idle_queues(view, member, limits)
+
+
+def _idle_queues(view: GroupView, member: GroupMember, limits: GroupLimits) -> Iterator[Finding]:
+    for queue, state in sorted(member.states.items()):
+        cached = state.cached_msg_count + state.transaction_msg_count
+        consumed = _seconds_since(view, state.last_consume_timestamp)
+        fetched = _seconds_since(view, state.last_pull_timestamp)
+        if cached and consumed > limits.listener:
+            text = (
+                f"has {cached} fetched messages of {_name(queue)} and has consumed none for {consumed:.0f} s"
+            )
+            remedy = "a listener call may never return (look at the stacks of its threads), or nobody polls"
+            yield Finding(FindingKind.QUEUE_BLOCKED, f"member {member.client_id} {text}: {remedy}")
+        elif not cached and fetched > limits.fetch and _lag(view, queue):
+            text = f"member {member.client_id} holds {_name(queue)} and has not fetched for {fetched:.0f} s"
+            yield Finding(
+                FindingKind.QUEUE_NOT_FETCHED,
+                f"{text}, {_lag(view, queue)} messages behind: is it paused, or cut off from that broker?",
+            )
+
+
+def _failing(view: GroupView) -> Iterator[Finding]:
+    for member in view.members:
+        for topic, rates in sorted(member.rates.items()):
+            if rates.consume_failed_tps > 0:
+                text = (
+                    f"member {member.client_id} fails for {rates.consume_failed_tps:.2f} messages/s of topic "
+                    f"{topic}, {rates.consume_failed_msgs} in the last hour{_error(member)}"
+                )
+                yield Finding(FindingKind.MEMBER_FAILS, text)
+
+
+def _offsets(view: GroupView) -> Iterator[Finding]:
+    for queue, progress in view.progress.items():
+        if progress.consumer_offset is not None and progress.consumer_offset > progress.max_offset:
+            text = (
+                f"offset {progress.consumer_offset} of {_name(queue)} is beyond its end "
+                f"{progress.max_offset}: members start again as for an offset that is not there, or reset it"
+            )
+            yield Finding(FindingKind.OFFSET_BEYOND_END, text)
+
+
+def _unreadable(view: GroupView) -> Iterator[Finding]:
+    for one in view.unreadable:
+        number = "unknown" if one.messages is None else one.messages
+        text = (
+            f"topic {one.topic} has {one.readable} queues to read and {one.written} to write on "
+            f"{one.broker_name}: nobody can read the others (messages in them: {number})"
+        )
+        if _is_retry(one.topic):
+            remedy = "create the group again with the same retry_queue_nums"
+            yield Finding(FindingKind.RETRY_QUEUES_UNREADABLE, f"{text}: {remedy}")
+        else:
+            remedy = "raise the read queues of the topic"
+            yield Finding(FindingKind.QUEUES_UNREADABLE, f"{text}: {remedy}")
+
+
 def _silent(view: GroupView) -> Iterator[Finding]:
     for member in view.members:
         if member.error:
@@ -69,9 +192,10 @@ def _missing_topics(view: GroupView) -> Iterator[Finding]:
 
 def _ownership(view: GroupView) -> Iterator[Finding]:
     """Find wrong owners: broadcasting, each member owns every queue; otherwise one member owns each."""
-    everybody = view.message_model == MessageModel.BROADCASTING
+    broadcasting = {member.client_id for member in view.members if _is_broadcasting(view, member)}
+    everybody = len(broadcasting) == len(view.members)
     for queue in _consumed(view):
-        owners = view.owners(queue)
+        owners = [owner for owner in view.owners(queue) if everybody or owner not in broadcasting]
         if not owners:
             yield Finding(FindingKind.QUEUE_UNOWNED, f"{_name(queue)} is owned by nobody")
         elif len(owners) > 1 and not everybody and not _all_pop(view, queue):
@@ -95,12 +219,14 @@ def _differences(view: GroupView) -> Iterator[Finding]:
         (FindingKind.SUBSCRIPTIONS_DIFFER, "subscribe to different things", _subscriptions),
         (FindingKind.STRATEGIES_DIFFER, "share by different strategies", lambda member: member.strategy),
         (FindingKind.MODES_DIFFER, "consume differently", _mode),
+        (FindingKind.MODELS_DIFFER, "have different message models", lambda member: member.message_model),
+        (FindingKind.NAME_SERVERS_DIFFER, "use different name servers, or a proxy", _servers),
     )
     for kind, what, value_of in subjects:
         by_value = _grouped(view, value_of)
         if len(by_value) > 1:
             parts = [f"{value}: {', '.join(ids)}" for value, ids in sorted(by_value.items())]
-            yield Finding(kind, f"members {what}: {'; '.join(parts)}")
+            yield Finding(kind, f"members {what}: {'; '.join(parts)}{_REMEDIES.get(kind, '')}")
 
 
 def _pins(view: GroupView, pins: Pins) -> Iterator[Finding]:
@@ -176,6 +302,38 @@ def _subscriptions(member: GroupMember) -> str:
 
 def _mode(member: GroupMember) -> str | None:
     return None if member.orderly is None else "in order" if member.orderly else "concurrently"
+
+
+def _is_broadcasting(view: GroupView, member: GroupMember) -> bool:
+    return (member.message_model or view.message_model) == MessageModel.BROADCASTING
+
+
+def _servers(member: GroupMember) -> str | None:
+    return member.name_server
+
+
+def _versions(view: GroupView) -> Iterator[Finding]:
+    """Find members of one language with different versions of its client."""
+    for language in sorted({member.language for member in view.members if member.language}):
+        same = replace(view, members=tuple(one for one in view.members if one.language == language))
+        by_version = _grouped(same, lambda member: member.version or None)
+        if len(by_version) > 1:
+            parts = [f"{version}: {', '.join(ids)}" for version, ids in sorted(by_version.items())]
+            text = f"members in {language} have different versions: {'; '.join(parts)}"
+            yield Finding(FindingKind.VERSIONS_DIFFER, text)
+
+
+def _seconds_since(view: GroupView, then_ms: int) -> float:
+    """Seconds from a member's time to the view's; 0 if either is unknown. Their clocks may differ."""
+    return (view.now_ms - then_ms) / 1000 if view.now_ms and then_ms else 0.0
+
+
+def _lag(view: GroupView, queue: MessageQueue) -> int:
+    return view.progress[queue].lag if queue in view.progress else 0
+
+
+def _error(member: GroupMember) -> str:
+    return f": {member.last_error}" if member.last_error else ""
 
 
 def _is_retry(topic: str) -> bool:

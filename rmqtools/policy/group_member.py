@@ -1,16 +1,26 @@
 """Makes a group member from its own report (running info). Pure."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rmqtools.model.group import Connection
-from rmqtools.model.group_view import GroupMember
+from rmqtools.model.group_view import GroupMember, WaitingQueue
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, without_this_namespace
-from rmqtools.model.running_info import PROP_CLIENT_VERSION, PROP_CONSUME_ORDERLY, ConsumerRunningInfo
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.running_info import (
+    PROP_CLIENT_VERSION,
+    PROP_CONSUME_ORDERLY,
+    PROP_NAMESERVER_ADDR,
+    ConsumerRunningInfo,
+)
 from rmqtools.policy.allocate.strategy_table import JAVA_NAMES
 
 PROP_RMQTOOLS_STRATEGY = "PROP_RMQTOOLS_STRATEGY"
 PROP_RMQTOOLS_PIN_VERSION = "PROP_RMQTOOLS_PIN_VERSION"
+PROP_RMQTOOLS_LONGEST_CALL = "PROP_RMQTOOLS_LONGEST_CALL"  # seconds of the longest running listener call
+PROP_RMQTOOLS_LAST_ERROR = "PROP_RMQTOOLS_LAST_ERROR"  # of a listener
+PROP_RMQTOOLS_WAITING = "PROP_RMQTOOLS_WAITING"  # JSON: [topic, broker, queue id, queue offset, failures]...
 PROP_RMQTOOLS_PASSED_OVER = "PROP_RMQTOOLS_PASSED_OVER"  # messages whose heads are broken, since the start
 
 _JAVA_STRATEGY_PROPERTY = "allocateMessageQueueStrategy"  # Java dumps its consumer's fields as text
@@ -41,6 +51,19 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
             if not data.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         ),
         orderly=None if orderly is None else orderly.lower() == "true",
+        message_model=info.properties.get("messageModel"),
+        name_server=_name_servers(info.properties.get(PROP_NAMESERVER_ADDR)),
+        states={
+            queue.without_namespace(namespace): state
+            for queue, state in info.mq_table.items()
+            if not state.dropped
+        },
+        rates={
+            without_this_namespace(topic, namespace): status for topic, status in info.status_table.items()
+        },
+        longest_call=_seconds(info.properties.get(PROP_RMQTOOLS_LONGEST_CALL)),
+        last_error=info.properties.get(PROP_RMQTOOLS_LAST_ERROR),
+        waiting=tuple(_waiting(info.properties.get(PROP_RMQTOOLS_WAITING), namespace)),
     )
 
 
@@ -61,6 +84,39 @@ def strategy_name(properties: Mapping[str, str]) -> str | None:
         return ours
     found = _JAVA_CLASS.fullmatch(properties.get(_JAVA_STRATEGY_PROPERTY, ""))
     return None if found is None else JAVA_NAMES.get(found[1], found[1])
+
+
+def format_waiting(waiting: Iterable[WaitingQueue]) -> str:
+    """Format waiting queues for a member's report."""
+    rows = [
+        [one.queue.topic, one.queue.broker_name, one.queue.queue_id, one.queue_offset, one.times]
+        for one in waiting
+    ]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def _waiting(text: str | None, namespace: str | None) -> Iterator[WaitingQueue]:
+    """Parse waiting queues; leave out what another version may write."""
+    try:
+        rows = json.loads(text or "[]")
+    except ValueError:
+        return
+    for row in rows if isinstance(rows, list) else ():
+        match row:
+            case [str(topic), str(broker), int(queue_id), int(offset), int(times)]:
+                queue = MessageQueue(topic, broker, queue_id).without_namespace(namespace)
+                yield WaitingQueue(queue=queue, queue_offset=offset, times=times)
+
+
+def _name_servers(text: str | None) -> str | None:
+    return None if text is None else ";".join(sorted(filter(None, text.split(";"))))
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
 
 
 def _whole_number(text: str | None) -> int | None:

@@ -38,11 +38,12 @@ def own_entries(addresses: Iterable[str], is_own: Callable[[str], bool]) -> tupl
         is_own: whether an address is, or was, of a socket of this client.
 
     Returns:
-        Positions in the sorted addresses, so that two processes with one client id take different ones. The
-        first, as in Java, if no address is known, for example behind NAT.
+        Positions in the sorted addresses, so that two processes with one client id take different ones. All
+        of them if no address is known, as behind NAT: queues without an owner would be worse than two owners.
     """
-    found = tuple(number for number, addr in enumerate(sorted(addresses)) if is_own(addr))
-    return found or FIRST_ENTRY
+    listed = sorted(addresses)
+    found = tuple(number for number, addr in enumerate(listed) if is_own(addr))
+    return found or tuple(range(len(listed)))
 
 
 def with_one_entry(client_ids: Sequence[str], client_id: str, entry: int) -> list[str]:

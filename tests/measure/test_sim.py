@@ -11,6 +11,7 @@ import pytest
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
+from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
 from tools.measure.sim.run import simulate
 from tools.measure.sim.trouble import KINDS, plan
@@ -65,6 +66,12 @@ def test_a_consumer_that_skips_messages_is_found(monkeypatch):
     monkeypatch.setattr(HandOut, "take", lambda self, count: take(self, count)[::2])
 
     assert is_found("lost", range(2))
+
+
+def test_a_member_that_believes_a_list_with_doubles_is_found(monkeypatch):
+    monkeypatch.setattr(membership, "has_doubles", lambda client_ids: False)
+
+    assert is_found("lost", range(60))
 
 
 def test_an_unanswered_send_that_is_called_refused_is_found(monkeypatch):

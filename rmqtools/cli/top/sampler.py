@@ -19,7 +19,6 @@ from rmqtools.group import (
     Finding,
     GroupMember,
     GroupView,
-    QueueProgress,
     check_group,
     member_of,
     silent_member,
@@ -101,27 +100,22 @@ class Sampler:
         """
         connection = await self._admin.fetch_consumer_connection(group)
         members = await self._each(lambda each: self._member(group, each), connection.connection_set)
-        stats = await self._admin.fetch_consume_stats(group)
-        progress = {
-            queue: QueueProgress(max_offset=offsets.broker_offset, consumer_offset=offsets.consumer_offset)
-            for queue, offsets in stats.offset_table.items()
-        }
-        for topic in connection.subscription_table.keys() - {queue.topic for queue in progress}:
-            progress |= await self._new_queues(topic)
+        progress = await self._admin.fetch_progress(group)
         view = GroupView(
             group=group,
             message_model=connection.message_model,
             consume_type=connection.consume_type,
             members=tuple(sorted(members, key=lambda member: member.client_id)),
-            progress=dict(sorted(progress.items(), key=lambda item: item[0].sort_key)),
+            progress=progress,
+            now_ms=self._clock.now_ms(),
         )
         pins = await self._pins(view)
-        self._read("group", group, sum(each.consumer_offset for each in stats.offset_table.values()))
+        self._read("group", group, sum(each.consumer_offset or 0 for each in progress.values()))
         return GroupLook(
             view=view,
             pins=pins,
             findings=check_group(view, pins.at(now())),
-            lag=sum(each.lag or 0 for each in progress.values()),
+            lag=sum(each.lag for each in progress.values()),
             meter=self._meters["group", group],
         )
 
@@ -149,14 +143,13 @@ class Sampler:
     async def _group(self, group: str) -> Row:
         meter = self._meters["group", group]
         try:
-            connection, stats = await asyncio.gather(
-                self._admin.fetch_consumer_connection(group), self._admin.fetch_consume_stats(group)
+            connection, progress = await asyncio.gather(
+                self._admin.fetch_consumer_connection(group), self._admin.fetch_progress(group)
             )
         except RocketMQError as error:
             return Row(name=group, values={}, meter=meter, note=str(error))
-        table = stats.offset_table.values()
-        self._read("group", group, sum(offsets.consumer_offset for offsets in table))
-        lag = sum(offsets.broker_offset - offsets.consumer_offset for offsets in table)
+        self._read("group", group, sum(each.consumer_offset or 0 for each in progress.values()))
+        lag = sum(each.lag for each in progress.values())
         values = {"members": len(connection.connection_set), "lag": lag, "rate": meter.rate}
         return Row(name=group, values=values, meter=meter, note=_group_note(connection, lag))
 
@@ -166,14 +159,6 @@ class Sampler:
         except RocketMQError as error:
             return silent_member(connection, str(error))
         return member_of(connection, info, self._namespace)
-
-    async def _new_queues(self, topic: str) -> dict[Any, QueueProgress]:
-        """The queues of a topic of which the group has consumed nothing yet."""
-        try:
-            queues = await self._admin.fetch_subscribe_queues(topic)
-        except RocketMQError:  # the retry topic of a group is made when it is needed
-            return {}
-        return {queue: QueueProgress(max_offset=0, consumer_offset=None) for queue in queues}
 
     async def _pins(self, view: GroupView) -> Pins:
         if not any(member.strategy == "PINS" for member in view.members):

@@ -5,7 +5,9 @@ answers are merged.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
@@ -21,18 +23,27 @@ from rmqtools.errors import (
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import Connection, ConsumerConnection, MessageRequestMode
 from rmqtools.model.group_config import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
-from rmqtools.model.group_view import GroupMember, GroupView, QueueProgress
-from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, namespace_of, without_this_namespace
+from rmqtools.model.group_view import GroupMember, GroupView, QueueProgress, UnreadableQueues
+from rmqtools.model.names import (
+    RETRY_GROUP_TOPIC_PREFIX,
+    namespace_of,
+    retry_topic,
+    without_this_namespace,
+)
 from rmqtools.model.queue import MessageQueue, java_order
+from rmqtools.model.route import Perm, QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.group_member import member_of, silent_member
+from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 from rmqtools.protocol.headers import (
+    CreateTopicRequestHeader,
     DeleteSubscriptionGroupRequestHeader,
     GetAllSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumerRunningInfoRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
     SetMessageRequestModeRequestHeader,
     UpdateSubscriptionGroupRequestHeader,
@@ -43,6 +54,7 @@ from rmqtools.protocol.wire.bodies import (
     parse_consumer_list,
     parse_group_list,
     parse_running_info,
+    parse_subscription_group,
     parse_subscription_group_table,
 )
 from rmqtools.protocol.wire.command import request
@@ -61,8 +73,11 @@ class GroupAdmin(GroupOffsetAdmin):
 
         A member that does not answer has its ``error`` set. Every other failure raises.
         """
-        connection = await self.fetch_consumer_connection(group)
-        members = await asyncio.gather(*(self._member(group, each) for each in connection.connection_set))
+        by_broker = await self._connections(group)
+        connection = self._merged(list(by_broker.values()))
+        entries = entries_by_member(by_broker)
+        reports = await asyncio.gather(*(self._member(group, each) for each in connection.connection_set))
+        members = [replace(each, entries=entries.get(each.client_id, {})) for each in reports]
         stats = await self.fetch_consume_stats(group)
         topics = {queue.topic for queue in stats.offset_table} | connection.subscription_table.keys()
         topics |= {topic for member in members for topic, _, _ in member.subscriptions}
@@ -74,7 +89,31 @@ class GroupAdmin(GroupOffsetAdmin):
             members=tuple(members),
             progress=progress,
             missing_topics=missing,
+            unreadable=await self._unreadable(group, topics - set(missing)),
+            now_ms=self._client.clock.now_ms(),
         )
+
+    async def fetch_progress(self, group: str) -> dict[MessageQueue, QueueProgress]:
+        """Return a group's progress on each queue, sorted; cheaper than :meth:`fetch_group`.
+
+        The queues are those of every topic that members subscribe to, or else that the group has an offset
+        for. Where nothing was committed yet, all stored messages count as not consumed.
+        """
+        stats = await self.fetch_consume_stats(group)
+        table = stats.offset_table
+        first = await self._first_stored([queue for queue in table if not table[queue].consumer_offset])
+        progress = {
+            queue: QueueProgress(
+                max_offset=each.broker_offset,
+                consumer_offset=each.consumer_offset or None,
+                min_offset=first.get(queue, 0),
+            )
+            for queue, each in table.items()
+        }
+        connection = await self.fetch_consumer_connection(group)
+        topics = connection.subscription_table.keys() | {queue.topic for queue in table}
+        rest, _ = await self._progress(group, topics, known=table.keys())
+        return dict(sorted((progress | rest).items(), key=lambda item: item[0].sort_key))
 
     async def fetch_group_list(self) -> list[str]:
         """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
@@ -99,11 +138,19 @@ class GroupAdmin(GroupOffsetAdmin):
         Returns:
             Members by client id, each once; no members if no broker knows one.
         """
+        return self._merged(list((await self._connections(group)).values()))
+
+    async def _connections(self, group: str) -> dict[str, ConsumerConnection]:
+        """Return the members of a group as each broker that knows one lists them."""
         header = GetConsumerConnectionListRequestHeader(consumer_group=self._wire(group))
-        answers = await self._masters.invoke_all(header, nothing=ResponseCode.CONSUMER_NOT_ONLINE)
-        merged = merge_connections(
-            [await parse_aside(parse_consumer_connection, answer.body) for answer in answers]
-        )
+        answers = await self._masters.invoke_each(header, nothing=ResponseCode.CONSUMER_NOT_ONLINE)
+        return {
+            name: await parse_aside(parse_consumer_connection, answer.body)
+            for name, answer in answers.items()
+        }
+
+    def _merged(self, answers: Sequence[ConsumerConnection]) -> ConsumerConnection:
+        merged = merge_connections(answers)
         table = {self._bare(topic): data for topic, data in merged.subscription_table.items()}
         bare = {topic: replace(data, topic=topic) for topic, data in table.items()}
         return replace(merged, subscription_table=bare)
@@ -141,6 +188,9 @@ class GroupAdmin(GroupOffsetAdmin):
     async def create_group(self, group: str, **settings: Any) -> None:
         """Create a group on all brokers, or change one that exists: settings not given get their default.
 
+        With more retry queues than before, the retry topic of a group gets them too: members could otherwise
+        not read what brokers store in them.
+
         Args:
             group: its name.
             settings: those of ``SubscriptionGroupConfig`` in snake_case: ``retry_max_times=16``,
@@ -156,6 +206,8 @@ class GroupAdmin(GroupOffsetAdmin):
             raise ConfigError(unknown_name("setting of a group", name, known))
         config = SubscriptionGroupConfig(group_name=self._wire(group), **settings)
         await self._masters.invoke_all(UpdateSubscriptionGroupRequestHeader(), format_body(config))
+        for hidden in await self._unreadable_retries(group):
+            await self._widen(hidden)
 
     async def set_message_request_mode(
         self, topic: str, group: str, mode: MessageRequestMode, *, pop_share_queue_num: int = 0
@@ -195,27 +247,104 @@ class GroupAdmin(GroupOffsetAdmin):
         return member_of(connection, info, self._client.config.namespace)
 
     async def _progress(
-        self, group: str, topics: Collection[str]
+        self, group: str, topics: Collection[str], *, known: Collection[MessageQueue] = ()
     ) -> tuple[dict[MessageQueue, QueueProgress], tuple[str, ...]]:
-        """Return the group's progress on the topics' queues, and the topics missing or not readable."""
+        """Return the group's progress on the topics' queues, and the topics missing or not readable.
+
+        Queues whose progress is ``known`` are left out: a broker reports no queue of a topic of which the
+        group has consumed nothing there.
+        """
         progress: dict[MessageQueue, QueueProgress] = {}
         missing: list[str] = []
         for topic in sorted(topics):
             try:
-                progress |= await self._topic_progress(group, topic)
+                queues = await self.fetch_subscribe_queues(topic)
+                progress |= await self._progress_of(group, [one for one in queues if one not in known])
             except (TopicNotFoundError, PermissionDeniedError):
                 # a retry topic is created when a message fails, or by a heartbeat
                 if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                     missing.append(topic)
         return progress, tuple(missing)
 
-    async def _topic_progress(self, group: str, topic: str) -> dict[MessageQueue, QueueProgress]:
-        offsets = await self.fetch_consumer_offsets(group, topic)
+    async def _progress_of(
+        self, group: str, queues: Sequence[MessageQueue]
+    ) -> dict[MessageQueue, QueueProgress]:
+        found = await asyncio.gather(*(self._fetch_consumer_offset(group, queue) for queue in queues))
+        offsets = dict(zip(queues, found, strict=True))
         ends = await asyncio.gather(*(self.max_offset(queue) for queue in offsets))
+        first = await self._first_stored([queue for queue, offset in offsets.items() if not offset])
         return {
-            queue: QueueProgress(max_offset=end, consumer_offset=offset)
+            queue: QueueProgress(max_offset=end, consumer_offset=offset, min_offset=first.get(queue, 0))
             for (queue, offset), end in zip(offsets.items(), ends, strict=True)
         }
+
+    async def _first_stored(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
+        """Return the offset of the first message of queues of which the group has consumed nothing."""
+        return dict(zip(queues, await asyncio.gather(*map(self.min_offset, queues)), strict=True))
+
+    async def _unreadable(self, group: str, topics: Collection[str]) -> tuple[UnreadableQueues, ...]:
+        """Return queues of the topics that take messages and are not read, broker by broker."""
+        found: list[UnreadableQueues] = []
+        for topic in sorted(topics):
+            with suppress(TopicNotFoundError):
+                route = await self._client.name_server.fetch_route(self._wire(topic))
+                found += unreadable_queues(topic, route.queue_datas)
+        found += await self._unreadable_retries(group)
+        return tuple([replace(one, messages=await self._messages_in(one)) for one in found])
+
+    async def _unreadable_retries(self, group: str) -> list[UnreadableQueues]:
+        """Compare the group's retry queues on each broker with those that the route shows."""
+        topic = retry_topic(self._wire(group))
+        try:
+            route = await self._client.name_server.fetch_route(topic)
+        except TopicNotFoundError:
+            return []  # no message has failed yet
+        readable = {data.broker_name: data.read_queue_nums for data in route.queue_datas}
+        wanted = await self._retry_queue_nums(group)
+        return [
+            UnreadableQueues(
+                topic=self._bare(topic), broker_name=name, readable=readable[name], written=wanted[name]
+            )
+            for name in sorted(readable.keys() & wanted.keys())
+            if readable[name] < wanted[name]
+        ]
+
+    async def _retry_queue_nums(self, group: str) -> dict[str, int]:
+        """Return the number of retry queues on each broker; brokers that do not report it are left out."""
+        header = GetSubscriptionGroupConfigRequestHeader(group=self._wire(group))
+        found: dict[str, int] = {}
+        for name, addr in (await self._masters.addrs()).items():
+            answer = await self._client.remoting.invoke(addr, request(header))
+            if answer.code == ResponseCode.SUCCESS:
+                found[name] = parse_subscription_group(answer.body).retry_queue_nums
+        return found
+
+    async def _widen(self, hidden: UnreadableQueues) -> None:
+        """Let a broker's route show all queues of a group's retry topic."""
+        header = CreateTopicRequestHeader(
+            topic=self._wire(hidden.topic),
+            default_topic=DEFAULT_TOPIC,
+            read_queue_nums=hidden.written,
+            write_queue_nums=hidden.written,
+            perm=int(Perm.READ | Perm.WRITE),
+            topic_filter_type="SINGLE_TAG",
+            topic_sys_flag=0,
+            order=False,
+        )
+        masters = await self._masters.addrs()
+        await self._client.remoting.invoke_ok(masters[hidden.broker_name], request(header))
+
+    async def _messages_in(self, hidden: UnreadableQueues) -> int | None:
+        queues = [
+            MessageQueue(hidden.topic, hidden.broker_name, number)
+            for number in range(hidden.readable, hidden.written)
+        ]
+        try:
+            ends = await asyncio.gather(*map(self.max_offset, queues))
+            starts = await asyncio.gather(*map(self.min_offset, queues))
+        except RocketMQError:
+            return None
+        return sum(ends) - sum(starts)
 
     async def _groups_of(self, addr: str) -> set[str]:
         """All groups of a broker: 5.x answers with parts of the table as long as its version holds."""
@@ -238,6 +367,32 @@ class GroupAdmin(GroupOffsetAdmin):
         if not namespace:
             return names
         return {without_this_namespace(name, namespace) for name in names if namespace_of(name) == namespace}
+
+
+def entries_by_member(
+    by_broker: Mapping[str, ConsumerConnection],
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the addresses of each member, by client id and broker name."""
+    found: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for broker_name, answer in by_broker.items():
+        for one in answer.connection_set:
+            known = found[one.client_id].get(broker_name, ())
+            found[one.client_id][broker_name] = (*known, one.client_addr)
+    return dict(found)
+
+
+def unreadable_queues(topic: str, queue_datas: Sequence[QueueData]) -> list[UnreadableQueues]:
+    """Return the brokers on which a topic has fewer queues that are read than that are written."""
+    return [
+        UnreadableQueues(
+            topic=topic,
+            broker_name=data.broker_name,
+            readable=data.read_queue_nums if data.is_readable else 0,
+            written=data.write_queue_nums,
+        )
+        for data in queue_datas
+        if data.is_writable and data.write_queue_nums > (data.read_queue_nums if data.is_readable else 0)
+    ]
 
 
 def merge_connections(answers: Sequence[ConsumerConnection]) -> ConsumerConnection:

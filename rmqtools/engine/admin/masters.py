@@ -48,15 +48,23 @@ class Masters:
         Raises:
             RocketMQError: the first error, because a result that lacks a broker would be wrong.
         """
+        return list((await self.invoke_each(header, body, nothing=nothing)).values())
+
+    async def invoke_each(
+        self, header: RequestHeader, body: bytes = b"", *, nothing: ResponseCode | None = None
+    ) -> dict[str, RemotingCommand]:
+        """As :meth:`invoke_all`; the answers by broker name."""
         masters = await self.addrs()
         invoke = self._client.remoting.invoke
         answers = await asyncio.gather(*(invoke(addr, request(header, body)) for addr in masters.values()))
-        for addr, answer in zip(masters.values(), answers, strict=True):
+        by_name = dict(zip(masters, answers, strict=True))
+        for name, answer in by_name.items():
+            addr = masters[name]
             if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise self._client.endpoint.not_served(header.code, answer.remark, addr)
             if answer.code not in (ResponseCode.SUCCESS, nothing):
                 raise BrokerError(answer.code, answer.remark, addr)
-        return [answer for answer in answers if answer.code == ResponseCode.SUCCESS]
+        return {name: answer for name, answer in by_name.items() if answer.code == ResponseCode.SUCCESS}
 
 
 class AdminPart:

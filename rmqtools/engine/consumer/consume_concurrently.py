@@ -42,6 +42,7 @@ class ConcurrentConsumption:
         self._workers: Workers[ProcessQueue] = Workers(
             member.client.clock, listeners, self, most=config.consume_threads
         )
+        member.longest_call = self._workers.longest_call
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
 

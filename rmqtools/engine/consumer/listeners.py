@@ -20,6 +20,7 @@ from rmqtools.policy.consume_rates import ConsumeRates
 log = get_logger(__name__)
 
 LONG_CALL = 50e-6  # seconds; below that, waking another thread costs as much as the call
+_MOST_ERROR_TEXT = 300
 _FEW = 0.05  # the share of long calls that may only have waited for the interpreter
 _WANTED = "want a function listener(messages, context); tags= and sql= are given by name"
 
@@ -145,6 +146,7 @@ class Listeners:
     def _failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
         """Return the status of a call that raised: its messages are retried. Logs the error."""
         first = messages[0]
+        self._rates.last_error = repr(error)[:_MOST_ERROR_TEXT]
         log.error(
             "listener_failed",
             topic=first.topic,

@@ -2,7 +2,8 @@
 
 Source of the rules: DefaultMQPushConsumerImpl.consumerRunningInfo, DefaultLitePullConsumerImpl.
 consumerRunningInfo, MQClientInstance.consumerRunningInfo, ProcessQueue.fillProcessQueueInfo (Java client).
-Ours: the report includes the strategy's name, the pins' version and the number of messages passed over.
+Ours: the report includes the strategy's name, the pins' version, the number of messages passed over, the
+longest running listener call, the last error of a listener, and queues that wait for a failing message.
 """
 
 import sys
@@ -15,6 +16,7 @@ from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import MQ_VERSION_NAME
 from rmqtools.model.group import ConsumeType
+from rmqtools.model.group_view import WaitingQueue
 from rmqtools.model.queue import java_order
 from rmqtools.model.running_info import (
     PROP_CLIENT_VERSION,
@@ -28,12 +30,17 @@ from rmqtools.model.running_info import (
     ProcessQueueInfo,
 )
 from rmqtools.policy.group_member import (
+    PROP_RMQTOOLS_LAST_ERROR,
+    PROP_RMQTOOLS_LONGEST_CALL,
     PROP_RMQTOOLS_PASSED_OVER,
     PROP_RMQTOOLS_PIN_VERSION,
     PROP_RMQTOOLS_STRATEGY,
+    PROP_RMQTOOLS_WAITING,
+    format_waiting,
 )
 
 _MIB = 1024 * 1024
+_MOST_WAITING = 100
 _JAVA_NAMES = {  # our settings, by the names that Java's consumers report
     "group": "consumerGroup",
     "message_model": "messageModel",
@@ -90,9 +97,25 @@ def _properties(member: Member) -> Mapping[str, str]:
     if member.consume_type is ConsumeType.CONSUME_PASSIVELY:
         told[PROP_CONSUME_ORDERLY] = _text(member.is_orderly)
         told[PROP_THREADPOOL_CORE_SIZE] = told["consumeThreadMax"]
+        told[PROP_RMQTOOLS_LONGEST_CALL] = f"{member.longest_call():.1f}"
+        told[PROP_RMQTOOLS_WAITING] = format_waiting(_waiting(member))
+    if member.rates.last_error is not None:
+        told[PROP_RMQTOOLS_LAST_ERROR] = member.rates.last_error
     if pins is not None:
         told[PROP_RMQTOOLS_PIN_VERSION] = str(pins.version)
     return dict(sorted(told.items()))
+
+
+def _waiting(member: Member) -> list[WaitingQueue]:
+    """Queues whose first message has failed and holds up those behind it: only if consumed in order."""
+    if not member.is_orderly:
+        return []
+    first = ((held, next(iter([*held.taken, *held.held]), None)) for held in member.held.pulled.values())
+    failed = [(held.queue, message) for held, message in first if message and message.reconsume_times]
+    return [
+        WaitingQueue(queue=queue, queue_offset=message.queue_offset, times=message.reconsume_times)
+        for queue, message in sorted(failed, key=lambda one: one[0])[:_MOST_WAITING]
+    ]
 
 
 def _queue_info(member: Member, held: ProcessQueue) -> ProcessQueueInfo:

@@ -169,6 +169,11 @@ class Workers(Generic[H]):
         self._given_up.update((id(call), call) for call in late)
         return late
 
+    def longest_call(self) -> float:
+        """Return the seconds of the longest running call; 0: none runs."""
+        began = [worker.began for worker in tuple(self._working) if worker.call is not None]
+        return self._clock.monotonic() - min(began) if began else 0.0
+
     def _start_workers(self) -> None:
         """Start a worker if calls wait: one after the other, since a quick listener needs only one.
 

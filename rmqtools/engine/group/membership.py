@@ -128,7 +128,7 @@ class Membership:
             connections = parse_consumer_connection(answer.body).connection_set
         except RocketMQError as error:
             log.info("connections_not_told", group=self._group, broker=broker_name, reason=str(error))
-            return FIRST_ENTRY
+            return tuple(range(ids.count(client_id)))
         addresses = [one.client_addr or "" for one in connections if one.client_id == client_id]
         self._warn_of_others(addresses)
         return own_entries(addresses, self._client.remoting.is_own_address)

@@ -43,8 +43,7 @@ class ProcessQueue(HeldQueue):
         self.is_locked = False
         self.is_paused = False
         self.consuming = asyncio.Lock()
-        self.last_consume_ms = 0
-        self.last_pull_ms = clock.now_ms()
+        self.last_consume_ms = self.last_pull_ms = clock.now_ms()
         self.last_lock_ms = 0
         self._clock = clock
         self._messages: dict[int, MessageExt] = {}  # by offset, ascending

@@ -173,3 +173,14 @@ def test_a_member_that_does_not_answer_is_marked_and_its_error_stands_below_the_
     assert lines[2].startswith("192.168.100.200@12345#98765432109876  ")
     assert lines[2].endswith("does not answer")
     assert lines[3].startswith("192.168.100.200@12345#98765432109876 does not answer: ")
+
+
+def test_a_group_that_has_committed_nothing_is_behind_by_all_that_is_stored(run, cluster):
+    cluster.begin_at(QUEUE, 1)
+    cluster.commit("billing", QUEUE, None)
+    listed = json.loads(run("group", "list", "--json").stdout)
+    shown = json.loads(run("group", "show", "billing", "--json").stdout)
+    watched = json.loads(run("group", "watch", "billing", "--looks", "1", "--json").stdout)
+
+    assert next(row["lag"] for row in listed if row["group"] == "billing") == 2
+    assert (sum(queue["lag"] for queue in shown["queues"]), watched["lag"]) == (2, 2)

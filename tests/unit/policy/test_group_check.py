@@ -3,10 +3,18 @@ from dataclasses import replace
 
 import pytest
 
-from rmqtools.allocate import Pins
-from rmqtools.model.group_view import FindingKind, GroupMember, GroupView, QueueProgress
+from rmqtools.allocate import NO_PINS, Pins
+from rmqtools.model.group_view import (
+    FindingKind,
+    GroupMember,
+    GroupView,
+    QueueProgress,
+    UnreadableQueues,
+    WaitingQueue,
+)
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.group_check import check_group, pin_obstacles
+from rmqtools.model.running_info import ConsumeStatus, ProcessQueueInfo
+from rmqtools.policy.group_check import GroupLimits, check_group, pin_obstacles
 
 QUEUES = [MessageQueue("T", broker_name, queue_id) for broker_name in "ab" for queue_id in (0, 1)]
 RETRY = MessageQueue("%RETRY%g", "a", 0)
@@ -148,3 +156,141 @@ def test_groups_that_pins_do_not_move_are_refused(view, words):
     (obstacle,) = pin_obstacles(view, ["10.0.0.6"])
 
     assert re.search(words, obstacle)
+
+
+# Stuck, failing and doubled members
+
+NOW = 1_700_000_100_000
+FRESH, OLD = NOW - 1_000, NOW - 75_000
+
+
+def state(*, cached: int = 0, consumed: int = FRESH, pulled: int = FRESH) -> ProcessQueueInfo:
+    return ProcessQueueInfo(
+        cached_msg_count=cached, last_consume_timestamp=consumed, last_pull_timestamp=pulled
+    )
+
+
+def alone(**known: object) -> GroupView:
+    return group(member(1, *QUEUES, **known), now_ms=NOW)
+
+
+@pytest.mark.parametrize(
+    ("known", "kind", "text"),
+    [
+        ({"longest_call": 61.0}, "listener_slow", "runs for 61 s"),
+        ({"states": {QUEUES[0]: state(cached=3, consumed=OLD)}}, "queue_blocked", "consumed none for 75 s"),
+        (
+            {
+                "waiting": (WaitingQueue(queue=QUEUES[0], queue_offset=7, times=2),),
+                "last_error": "KeyError('x')",
+            },
+            "queue_blocked",
+            r"waits for offset 7, which failed 2 times at member 10\.0\.0\.1@1: KeyError\('x'\)",
+        ),
+        ({"states": {QUEUES[0]: state(pulled=OLD)}}, "queue_not_fetched", "not fetched for 75 s, 5 messages"),
+        (
+            {
+                "rates": {"T": ConsumeStatus(consume_failed_tps=0.5, consume_failed_msgs=30)},
+                "last_error": "boom",
+            },
+            "member_fails",
+            r"fails for 0\.50 messages/s of topic T, 30 in the last hour: boom",
+        ),
+    ],
+    ids=["listener", "none-consumed", "poison", "no-fetch", "failures"],
+)
+def test_a_member_that_is_stuck_or_fails_is_found(known, kind, text):
+    (finding,) = check_group(alone(**known))
+
+    assert finding.kind == kind
+    assert re.search(text, finding.text)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"longest_call": 59.0},
+        {"states": {QUEUES[0]: state(cached=3)}},
+        {"states": {QUEUES[0]: state(consumed=OLD)}},
+        {"states": {QUEUES[0]: state(pulled=OLD)}},
+        {"rates": {"T": ConsumeStatus(consume_failed_msgs=30)}},
+    ],
+    ids=["short-call", "consumes", "nothing-to-consume", "nothing-to-fetch", "failed-long-ago"],
+)
+def test_a_member_that_works_is_not_found(known):
+    at_end = {queue: QueueProgress(max_offset=4, consumer_offset=4) for queue in [*QUEUES, RETRY]}
+
+    assert check_group(replace(alone(**known), progress=at_end)) == []
+
+
+def test_the_limits_are_the_callers():
+    assert check_group(alone(longest_call=61.0), limits=GroupLimits(listener=62)) == []
+    assert kinds(alone(longest_call=6.0), NO_PINS) == []
+    assert [one.kind for one in check_group(alone(longest_call=6.0), limits=GroupLimits(listener=5))] == [
+        "listener_slow"
+    ]
+
+
+def test_a_client_id_that_every_broker_lists_twice_is_shared_and_owners_are_not_judged():
+    entries = dict.fromkeys("ab", ("10.0.0.1:5", "10.0.0.9:6"))
+    (finding,) = check_group(group(member(1, *QUEUES[:1], entries=entries)))
+
+    assert finding.kind == "client_id_shared"
+    assert "10.0.0.9:6" in finding.text
+    assert "give each process its own instance_name" in finding.text
+
+
+def test_a_member_that_one_broker_of_two_lists_again_is_told_apart():
+    entries = {"a": ("10.0.0.1:5", "10.0.0.1:6"), "b": ("10.0.0.1:7",)}
+
+    assert kinds(group(member(1, *QUEUES, entries=entries))) == ["member_listed_again"]
+
+
+def test_a_broadcasting_member_of_a_clustering_group_is_found_and_takes_no_queue_from_the_others():
+    view = group(
+        member(1, *QUEUES, message_model="CLUSTERING"), member(2, *QUEUES, message_model="BROADCASTING")
+    )
+    (finding,) = check_group(view)
+
+    assert finding.kind == "models_differ"
+    assert "give it a group of its own" in finding.text
+
+
+def test_messages_that_nobody_can_read_are_found_with_their_number_also_without_members():
+    hidden = (
+        UnreadableQueues(topic="T", broker_name="a", readable=2, written=8, messages=60),
+        UnreadableQueues(topic="%RETRY%g", broker_name="a", readable=1, written=4),
+    )
+    found = check_group(replace(HEALTHY, unreadable=hidden))
+
+    assert [one.kind for one in found] == ["queues_unreadable", "retry_queues_unreadable"]
+    assert (
+        "2 queues to read and 8 to write on a: nobody can read the others (messages in them: 60)"
+        in found[0].text
+    )
+    assert "messages in them: unknown" in found[1].text
+    assert kinds(group(unreadable=hidden)) == ["no_members", "queues_unreadable", "retry_queues_unreadable"]
+
+
+def test_an_offset_beyond_the_end_of_a_queue_is_found():
+    progress = dict(HEALTHY.progress) | {QUEUES[0]: QueueProgress(max_offset=9, consumer_offset=10)}
+
+    assert kinds(replace(HEALTHY, progress=progress)) == ["offset_beyond_end"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("name_servers_differ", [{"name_server": "a:1"}, {"name_server": "b:1"}]),
+        ("versions_differ", [{"language": "JAVA", "version": v} for v in ("V4_9_7", "V5_5_0")]),
+    ],
+)
+def test_members_that_differ_are_found(kind, values):
+    one, two = values
+
+    assert kinds(group(member(1, *QUEUES[:2], **one), member(2, *QUEUES[2:], **two))) == [kind]
+
+
+def test_the_lag_of_a_queue_without_a_commit_is_all_that_is_stored():
+    assert QueueProgress(max_offset=9, consumer_offset=4).lag == 5
+    assert QueueProgress(max_offset=9, consumer_offset=None, min_offset=2).lag == 7

@@ -1,9 +1,10 @@
 import pytest
 
 from rmqtools.model.group import Connection, SubscriptionData
+from rmqtools.model.group_view import WaitingQueue
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
-from rmqtools.policy.group_member import member_of, silent_member, strategy_name
+from rmqtools.policy.group_member import format_waiting, member_of, silent_member, strategy_name
 
 CONNECTION = Connection(client_id="10.0.0.1@1", client_addr="10.0.0.1:4000", language="JAVA", version=513)
 PULLED, POPPED, DROPPED = (MessageQueue("ns%T", "a", queue_id) for queue_id in range(3))
@@ -67,3 +68,23 @@ def test_a_silent_member_has_an_error():
 )
 def test_the_strategy_is_told_by_our_property_or_by_the_class_that_java_writes(properties, name):
     assert strategy_name(properties) == name
+
+
+def test_waiting_queues_and_their_text_are_each_others_inverse_and_other_text_is_left_out():
+    waiting = (WaitingQueue(queue=PULLED, queue_offset=5, times=2),)
+    told = {"PROP_RMQTOOLS_WAITING": format_waiting(waiting)}
+
+    (read,) = member_of(CONNECTION, ConsumerRunningInfo(properties=told), "ns").waiting
+    assert read == WaitingQueue(queue=MessageQueue("T", "a", 0), queue_offset=5, times=2)
+    for text in ("{}", "[1]", '[["T"]]', "no JSON"):
+        told = {"PROP_RMQTOOLS_WAITING": text, "PROP_RMQTOOLS_LONGEST_CALL": "soon"}
+        other = member_of(CONNECTION, ConsumerRunningInfo(properties=told))
+        assert (other.waiting, other.longest_call) == ((), None)
+
+
+def test_name_servers_are_sorted_so_that_members_can_be_compared():
+    told = {"PROP_NAMESERVER_ADDR": "b:1;a:1;", "messageModel": "BROADCASTING"}
+
+    member = member_of(CONNECTION, ConsumerRunningInfo(properties=told))
+
+    assert (member.name_server, member.message_model) == ("a:1;b:1", "BROADCASTING")

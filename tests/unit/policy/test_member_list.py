@@ -22,8 +22,8 @@ def test_two_processes_with_one_id_take_different_entries():
     assert (of_one, of_other) == ((0, 1), (2,))
 
 
-def test_behind_nat_the_first_entry_is_taken_as_in_java():
-    assert own_entries(["203.0.113.7:1024", "203.0.113.7:1025"], lambda addr: False) == (0,)
+def test_behind_nat_all_entries_are_taken():
+    assert own_entries(["203.0.113.7:1024", "203.0.113.7:1025"], lambda addr: False) == (0, 1)
 
 
 def test_the_other_entries_of_an_id_keep_their_place_and_lose_their_name():

@@ -18,6 +18,7 @@ from tools.measure.sim.trouble import BROKERS, Trouble, World, begin, end, plan
 
 _SECONDS = 4.0
 _SEND_TIMEOUT = 1.5
+_UNTIL_BROKERS_FORGET = 120.0  # seconds
 _TOPIC = "simulated"
 _CLIENT = {"poll_name_server_interval": 0.5, "heartbeat_broker_interval": 0.5, "request_timeout": 1.0}
 _READER = {
@@ -76,6 +77,8 @@ async def _scenario(result: Result, lines: StringIO) -> None:
                 await asyncio.gather(*(_strike(trouble, world, history) for trouble in result.troubles))
                 await asyncio.sleep(max(0.0, _SECONDS - history.at()))
                 await load.stop_sending()
+                if world.stood_still == set(BROKERS):  # no list is right: it still has those who left
+                    cluster.advance(_UNTIL_BROKERS_FORGET)
                 await load.drain()
             finally:
                 await load.close()

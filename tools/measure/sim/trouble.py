@@ -20,6 +20,7 @@ _CUTS = (1, 4, 20, 30, 200, 3000)  # bytes of answers: in the length, in the hea
 _REFUSALS = (ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR, ResponseCode.SERVICE_NOT_AVAILABLE)
 _SEND = RequestCode.SEND_MESSAGE_V2
 _MOST_TROUBLES = 6
+STANDS_STILL = "the broker stands still:"
 
 
 @dataclass
@@ -33,6 +34,9 @@ class World:
     queues: int = 4
     away: Counter[str] = field(default_factory=Counter)
     """How many troubles keep a server away."""
+    frozen: Counter[str] = field(default_factory=Counter)
+    """How many troubles make a server stand still."""
+    stood_still: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,11 @@ def plan(chance: random.Random, seconds: float) -> list[Trouble]:
     troubles = []
     for _ in range(chance.randint(1, _MOST_TROUBLES)):
         begins = chance.uniform(0.0, 0.8 * seconds)
-        troubles.append(
-            Trouble(
-                what=chance.choice(list(KINDS)),
-                where=chance.choice(BROKERS),
-                begins=begins,
-                ends=min(0.9 * seconds, begins + chance.expovariate(2 / seconds)),
-                number=chance.randrange(1 << 30),
-            )
-        )
+        what, where = chance.choice(list(KINDS)), chance.choice(BROKERS)
+        ends = min(0.9 * seconds, begins + chance.expovariate(2 / seconds))
+        if what == STANDS_STILL:  # long enough for clients to give up connections and make new ones
+            begins, ends = 0.3 * begins, 0.9 * seconds
+        troubles.append(Trouble(what, where, begins, ends, chance.randrange(1 << 30)))
     return sorted(troubles, key=lambda trouble: trouble.begins)
 
 
@@ -128,6 +128,18 @@ async def _pause(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].pause()
 
 
+async def _freeze(trouble: Trouble, world: World) -> None:
+    world.stood_still.add(trouble.where)
+    world.cluster.freeze(trouble.where)
+    world.frozen[trouble.where] += 1
+
+
+def _thaw(trouble: Trouble, world: World) -> None:
+    world.frozen[trouble.where] -= 1
+    if not world.frozen[trouble.where]:
+        world.cluster.thaw(trouble.where)
+
+
 async def _hang_up(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].reset()
 
@@ -185,6 +197,7 @@ KINDS = {
     "answers are cut by": Kind(_cut, _heal),
     "the link is slow to": Kind(_slow, _heal),
     "the link stands still to": Kind(_pause, _heal),
+    STANDS_STILL: Kind(_freeze, _thaw),
     "connections are reset to": Kind(_hang_up),
     "sends are refused by": Kind(_refuse),
     "requests are lost by": Kind(_swallow),

@@ -118,6 +118,22 @@ def test_if_every_list_has_doubles_the_entries_of_own_connections_are_taken_and_
     assert "10.0.0.1:1" in caplog.text
 
 
+def test_if_the_broker_does_not_list_its_connections_all_entries_are_taken():
+    async def scenario():
+        ids: list[str] = []
+
+        def answer(request):
+            return None if request.code == CONNECTIONS else lists(*ids)(request)
+
+        async with pushing(answer=answer, request_timeout=0.5) as scene:
+            await route_to(scene, broker_a=scene.broker.addr)
+            ids += [scene.client.client_id, "x", scene.client.client_id]
+            found = await scene.member.membership.find_members("T")
+            assert found == MemberList(tuple(ids), entries=(0, 1))
+
+    run(scenario)
+
+
 def test_a_member_whose_own_id_is_listed_once_asks_for_no_connections():
     async def scenario():
         async with pushing(answer=lists("x", "x", "me")) as scene:

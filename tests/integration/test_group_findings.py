@@ -1,0 +1,210 @@
+"""Findings of ``rmqtools group check`` on a real cluster: each situation is made, and found."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from threading import Event
+from typing import Any
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    Message,
+    MessageQueue,
+    PullConsumer,
+    PullConsumerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.engine.admin.groups import GroupAdmin
+from rmqtools.group import GroupLimits, check_group
+from tests.support.cluster_scene import wait_until
+from tests.support.command_line import rmqtools
+from tests.support.reading import await_readable
+
+pytestmark = pytest.mark.broker
+
+FIRST = {"consume_from": "CONSUME_FROM_FIRST_OFFSET"}
+SOON = GroupLimits(listener=1, fetch=1)
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def join(local_cluster, group) -> Iterator[Callable[..., PushConsumer]]:
+    """``join(topic, listener, **settings)``: another member of the group."""
+    with ExitStack() as stack:
+
+        def join(topic: str, listener: Any = lambda messages, context: None, **settings: Any) -> PushConsumer:
+            config = PushConsumerConfig(
+                **({"name_server": local_cluster.name_server, "group": group} | FIRST | settings)
+            )
+            member = PushConsumer(config)
+            member.subscribe(topic, listener)
+            return stack.enter_context(member)
+
+        yield join
+
+
+def found(admin: Admin, group: str, limits: GroupLimits = SOON) -> dict[str, str]:
+    """The findings of a group: texts by kind."""
+    texts: dict[str, str] = {}
+    for one in check_group(admin.fetch_group(group), limits=limits):
+        texts[one.kind.value] = f"{texts.get(one.kind.value, '')}{one.text}\n"
+    return texts
+
+
+def await_finding(admin: Admin, group: str, kind: str) -> str:
+    """Wait until something is found, and return its text."""
+    seen: dict[str, str] = {}
+    wait_until(lambda: seen.update(found(admin, group)) or kind in seen)  # type: ignore[func-returns-value]
+    return seen[kind]
+
+
+def fetches_nothing(admin: Admin, group: str, topic: str) -> bool:
+    view = admin.fetch_group(group)
+    states = [(queue.topic, state) for one in view.members for queue, state in one.states.items()]
+    pulls = [state.last_pull_timestamp for name, state in states if name == topic]
+    return bool(pulls) and view.now_ms - max(pulls) > 1000
+
+
+def owners(*members: PushConsumer, topic: str) -> list[MessageQueue]:
+    return sorted(queue for member in members for queue in member.queues if queue.topic == topic)
+
+
+def test_a_broadcasting_member_of_a_clustering_group(make_topic, admin, group, join):
+    topic = make_topic(queues=2)
+    join(topic, instance_name="one")
+    join(topic, instance_name="two", message_model="BROADCASTING")
+
+    assert "BROADCASTING: 127.0.0.1@two" in await_finding(admin, group, "models_differ")
+
+
+def test_two_processes_with_one_client_id_share_the_queues_and_are_named(
+    make_topic, admin, group, join, caplog
+):
+    topic = make_topic(queues=4)
+    every = sorted(admin.fetch_subscribe_queues(topic))
+    members = [join(topic, instance_name="same", rebalance_interval=1.0) for _ in range(2)]
+    wait_until(lambda: owners(*members, topic=topic) == every)
+
+    text = await_finding(admin, group, "client_id_shared")
+    assert "127.0.0.1@same is listed more than once: broker-a from 127.0.0.1:" in text
+    assert "give each process its own instance_name" in text
+    assert "client_id_shared" in caplog.text
+
+
+def test_messages_in_queues_that_nobody_can_read(make_topic, admin, group, join, producer, local_cluster):
+    topic = make_topic(queues=4)
+    for number in range(4):
+        producer.send(Message(topic, b"x"), queue=MessageQueue(topic, "broker-a", number))
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=4)
+    join(topic)
+    text = await_finding(admin, group, "queues_unreadable")
+    checked = rmqtools("group", "check", group, "--json", NAMESRV_ADDR=local_cluster.name_server)
+
+    assert (
+        "1 queues to read and 4 to write on broker-a: nobody can read the others (messages in them: 3)"
+        in text
+    )
+    assert checked.returncode == 1
+    assert {one["kind"] for one in json.loads(checked.stdout)} == {"queues_unreadable"}
+
+
+def test_a_listener_that_never_returns_is_found_and_all_commands_say_the_same_lag(
+    make_topic, admin, group, join, producer, local_cluster
+):
+    topic = make_topic(queues=1)
+    for number in range(20):
+        producer.send(Message(topic, b"%d" % number), queue=MessageQueue(topic, "broker-a", 0))
+    end = Event()
+    variables = {"NAMESRV_ADDR": local_cluster.name_server}
+    try:
+        join(topic, lambda messages, context: end.wait(60), consume_threads=2)
+        slow = await_finding(admin, group, "listener_slow")
+        blocked = await_finding(admin, group, "queue_blocked")
+        listed = json.loads(rmqtools("group", "list", "--json", **variables).stdout)
+        shown = json.loads(rmqtools("group", "show", group, "--json", **variables).stdout)
+        look = json.loads(rmqtools("group", "watch", group, "--looks", "1", "--json", **variables).stdout)
+    finally:
+        end.set()
+
+    assert "look at the stacks of its threads" in slow
+    assert "has 20 fetched messages of queue" in blocked
+    assert next(row["lag"] for row in listed if row["group"] == group) == 20
+    assert (sum(queue["lag"] for queue in shown["queues"]), look["lag"]) == (20, 20)
+
+
+def test_a_member_that_fails_is_found_with_its_last_error(make_topic, admin, group, join, producer):
+    topic = make_topic(queues=1)
+
+    def fail(messages: object, context: object) -> None:
+        raise KeyError("no such order")
+
+    join(topic, fail)
+    producer.send(Message(topic, b"x"))
+
+    assert "KeyError('no such order')" in await_finding(admin, group, "member_fails")
+
+
+def test_a_queue_that_waits_for_a_failing_message(make_topic, admin, group, join, producer):
+    topic = make_topic(queues=1)
+    join(topic, lambda messages, context: False, orderly=True, suspend_current_queue_time=0.2)
+    sent = producer.send(Message(topic, b"poison"))
+
+    text = await_finding(admin, group, "queue_blocked")
+    assert f"waits for offset {sent.queue_offset}, which failed" in text
+
+
+def test_a_member_that_holds_a_queue_and_does_not_fetch(make_topic, admin, group, producer, local_cluster):
+    topic = make_topic(queues=1)
+    config = PullConsumerConfig(
+        name_server=local_cluster.name_server, group=group, long_poll_timeout=0.5, **FIRST
+    )
+    with PullConsumer(config) as consumer:
+        consumer.subscribe(topic)
+        wait_until(lambda: len(consumer.assignment()) == 2)
+        consumer.pause(consumer.assignment())
+        wait_until(lambda: fetches_nothing(admin, group, topic))  # the last long poll has ended
+        await_readable(admin, [producer.send(Message(topic, b"x"))])
+
+        assert "has not fetched for" in await_finding(admin, group, "queue_not_fetched")
+
+
+def test_retry_queues_that_no_route_shows_are_found_and_the_call_that_makes_them_shows_them(
+    make_topic, admin, group, join, monkeypatch
+):
+    join(make_topic(queues=1))
+    wait_until(lambda: any(queue.topic.startswith("%RETRY%") for queue in admin.fetch_group(group).progress))
+
+    async def leave_it(self: object, hidden: object) -> None: ...
+
+    with monkeypatch.context() as before:
+        before.setattr(GroupAdmin, "_widen", leave_it)
+        admin.create_group(group, retry_queue_nums=4)
+    text = await_finding(admin, group, "retry_queues_unreadable")
+    admin.create_group(group, retry_queue_nums=4)
+
+    assert "1 queues to read and 4 to write on broker-a" in text
+    wait_until(lambda: "retry_queues_unreadable" not in found(admin, group))
+
+
+def test_an_offset_beyond_the_end_of_its_queue(make_topic, admin, group, join):
+    topic = make_topic(queues=1)
+    admin.update_consumer_offset(group, MessageQueue(topic, "broker-a", 0), 1000)
+
+    assert "offset 1000 of queue" in await_finding(admin, group, "offset_beyond_end")
+
+
+def test_members_that_use_different_name_servers(make_topic, admin, group, join, local_cluster):
+    topic = make_topic(queues=1)
+    join(topic, instance_name="one")
+    other = local_cluster.name_server.replace("127.0.0.1", "localhost")
+    join(topic, instance_name="two", name_server=other)
+
+    assert f"{other}: 127.0.0.1@two" in await_finding(admin, group, "name_servers_differ")
