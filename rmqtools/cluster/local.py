@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rmqtools.cluster.children import Children
 from rmqtools.cluster.errors import ClusterError
@@ -141,7 +141,7 @@ class LocalCluster:
         return self.servers[-1].address
 
     @property
-    def client_settings(self) -> dict[str, str | bool]:
+    def client_settings(self) -> dict[str, Any]:
         """Settings that every client needs: ``ClientConfig(**cluster.client_settings)``.
 
         The name server, and with ``security`` certificates and keys.

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.ports import LOOPBACK
@@ -48,7 +49,7 @@ class Secured:
 
     flags: Sequence[str] = ()
     broker_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    client_settings: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
+    client_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def secure(directory: Path, wanted: ClusterSecurity) -> Secured:

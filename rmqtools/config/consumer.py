@@ -22,12 +22,12 @@ class ConsumerConfig(ClientConfig):
 
     Set it to one name at all members of an application, and to another at every other application.
     """
-    message_model: MessageModel = MessageModel.CLUSTERING
+    message_model: MessageModel | str = MessageModel.CLUSTERING
     """CLUSTERING shares the messages among the members, BROADCASTING gives every member all of them.
 
     Default: as upstream (messageModel). Set BROADCASTING for caches that every member keeps itself.
     """
-    consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     """Where a group starts that has no offset for a queue yet; upstream consumeFromWhere.
 
     Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. Has no effect on a group that has

@@ -80,9 +80,9 @@ def is_client_rebalance(*, configured: bool, orderly: bool, broadcasting: bool) 
     return configured or orderly or broadcasting
 
 
-def pop_init_mode(consume_from: ConsumeFromWhere) -> int:
+def pop_init_mode(consume_from: ConsumeFromWhere | str) -> int:
     """Where a broker starts for a group without offset: at the first message, or at new messages only."""
-    first = consume_from is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    first = consume_from == ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     return POP_FROM_MIN if first else POP_FROM_MAX
 
 

@@ -29,12 +29,12 @@ class StartAt(Enum):
     SEARCH_TIMESTAMP = "SEARCH_TIMESTAMP"  # the first message stored at consume_timestamp_ms or later
 
 
-_START: dict[ConsumeFromWhere, int | StartAt] = {
+_START: dict[str, int | StartAt] = {
     ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET: StartAt.MAX_OFFSET,
     ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET: 0,
     ConsumeFromWhere.CONSUME_FROM_TIMESTAMP: StartAt.SEARCH_TIMESTAMP,
 }
-_START_OF_RETRY: dict[ConsumeFromWhere, int | StartAt] = {
+_START_OF_RETRY: dict[str, int | StartAt] = {
     ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET: 0,
     ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET: 0,
     ConsumeFromWhere.CONSUME_FROM_TIMESTAMP: StartAt.MAX_OFFSET,
@@ -46,7 +46,7 @@ def known_offset(stored: int | None) -> int | None:
     return None if stored is None or stored < 0 else stored
 
 
-def start_offset(committed: int | None, consume_from: ConsumeFromWhere, topic: str) -> int | StartAt:
+def start_offset(committed: int | None, consume_from: ConsumeFromWhere | str, topic: str) -> int | StartAt:
     """Return a queue's start, or what to ask; pass the broker's answer through :func:`checked_offset`.
 
     Args:

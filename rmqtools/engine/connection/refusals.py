@@ -11,7 +11,7 @@ from rmqtools.model.codes import ResponseCode
 
 log = get_logger(__name__)
 
-ErrorListener = Callable[[RocketMQError], None]
+ErrorListener = Callable[[RocketMQError], object]
 
 HEARTBEAT, FETCH = "heartbeat", "fetch"  # what is refused
 

@@ -31,7 +31,7 @@ class BatchMessage(NamedTuple):
     properties: dict[str, str]
 
 
-def encode_batch(messages: Iterable[tuple[int, bytes, bytes]]) -> bytes:
+def encode_batch(messages: Iterable[tuple[int, bytes | memoryview, bytes]]) -> bytes:
     """Encode messages: flag, body and properties of each, the text of ``format_properties`` in UTF-8.
 
     Raises:

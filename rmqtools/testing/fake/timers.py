@@ -9,7 +9,7 @@ from rmqtools.clock import SYSTEM_CLOCK, Clock
 class Timer:
     """A scheduled callback."""
 
-    def __init__(self, due: float, callback: Callable[[], None]) -> None:
+    def __init__(self, due: float, callback: Callable[[], object]) -> None:
         self.due = due
         self.callback = callback
         self.handle: asyncio.TimerHandle | None = None
@@ -31,7 +31,7 @@ class Timers:
         """Seconds, of an arbitrary origin."""
         return self._clock.monotonic() + self._ahead
 
-    def after(self, seconds: float, callback: Callable[[], None]) -> Timer:
+    def after(self, seconds: float, callback: Callable[[], object]) -> Timer:
         """Call ``callback`` after ``seconds``; for 0 in the next loop iteration."""
         timer = Timer(self.monotonic() + seconds, callback)
         self._pending.add(timer)
