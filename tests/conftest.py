@@ -8,7 +8,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -94,9 +94,9 @@ def producer(local_cluster: LocalCluster) -> Iterator[Producer]:
 def make_topic(admin: Admin) -> Callable[..., str]:
     """Make a topic of its own name; 4 queues on each of two brokers unless said otherwise."""
 
-    def make(*, queues: int = 4, **settings: object) -> str:
+    def make(*, queues: int = 4, **settings: Any) -> str:
         topic = f"test-{uuid.uuid4().hex[:12]}"
-        admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, **settings)  # type: ignore[arg-type]
+        admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, **settings)
         return topic
 
     return make

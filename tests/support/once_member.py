@@ -65,7 +65,7 @@ def main() -> None:
     config = PushConsumerConfig(
         name_server=given.name_server,
         group=given.group,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",  # type: ignore[arg-type]
+        consume_from="CONSUME_FROM_FIRST_OFFSET",
         consume_message_batch_max_size=32,
     )
     consumer = PushConsumer(config)

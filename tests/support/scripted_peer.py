@@ -29,7 +29,7 @@ class ScriptedPeer(Server):
         self._hang_up = hang_up
         self.requests: list[RemotingCommand] = []
 
-    async def say(self, data: bytes) -> None:  # type: ignore[override]
+    async def say(self, data: bytes) -> None:  # type: ignore[override]  # a coroutine here
         """Write to all connections, and let the clients read."""
         super().say(data)
         await asyncio.sleep(0)

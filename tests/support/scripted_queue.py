@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
+from typing import Any
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
@@ -63,14 +64,14 @@ def offset_at(block: MessageBlock, start: int) -> int:
 
 
 @asynccontextmanager
-async def reading(broker: Broker, **settings: float) -> AsyncIterator[tuple[FakeCluster, aio.Client]]:
+async def reading(broker: Broker, **settings: Any) -> AsyncIterator[tuple[FakeCluster, aio.Client]]:
     """A cluster that answers pulls as ``broker`` does, and a client that reads from it."""
     async with FakeCluster(slaves=int(broker.is_slave)) as cluster:
         cluster.create_topic("T", queues=1)
         cluster.fault(broker=slave_name("broker-a", int(broker.is_slave)), times=None, answer=broker)
         if broker.is_slave:
             cluster.stop("broker-a", in_route=False)
-        config = ClientConfig(name_server=cluster.name_server, **settings)  # type: ignore[arg-type]
+        config = ClientConfig(name_server=cluster.name_server, **settings)
         async with aio.Client(config) as client:
             yield cluster, client
 
@@ -81,8 +82,8 @@ def read(
     end: int,
     *,
     max_messages: int = 100,
-    how: Mapping[str, object] = MappingProxyType({}),
-    **settings: float,
+    how: Mapping[str, Any] = MappingProxyType({}),
+    **settings: Any,
 ) -> list[list[int]]:
     """The offsets of each block."""
     blocks: list[list[int]] = []
@@ -92,7 +93,7 @@ def read(
             found = client.read_blocks(
                 QueueRange(QUEUE, begin, end),
                 max_messages=max_messages,
-                **how,  # type: ignore[arg-type]
+                **how,
             )
             blocks.extend([[offset_at(block, start) for start in block.starts] async for block in found])
 

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rmqtools import (
     Admin,
@@ -72,7 +73,7 @@ def main(name_server: str, key_file: str) -> None:
     fail(lambda: Admin(ClientConfig(name_server=name_server, **keys, **tls)).start())
     fail(lambda: ClientConfig.from_mapping({"name_server": NOWHERE, "secret_key": key}))
     fail(lambda: ClientConfig.from_mapping({"name_server": NOWHERE, "secretkeyy": key}))
-    fail(lambda: ProducerConfig(name_server=name_server, **keys).no_such_field)  # type: ignore[attr-defined]
+    fail(lambda: ProducerConfig(name_server=name_server, **keys).no_such_field)  # type: ignore[attr-defined]  # the mistake
     with Producer(ProducerConfig(name_server=NOWHERE, **keys, request_timeout=0.2)) as producer:
         fail(lambda: producer.send(Message("t", b"x"), timeout=0.3))
     print(asyncio.run(asyncio.sleep(0, "done")))
@@ -87,7 +88,7 @@ def use(name_server: str, keys: "dict[str, Any]") -> None:
         print(producer, vars(producer), producer.send(Message("t", b"x")))
         fail(lambda: producer.send(Message("no-such-topic", b"x"), timeout=0.5))
     transactions = ProducerConfig(name_server=name_server, group="tx", **keys)
-    with TransactionProducer(transactions, print) as producer:  # type: ignore[arg-type]
+    with TransactionProducer(transactions, print) as producer:  # type: ignore[arg-type]  # never called
         print(producer, vars(producer))
     config = PushConsumerConfig(
         name_server=name_server,

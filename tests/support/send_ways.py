@@ -8,6 +8,7 @@ from typing import Any
 from rmqtools import Message, Producer, ProducerConfig, SendResult
 from rmqtools.errors import RocketMQError
 from rmqtools.testing import FakeCluster
+from tests.support.fake import Fake
 
 
 def on_loop(producer: Producer, message: Message, **options: Any) -> SendResult:
@@ -38,7 +39,7 @@ def open_to(producer: Producer, cluster: FakeCluster) -> list[bool]:
     return [opened[cluster.addr(name)].is_open for name in "ab"]
 
 
-class Observed:
+class Observed(Fake):
     """Counts what is sent, and sends another body instead."""
 
     def __init__(self) -> None:

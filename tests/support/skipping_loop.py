@@ -67,7 +67,7 @@ class SkippingSelector(selectors.DefaultSelector):
 def _unsent(fd: int) -> int:
     """Return how many bytes a socket has sent that its peer's socket has not received."""
     try:
-        return struct.unpack("i", fcntl.ioctl(fd, termios.TIOCOUTQ, b"\0" * 4))[0]  # type: ignore[no-any-return]
+        return int(struct.unpack("i", fcntl.ioctl(fd, termios.TIOCOUTQ, b"\0" * 4))[0])
     except OSError:  # it listens, or is none
         return 0
 
@@ -85,7 +85,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         self._skipping.passed += _STEP_SECONDS
         return self._began + self._skipping.passed
 
-    def run_in_executor(  # type: ignore[override]
+    def run_in_executor(  # type: ignore[override]  # any function
         self, executor: Executor | None, func: Any, *args: Any
     ) -> asyncio.Future[Any]:
         """See :meth:`asyncio.loop.run_in_executor`."""

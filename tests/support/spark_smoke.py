@@ -162,7 +162,7 @@ def running_stream(smoke: Smoke) -> list[str]:
     query = writer.option("checkpointLocation", str(smoke.folder / "running-checkpoint")).start()
     for count, body in enumerate(("2", "3"), start=1):
         there = partial(has_rows, smoke, "running", count)
-        await_true(lambda there=there: there() or not query.isActive)  # type: ignore[misc]
+        await_true(partial(lambda there: there() or not query.isActive, there))
         smoke.admin.create_topic(topic, read_queue_nums=2 + count, write_queue_nums=2 + count)
         smoke.send(topic, *[body] * 8)
     await_true(lambda: has_rows(smoke, "running", 17) or not query.isActive)

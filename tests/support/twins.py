@@ -27,7 +27,7 @@ def originals(*modules: ModuleType) -> Iterator[None]:
             yield
 
 
-def told(call: Any, *arguments: Any, **named: Any) -> tuple[str, object]:
+def told(call: Any, *arguments: Any, **named: Any) -> tuple[str, Any]:
     """What a call returns, or the type and the text of its error."""
     try:
         return "returned", call(*arguments, **named)

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
 
 from tests.support.docker_project import CHECKOUT, DockerProject
 
@@ -18,7 +18,7 @@ _DOCKER = "docker"
 _ORDER = ("spark", "measure", "interop", "integration", "behaviour")
 
 
-class ByModule(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
+class ByModule(LoadScopeScheduling):
     """Hands out whole modules, and all modules on the Docker cluster as one."""
 
     def _split_scope(self, nodeid: str) -> str:
