@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from rmqtools import MessageQueue, Outcome, ProducerConfig, SendAttempt, SendStatus
 from rmqtools.errors import SendError
 from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.protocol.messages.batch import BatchMessage, decode_batch
+from tests.support.fake import Fake
 
 QUEUES = [MessageQueue("T", broker, number) for broker in ("a", "b") for number in range(2)]
 STORED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.STORED)
@@ -24,11 +26,11 @@ def result(
     )
 
 
-class FakeProducer:
+class FakeProducer(Fake):
     """``sent`` holds the parcels of every call."""
 
-    def __init__(self, *answers: Sequence[Answer], **settings: object) -> None:
-        self.config = ProducerConfig(name_server="127.0.0.1:9876", **settings)  # type: ignore[arg-type]
+    def __init__(self, *answers: Sequence[Answer], **settings: Any) -> None:
+        self.config = ProducerConfig(name_server="127.0.0.1:9876", **settings)
         self.answers = list(answers)
         self.sent: list[list[Parcel]] = []
         self.ids = 0

@@ -76,7 +76,7 @@ def test_a_broken_head_fails_where_nothing_was_said():
 
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ConfigError, match="corrupt_body='nil': want one of 'fail', 'raw', 'null'"):
-        decode_block(block_of([Stored()]), corrupt_body="nil")  # type: ignore[arg-type]
+        decode_block(block_of([Stored()]), corrupt_body="nil")  # type: ignore[arg-type]  # the mistake
 
 
 def too_large() -> MessageBlock:

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from rmqtools.arrow import MESSAGE_SCHEMA, message_schema, read_range, read_rang
 from rmqtools.arrow.portions import LARGE_BYTES_PER_BATCH
 from rmqtools.errors import ConfigError, CorruptBodyError, ProtocolError
 from rmqtools.sync.loop import Bridge
+from tests.support.fake import Fake
 from tests.unit.arrow.stored_messages import (
     COMPRESSED,
     INNER_BATCH,
@@ -23,12 +25,12 @@ from tests.unit.arrow.stored_messages import (
 RANGE = QueueRange(QUEUE, 0, 100)
 
 
-class Blocks:
+class Blocks(Fake):
     """Hands out blocks as a client does, on the loop thread; knows whether it was read to its end."""
 
     def __init__(self, blocks: Sequence[MessageBlock]) -> None:
         self.blocks = blocks
-        self.asked: dict[str, object] = {}
+        self.asked: dict[str, Any] = {}
         self.closed = False
         self.asynchronous = self
         self.iterate = Bridge().iterate
@@ -70,7 +72,7 @@ def test_blocks_that_are_too_many_or_too_large_together_are_two_batches():
     assert [batch.num_rows for batch in read_range(Blocks([sizes, sizes]), RANGE)] == [1, 1]
 
 
-def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order():
+def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order(monkeypatch):
     ranges = [QueueRange(MessageQueue("Orders", broker, 0), 0, 2) for broker in ("a", "a", "b", "a")]
     blocks = {
         number: block_of([Stored(queue_offset=number * 10 + at) for at in range(2)], queue=range_.queue)
@@ -78,7 +80,7 @@ def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order():
     }
     client = Blocks([])
     following = iter(blocks.values())
-    client.read_blocks = lambda *_, **__: Blocks([next(following)])._blocks()
+    monkeypatch.setattr(client, "read_blocks", lambda *_, **__: Blocks([next(following)])._blocks())
 
     batches = list(read_ranges(client, ranges))
 
@@ -90,13 +92,13 @@ def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order():
     assert [set(batch.column("brokerName").to_pylist()) for batch in batches] == [{"a"}, {"b"}, {"a"}]
 
 
-def test_of_stored_batches_in_several_ranges_each_gives_only_its_own():
+def test_of_stored_batches_in_several_ranges_each_gives_only_its_own(monkeypatch):
     ranges = [QueueRange(MessageQueue("Orders", "a", 0), 9, 11), QueueRange(QUEUE, 8, 10)]
     stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8)]
     queue = ranges[0].queue
     blocks = iter([block_of(stored, queue=queue), block_of(stored, queue=queue)])
     client = Blocks([])
-    client.read_blocks = lambda *_, **__: Blocks([next(blocks)])._blocks()
+    monkeypatch.setattr(client, "read_blocks", lambda *_, **__: Blocks([next(blocks)])._blocks())
 
     (batch,) = read_ranges(client, ranges)
 
@@ -110,9 +112,9 @@ def test_of_stored_batches_without_a_message_in_the_range_nothing_is_given():
     assert list(read_range(Blocks([block, block]), QueueRange(QUEUE, 20, 30))) == []
 
 
-def test_what_is_asked_wrongly_is_refused_before_anything_is_read():
+def test_what_is_asked_wrongly_is_refused_before_anything_is_read(monkeypatch):
     client = Blocks([])
-    client.read_blocks = lambda *_, **__: pytest.fail("both tags and sql")
+    monkeypatch.setattr(client, "read_blocks", lambda *_, **__: pytest.fail("both tags and sql"))
 
     with pytest.raises(pytest.fail.Exception, match="both tags and sql"):
         read_range(client, RANGE, tags=["a"], sql="a > 1")
@@ -173,7 +175,7 @@ def test_a_stored_batch_that_is_large_is_cut_and_loses_nothing():
 
 def test_leaving_early_closes_the_read():
     client = Blocks([block_of([Stored()])] * 3)
-    batches = read_range(client, RANGE)
+    batches: Any = read_range(client, RANGE)  # a generator
     next(batches)
 
     batches.close()
@@ -181,7 +183,7 @@ def test_leaving_early_closes_the_read():
     assert client.closed
 
 
-def test_a_block_is_not_kept_while_the_next_is_read():
+def test_a_block_is_not_kept_while_the_next_is_read(monkeypatch):
     class Buffer(bytearray):
         """Can be referred to weakly, unlike bytes."""
 
@@ -189,7 +191,7 @@ def test_a_block_is_not_kept_while_the_next_is_read():
 
     def block() -> MessageBlock:
         whole = block_of([Stored()] * 2)
-        buffer = Buffer(whole.buffer)
+        buffer: Any = Buffer(whole.buffer)
         made.append(weakref.ref(buffer))
         return MessageBlock(QUEUE, buffer, whole.starts, whole.next_offset)
 
@@ -199,7 +201,7 @@ def test_a_block_is_not_kept_while_the_next_is_read():
             yield block()
 
     client = Blocks([])
-    client.read_blocks = lambda *_, **__: blocks()
+    monkeypatch.setattr(client, "read_blocks", lambda *_, **__: blocks())
 
     batches = list(read_range(client, RANGE, rows_per_batch=2))
 

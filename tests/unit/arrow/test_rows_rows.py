@@ -52,7 +52,7 @@ def both_ways(batch: pa.RecordBatch) -> tuple[bytes, bytes]:
     encoded = encode_rows(rows, check_rows(rows, 100), ids().take(len(rows), NOW_MS))
     one_by_one = Encoder(ProducerConfig(name_server="h:1"), ids().next, lambda: NOW_MS)
     messages = [rows.message(row) for row in range(len(rows))]
-    return bytes(encoded.data), one_by_one.encode_batch(messages).body
+    return bytes(encoded.data), bytes(one_by_one.encode_batch(messages).body)
 
 
 @pytest.mark.parametrize(

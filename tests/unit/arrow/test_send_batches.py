@@ -2,6 +2,7 @@
 
 from concurrent.futures import Future
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -48,7 +49,7 @@ class Slow(FakeProducer):
     def __init__(self, *answers) -> None:
         super().__init__(*answers)
         self.events: list[str] = []
-        self.awaited: list[Future] = []
+        self.awaited: list[Future[Any]] = []
 
     def send_parcels_async(self, parcels, *, line):
         self.events.append(f"sent {len(self.awaited)}")
@@ -60,10 +61,10 @@ class Slow(FakeProducer):
         return super().reserve_msg_ids(count)
 
 
-class Awaited(Future):
+class Awaited(Future[Any]):
     """The answer to parcels that are on the wire until it is awaited."""
 
-    def __init__(self, producer: Slow, answer: Future) -> None:
+    def __init__(self, producer: Slow, answer: Future[Any]) -> None:
         super().__init__()
         self.producer, self.answer = producer, answer
 
@@ -162,7 +163,7 @@ def test_an_interruption_cancels_what_is_on_the_wire():
 
 
 @pytest.mark.parametrize("behind", [[bodies(b"c")], []], ids=["between", "at-the-end"])
-def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire(behind):
+def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire(behind, monkeypatch):
     producer = Slow()
 
     def interrupt(timeout=None):
@@ -171,7 +172,7 @@ def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire(behind):
     def batches():
         yield bodies(b"a")
         yield bodies(b"b")
-        producer.awaited[0].result = interrupt
+        monkeypatch.setattr(producer.awaited[0], "result", interrupt)
         yield from behind
 
     with pytest.raises(KeyboardInterrupt):

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import MISSING
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,7 @@ def test_damaged_frames_are_read_as_by_the_originals_or_not_at_all(value):
     whole = twins.read_header(HEADER, b"body")
     assert twins.read_frame(frame, len(frame)) == whole
     assert twins.read_frame(memoryview(bytearray(frame + b"rest")), len(frame)) == whole
+    nonsense: Any
     for nonsense in [(frame, len(frame) + 1), (frame, -1), (frame, "x"), ("x", 1), (frame,), (frame, 2**80)]:
         assert twins.read_frame(*nonsense) is None
 
@@ -181,7 +183,7 @@ def test_values_are_made_as_by_the_original(given, named):
 def test_a_maker_wants_a_class_with_slots():
     with pytest.raises(TypeError, match="no slot topic"):
         twins.maker_of(type("Slotless", (), {"topic": 1}), ("topic",), print)
-    assert twins.maker_of(MessageQueue, ("topic",) * 17, print) is None
+    assert twins.maker_of(MessageQueue, ("topic",) * 17, MessageQueue) is None
 
 
 def test_an_ordinary_header_is_read():

@@ -1,8 +1,9 @@
 """Messages and contexts as a listener gets them, and stores of every kind."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import fakeredis
 import sqlalchemy as sa
@@ -34,7 +35,7 @@ def savepoint_engine(path: Path) -> sa.Engine:
 
 
 @contextmanager
-def sql_store(engine: sa.Engine, **settings: object) -> Iterator[SqlStore]:
+def sql_store(engine: sa.Engine, **settings: Any) -> Iterator[SqlStore]:
     store = SqlStore(engine, group="billing", **settings)
     store.create_table()
     yield store
@@ -51,7 +52,7 @@ def redis_store(_: Path) -> Iterator[KeyStore]:
     yield RedisStore(fakeredis.FakeRedis(), group="billing")
 
 
-STORES: dict[str, Callable[[Path], contextmanager]] = {
+STORES: dict[str, Callable[[Path], AbstractContextManager[KeyStore]]] = {
     "memory": memory_store,
     "redis": redis_store,
     "sql": lambda path: sql_store(sqlite_engine(path / "keys.db")),

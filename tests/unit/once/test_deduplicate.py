@@ -133,6 +133,6 @@ def test_coroutine_functions_and_windows_of_nothing_are_refused():
     with pytest.raises(TypeError, match="want a plain function"):
         deduplicate(MemoryStore(), listen)
     with pytest.raises(TypeError, match="want a function listener"):
-        deduplicate(MemoryStore(), "listen")
+        deduplicate(MemoryStore(), "listen")  # type: ignore[arg-type]  # the mistake
     with pytest.raises(ValueError, match="window=0: want a number of seconds above 0"):
         deduplicate(MemoryStore(), Heard(), window=0)

@@ -1,5 +1,7 @@
 """The wrapper as a listener of a consumer on the fake cluster."""
 
+from typing import Any
+
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig, PushConsumer, PushConsumerConfig
@@ -11,7 +13,7 @@ from tests.support.cluster_scene import wait_until
 def test_copies_in_several_queues_are_consumed_once_and_the_context_tells_the_mode(
     fake_rocketmq, topic, orderly
 ):
-    heard, modes = [], set()
+    heard, modes = list[Any](), set()
 
     def listen(messages, context):
         heard.extend(message.body for message in messages)

@@ -48,7 +48,7 @@ def test_with_sql_an_effect_is_there_once_whether_the_kill_came_before_or_after_
 
 
 def test_with_redis_a_kill_between_effect_and_key_gives_the_effect_twice_after_the_lease():
-    redis, effects = fakeredis.FakeRedis(), []
+    redis, effects = fakeredis.FakeRedis(), list[bytes]()
     killed, next_one = (RedisStore(redis, group="g", prefix="p", lease=60) for _ in range(2))
     listener = deduplicate(next_one, lambda messages, _: effects.extend(each.body for each in messages))
     claimed = []

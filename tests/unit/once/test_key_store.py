@@ -1,6 +1,8 @@
 """What every store owes."""
 
 import threading
+from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -61,9 +63,9 @@ def test_groups_do_not_see_each_others_keys(tmp_path):
     ("make", "text"),
     [
         (lambda: MemoryStore(max_keys=0), "max_keys=0: want 1 or more"),
-        (lambda: RedisStore(None, group="g", lease=0), "lease=0: want a number of seconds above 0"),
-        (lambda: RedisStore(None, group=""), "want the name of the consumer group"),
-        (lambda: SqlStore(sqlite_engine("x"), group=""), "want the name of the consumer group"),
+        (lambda: RedisStore(ANY, group="g", lease=0), "lease=0: want a number of seconds above 0"),
+        (lambda: RedisStore(ANY, group=""), "want the name of the consumer group"),
+        (lambda: SqlStore(sqlite_engine(Path("x")), group=""), "want the name of the consumer group"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(make, text):

@@ -29,4 +29,4 @@ def test_beyond_max_keys_the_oldest_are_forgotten(clock):
 def test_a_key_that_another_thread_is_consuming_is_busy():
     store = MemoryStore()
     with store.claim(["a"], 60), store.claim(["a", "b"], 60) as second:
-        assert (second.new, second.busy) == ({"b"}, {"a"})
+        assert (second.new, second.busy) == (frozenset("b"), frozenset("a"))

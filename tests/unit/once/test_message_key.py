@@ -45,4 +45,4 @@ def test_different_stamps_and_hashes_give_different_keys(pairs):
 
 def test_a_key_function_that_returns_no_text_is_an_error():
     with pytest.raises(TypeError, match=r"key\(\) returned 7 for message unique-1"):
-        message_key(message(1), lambda _: 7)
+        message_key(message(1), lambda _: 7)  # type: ignore[arg-type, return-value]  # the mistake

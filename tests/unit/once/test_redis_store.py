@@ -17,18 +17,18 @@ def test_texts_and_bytes_as_answers_are_the_same(decode):
     with store.claim(["a"], 60) as claim:
         claim.done |= claim.new
     with store.claim(["a", "b"], 60) as claim:
-        assert (claim.new, claim.busy) == ({"b"}, set())
+        assert (claim.new, claim.busy) == (frozenset("b"), frozenset())
 
 
 def test_a_key_that_another_member_is_consuming_is_busy_and_stays_its_own(redis):
     one, two = (RedisStore(redis, group="g") for _ in range(2))
     with one.claim(["a"], 60) as first:
         with two.claim(["a"], 60) as second:
-            assert (second.new, second.busy) == (set(), {"a"})
+            assert (second.new, second.busy) == (frozenset(), frozenset("a"))
         first.done |= first.new
 
     with two.claim(["a"], 60) as third:
-        assert (third.new, third.busy) == (set(), set())
+        assert (third.new, third.busy) == (frozenset(), frozenset())
 
 
 def test_a_claim_ends_with_its_lease_and_a_key_with_its_window(redis):

@@ -94,7 +94,7 @@ def test_an_engine_without_transactions_is_refused(engine):
 
 def test_something_else_than_an_engine_is_refused():
     with pytest.raises(TypeError, match=r"want a sqlalchemy\.Engine"):
-        SqlStore("sqlite://", group="g")
+        SqlStore("sqlite://", group="g")  # type: ignore[arg-type]  # the mistake
 
 
 def test_the_table_has_the_users_name_and_metadata(engine):

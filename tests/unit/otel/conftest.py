@@ -30,7 +30,9 @@ class Recorded:
         data = self._reader.get_metrics_data()
         scopes = [scope for each in data.resource_metrics for scope in each.scope_metrics] if data else []
         found = [metric for scope in scopes for metric in scope.metrics if metric.name == name]
-        return [(dict(point.attributes), point) for metric in found for point in metric.data.data_points]
+        return [
+            (dict(point.attributes or {}), point) for metric in found for point in metric.data.data_points
+        ]
 
     def value(self, name, **attributes):
         """The sum of a counter's or gauge's points that have these attributes (``.`` is ``__``)."""

@@ -84,7 +84,10 @@ def test_queues_come_in_turn_unless_told_otherwise():
     ids=["hash", "random", "machine-room"],
 )
 def test_selectors_have_a_name(given, selector):
-    assert options(**given).make_selector() == selector
+    make = options(**given).make_selector
+
+    assert make is not None
+    assert make() == selector
 
 
 def test_a_selector_of_ones_own_is_made_in_every_task_of_its_settings():
@@ -98,6 +101,7 @@ def test_a_selector_of_ones_own_is_made_in_every_task_of_its_settings():
 
 def test_a_process_that_lists_no_module_makes_no_selector(monkeypatch):
     make = options(queueSelector=OWN, **{"queueselector.shardcount": "8"}).make_selector
+    assert make is not None
     monkeypatch.delenv("RMQTOOLS_SPARK_PLUG_INS")
 
     with pytest.raises(ConfigError, match=r"Set RMQTOOLS_SPARK_PLUG_INS=.* before Spark starts"):

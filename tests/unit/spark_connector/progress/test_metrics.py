@@ -42,7 +42,7 @@ def test_lag_of_parsed_json_is_the_same():
 def test_sources_of_other_formats_have_no_lag(offset):
     other = dict.fromkeys(("startOffset", "endOffset", "latestOffset"), offset)
 
-    assert lag_of(progress(other)) == rates_of(progress(other)) == {}
+    assert (lag_of(progress(other)), rates_of(progress(other))) == ({}, {})
 
 
 def test_of_two_sources_the_larger_lag_of_a_queue_counts():

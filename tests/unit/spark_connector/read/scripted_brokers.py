@@ -1,6 +1,8 @@
 """Brokers as the planner of a stream asks them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rmqtools import MessageQueue
 from rmqtools.errors import RemotingTimeoutError, TopicNotFoundError
@@ -47,7 +49,7 @@ class ScriptedBrokers:
     def fetch_ends(self, stored: Stored) -> Ends | None:
         return self.ends
 
-    def store_times(self, offsets: dict[MessageQueue, int]) -> dict[MessageQueue, int]:
+    def store_times(self, offsets: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
         return {queue: self.times.get(queue, 0) + offset for queue, offset in offsets.items()}
 
     def is_selected(self, queue: MessageQueue) -> bool:
@@ -61,7 +63,7 @@ class ScriptedBrokers:
 
 
 def planner_on(brokers: ScriptedBrokers, clock=None, **settings) -> StreamPlanner:
-    defaults = {"limits": Limits(), "poll_interval": 1.0, "fail_on_data_loss": True}
+    defaults: dict[str, Any] = {"limits": Limits(), "poll_interval": 1.0, "fail_on_data_loss": True}
     return StreamPlanner(brokers=brokers, clock=clock or ManualClock(), **{**defaults, **settings})
 
 

@@ -1,5 +1,7 @@
 """A stream with an end plans no offsets after it, and reports when it has reached it."""
 
+from typing import Any
+
 from spark_connector.read.bounds import Ends
 from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on
 
@@ -37,18 +39,24 @@ def test_a_queue_without_an_end_is_not_read(clock):
     assert plan(planner, first) is None
 
 
+def latest(planner) -> dict[str, Any]:
+    reported = planner.reported_latest()
+    assert reported is not None
+    return reported
+
+
 def test_what_is_reported_ends_where_the_query_does_and_says_whether_that_is_its_end():
     brokers = ScriptedBrokers({A: (0, 10)}, ends=Ends({A: 7}, is_final=False))
     planner = planner_on(brokers)
     planner.initial_offset()
 
-    reported = planner.reported_latest()
+    reported = latest(planner)
 
     assert (reported["offsets"], reported["final"]) == ({"T": {"a": {"0": 7}}}, False)
     for ends, is_final in (({A: 7}, True), ({A: 12}, False), ({A: 7, B: 1}, False)):
         planned = planner_on(ScriptedBrokers({A: (0, 10)}, ends=Ends(ends, is_final=True)))
         planned.initial_offset()
-        assert planned.reported_latest()["final"] is is_final
+        assert latest(planned)["final"] is is_final
     unlimited = planner_on(ScriptedBrokers({A: (0, 10)}))
     unlimited.initial_offset()
-    assert "final" not in unlimited.reported_latest()
+    assert "final" not in latest(unlimited)

@@ -28,11 +28,11 @@ def test_the_end_of_a_batch_marks_the_message_before_it():
     assert checkpoint(brokers).marks == {A: Mark(9, 1009)}
 
 
-def test_marks_are_renewed_after_ten_seconds_and_those_of_idle_queues_cost_nothing(clock):
+def test_marks_are_renewed_after_ten_seconds_and_those_of_idle_queues_cost_nothing(clock, monkeypatch):
     brokers = ScriptedBrokers({A: (0, 10), B: (0, 5)}, start="earliest")
     planner, asked = planner_on(brokers, clock, poll_interval=0), []
     answering = brokers.store_times
-    brokers.store_times = lambda offsets: asked.append(dict(offsets)) or answering(offsets)
+    monkeypatch.setattr(brokers, "store_times", lambda now: asked.append(dict(now)) or answering(now))
     end = plan(planner, planner.initial_offset())
     for latest in (11, 12):
         brokers.queues[A] = (0, latest)

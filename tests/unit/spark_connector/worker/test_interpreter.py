@@ -12,7 +12,8 @@ from pyspark.errors import PySparkAttributeError
 from rmqtools.errors import ConfigError
 from spark_connector.worker.interpreter import PACKAGES, check_worker_python, inspect_python
 
-BARE = sys._base_executable  # the interpreter that the virtual environment was made of
+# The interpreter that the virtual environment was made of.
+BARE = sys._base_executable  # type: ignore[attr-defined]  # not in typeshed
 
 
 @pytest.mark.process
@@ -48,10 +49,12 @@ def test_broken_neighbours_are_named_with_their_error(tmp_path):
     (tmp_path / "pyspark_zzz.py").write_text("raise ImportError('broken on purpose')")
 
     found = inspect_python(BARE, path=str(tmp_path), import_neighbours=True)
+    alone = inspect_python(BARE, path=str(tmp_path))
 
     assert found is not None
+    assert alone is not None
     assert found.broken["pyspark_zzz"] == "ImportError: broken on purpose"
-    assert inspect_python(BARE, path=str(tmp_path)).broken == {}
+    assert alone.broken == {}
 
 
 class Session:

@@ -7,6 +7,7 @@ from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
 from spark_connector.write.copied_rows import check_queues, copied_rows, values_of, without_properties
 from spark_connector.write.stamps import HASH, STAMP
+from tests.support.fake import Fake
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
 
@@ -61,7 +62,7 @@ def test_rows_without_properties_stay_as_they_are():
     assert copied_rows(batch) is batch
 
 
-class Route:
+class Route(Fake):
     """Says which queues a topic has."""
 
     def __init__(self) -> None:

@@ -44,7 +44,9 @@ def test_a_write_by_spark_connect_with_stamps_asks_for_an_id():
 
     with pytest.raises(ConfigError, match="option 'stamp' needs option 'stampId' on Spark Connect"):
         place.stamper(options())
-    assert place.stamper(options(stampId="run-7")).stamp_id == "run-7"
+    stamper = place.stamper(options(stampId="run-7"))
+    assert stamper is not None
+    assert stamper.stamp_id == "run-7"
     assert place.stamper(options(stamp="false")) is None
 
 
