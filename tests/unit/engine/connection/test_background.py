@@ -9,7 +9,7 @@ from tests.support.scripted_peer import run
 
 def test_a_loop_that_fails_is_logged_and_runs_again(caplog, monkeypatch):
     monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.0)
-    runs = []
+    runs: list[int] = []
 
     async def loop() -> None:
         runs.append(len(runs))
@@ -133,7 +133,7 @@ def test_a_caller_that_is_cancelled_does_not_end_a_shutdown_and_the_next_waits_f
 
 def test_work_that_is_repeated_survives_its_errors(caplog, monkeypatch):
     monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.0)
-    runs = []
+    runs: list[int] = []
 
     async def scenario() -> None:
         owner, enough = Background(), asyncio.Event()

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from rmqtools.engine.connection.blocking_connection import BlockingConnection, U
 from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
 from rmqtools.protocol.wire.framing import FrameDecoder
+from tests.support.fake import Fake
 
 REQUEST = RemotingCommand(310, {"b": "T"}, b"body")
 
@@ -26,7 +28,7 @@ def twins(request, monkeypatch):
         monkeypatch.setattr(blocking_connection, "twins", None)
 
 
-class Beside:
+class Beside(Fake):
     """What is used of the loop's connection."""
 
     addr = "127.0.0.1:10911"
@@ -41,7 +43,7 @@ class Beside:
 
 
 @contextmanager
-def connected(serve: Callable[[socket.socket], None]) -> Iterator[BlockingConnection]:
+def connected(serve: Callable[[socket.socket], object]) -> Iterator[Any]:
     """A connection to a thread that runs ``serve(socket)``, and closes the socket then."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         ours = socket.create_connection(listening.getsockname())
@@ -127,17 +129,17 @@ def test_an_answer_may_be_longer_than_what_one_call_of_the_socket_returns(size):
 
 
 def test_an_interrupted_wait_runs_the_handler_and_goes_on_and_its_error_spends_the_connection():
-    seen = []
+    seen: list[Any] = []
 
     def serve(peer):
         request = next_request(peer)
         while not seen:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
             threading.Event().wait(0.01)
         peer.sendall(answer_to(request, b"after"))
         next_request(peer)
         while len(seen) < 2:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR2)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR2)
             threading.Event().wait(0.01)
         until_closed(peer)
 
@@ -248,7 +250,7 @@ def test_a_whole_frame_behind_the_answer_is_ignored():
 
 @pytest.mark.parametrize("timeout", [20, 0.05])
 def test_nothing_is_sent_where_bytes_have_come_since_the_last_answer(timeout):
-    received = []
+    received: list[Any] = []
 
     def serve(peer):
         peer.sendall(answer_to(next_request(peer), b"mine"))

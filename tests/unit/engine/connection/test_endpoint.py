@@ -76,6 +76,7 @@ def test_the_error_is_a_broker_error_and_survives_pickling():
 
     copy = pickle.loads(pickle.dumps(error))
 
+    assert isinstance(copy, UnsupportedError)
     assert isinstance(copy, BrokerError)
     assert (str(copy), copy.code, copy.feature) == (
         str(error),

@@ -1,6 +1,7 @@
 """Consumers whose brokers refuse them for lack of permission: which error comes where."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def refuse(cluster, code, *brokers):
 def make(kind, cluster, error_listener=None, **settings):
     settings |= {"name_server": cluster.name_server, "group": "g"}
     if kind == "push":
-        consumer = PushConsumer(PushConsumerConfig(**settings), error_listener=error_listener)
+        consumer: Any = PushConsumer(PushConsumerConfig(**settings), error_listener=error_listener)
         consumer.subscribe("t", lambda messages, context: None)
     else:
         consumer = PullConsumer(PullConsumerConfig(**settings), error_listener=error_listener)

@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ SETTINGS_OF_A_GRPC_SERVER = bytes.fromhex("000012040000000000") + bytes(18)
 TLS_ALERT = bytes.fromhex("15030300020246")
 
 
-def remoting(**settings: object) -> Remoting:
-    return Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))  # type: ignore[arg-type]
+def remoting(**settings: Any) -> Remoting:
+    return Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))
 
 
 def echo(request: RemotingCommand) -> RemotingCommand:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from rmqtools.config import ClientConfig
@@ -10,11 +12,11 @@ from tests.support.scripted_peer import ScriptedPeer, run
 ASK = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
 
 
-def remoting(rules: object) -> Remoting:
-    return Remoting(ClientConfig(name_server="127.0.0.1:1", broker_address_map=rules))  # type: ignore[arg-type]
+def remoting(rules: Any) -> Remoting:
+    return Remoting(ClientConfig(name_server="127.0.0.1:1", broker_address_map=rules))
 
 
-def error_of(rules: object, addr: str) -> str:
+def error_of(rules: Any, addr: str) -> str:
     errors = []
 
     async def scenario() -> None:

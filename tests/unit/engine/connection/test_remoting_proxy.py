@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -43,16 +44,14 @@ async def written(client: Remoting, proxy: Proxy) -> list[RemotingCommand]:
     return proxy.asked
 
 
-def with_proxy(
-    use: Callable[[Remoting, Proxy], object], *, is_proxy: bool = True, **settings: object
-) -> None:
+def with_proxy(use: Callable[[Remoting, Proxy], Any], *, is_proxy: bool = True, **settings: Any) -> None:
     async def scenario() -> None:
         async with Proxy().serving() as proxy:
-            client = Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))  # type: ignore[arg-type]
+            client = Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))
             if is_proxy:
                 client.endpoint.note_route_answer(proxy.addr, PROXY_FIELDS)
             await client.connect(proxy.addr)
-            await use(client, proxy)  # type: ignore[misc]
+            await use(client, proxy)
             await client.close()
 
     run(scenario)

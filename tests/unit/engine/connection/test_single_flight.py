@@ -48,7 +48,7 @@ def scene(test: Callable[[Work], Awaitable[None]]) -> Callable[[], None]:
 async def test_it_is_done_once_for_all_and_again_for_who_comes_later(work):
     both = work.wanted(), work.wanted()
     work.gate.set()
-    assert await asyncio.gather(*both) == ["done", "done"]
+    assert [*await asyncio.gather(*both)] == ["done", "done"]
     assert work.begun == 1
     with pytest.raises(OSError, match="the second fails"):
         await work.wanted()

@@ -21,8 +21,8 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.writes: list[bytes] = []
 
-    def write(self, data: bytes) -> None:
-        self.writes.append(data)
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.writes.append(bytes(data))
 
     def is_closing(self) -> bool:
         return False

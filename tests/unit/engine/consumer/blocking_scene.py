@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from rmqtools.engine.consumer.listeners import Pace
 from rmqtools.sync.listener_threads import ListenerThreads
@@ -26,7 +27,7 @@ class Crossings(ListenerThreads):
 
 
 @asynccontextmanager
-async def blocking(listener, threads: int = 1, **settings: object) -> AsyncIterator[tuple[Scene, Crossings]]:
+async def blocking(listener, threads: int = 1, **settings: Any) -> AsyncIterator[tuple[Scene, Crossings]]:
     """A consumer whose listener is a function, and its threads."""
     pool = Crossings(threads, _NAME, pace=(pace := Pace()))
     try:

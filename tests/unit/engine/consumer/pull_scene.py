@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable
-from typing import Self
+from typing import Any, Self
 
 from rmqtools import aio
 from rmqtools.config.consumer import PullConsumerConfig
@@ -98,8 +98,8 @@ class BrokerSet:
         return response(ResponseCode.SYSTEM_ERROR, 0, remark="scripted") if refused else Reaction.PASS
 
 
-def config(brokers: BrokerSet, **settings: object) -> PullConsumerConfig:
-    given: dict[str, object] = {
+def config(brokers: BrokerSet, **settings: Any) -> PullConsumerConfig:
+    given: dict[str, Any] = {
         "name_server": brokers.name_server,
         "group": "g",
         "client_ip": "127.0.0.1",
@@ -108,11 +108,11 @@ def config(brokers: BrokerSet, **settings: object) -> PullConsumerConfig:
         "delay_after_error": 0.05,
         "poll_timeout": 5.0,
     }
-    return PullConsumerConfig(**(given | settings))  # type: ignore[arg-type]
+    return PullConsumerConfig(**(given | settings))
 
 
 @contextlib.asynccontextmanager
-async def reading(brokers: BrokerSet, **settings: object) -> AsyncIterator[aio.PullConsumer]:
+async def reading(brokers: BrokerSet, **settings: Any) -> AsyncIterator[aio.PullConsumer]:
     """A started consumer of topic T, subscribed unless ``assign`` names queues."""
     assigned = settings.pop("assign", None)
     async with brokers.serving():
@@ -120,7 +120,7 @@ async def reading(brokers: BrokerSet, **settings: object) -> AsyncIterator[aio.P
         if assigned is None:
             consumer.subscribe(TOPIC)
         else:
-            consumer.assign(assigned)  # type: ignore[arg-type]
+            consumer.assign(assigned)
         async with consumer:
             yield consumer
 

@@ -1,6 +1,7 @@
 """Scripted answers to the pulls of a :class:`Scene`, and the requested offsets."""
 
 from collections.abc import Callable
+from typing import Any
 
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.stored import encode_message
@@ -23,7 +24,7 @@ def answered(
     return response(code, 0, ext_fields=fields, body=body)
 
 
-def found(*offsets: int, tags: str | None = None, **settings: int) -> RemotingCommand:
+def found(*offsets: int, tags: str | None = None, **settings: Any) -> RemotingCommand:
     body = b"".join(encode_message(stored(offset, tags=tags)) for offset in offsets)
     return answered(ResponseCode.SUCCESS, offsets[-1] + 1, body=body, **settings)
 

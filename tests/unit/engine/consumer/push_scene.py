@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.listeners import Listener
 from rmqtools.engine.consumer.push_consumer import PushConsumer
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -21,10 +20,12 @@ from tests.support.scripted_peer import Script, ScriptedPeer
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
-def stored(offset: int, *, topic: str = "T", times: int = 0, tags: str | None = None) -> MessageExt:
+def stored(
+    offset: int, *, topic: str = "T", times: int = 0, tags: str | None = None, **properties: str
+) -> MessageExt:
     """A message as a broker stores it; its commit log offset is derived from its queue offset."""
-    hosts = {"born_host": "10.0.0.1:1", "store_host": "10.0.0.2:10911", "broker_name": "broker-a"}
-    return stored_message(topic, offset, tags=tags, reconsume_times=times, **hosts)
+    hosts: Any = {"born_host": "10.0.0.1:1", "store_host": "10.0.0.2:10911", "broker_name": "broker-a"}
+    return stored_message(topic, offset, tags=tags, reconsume_times=times, properties=properties, **hosts)
 
 
 def agrees(request: RemotingCommand) -> RemotingCommand:
@@ -103,19 +104,19 @@ class Scene:
         self.held.put(messages)
         self.fetching.take(self.held, list(messages))
 
-    def asked(self, code: RequestCode) -> list[dict[str, str]]:
+    def asked(self, code: RequestCode) -> list[dict[str, Any]]:
         """The fields of the requests of a code that came to the broker."""
         return [dict(request.ext_fields) for request in self.broker.requests if request.code == code]
 
 
 @asynccontextmanager
 async def pushing(
-    listener: Listener | None = None, *, answer: Script = agrees, **settings: object
+    listener: Callable[..., Any] | None = None, *, answer: Script = agrees, **settings: Any
 ) -> AsyncIterator[Scene]:
     """A consumer that holds QUEUE from offset 0 on, its lock too."""
     clock = ManualClock()
     async with ScriptedPeer(answer).serving() as broker:
-        config = PushConsumerConfig(name_server=broker.addr, group="g", **settings)  # type: ignore[arg-type]
+        config = PushConsumerConfig(name_server=broker.addr, group="g", **settings)
         consumer = PushConsumer._with_clock(config, clock)
         consumer._client.routes.tables.broker_addrs["broker-a"] = {0: broker.addr}
         held = ProcessQueue(QUEUE, clock, 0)
@@ -132,7 +133,7 @@ async def pushing(
             await consumer._client.close()
 
 
-def hears(scene: Scene) -> Listener:
+def hears(scene: Scene) -> Callable[..., Any]:
     """A listener that notes the offsets it is given, and acknowledges them."""
 
     async def listen(messages, context) -> None:

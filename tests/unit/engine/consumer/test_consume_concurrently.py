@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -193,9 +194,7 @@ def test_messages_of_several_topics_in_the_retry_topic_go_each_to_its_own_listen
         return listen
 
     def retried(offset, topic):
-        message = stored(offset, topic="%RETRY%g")
-        message.properties["RETRY_TOPIC"] = topic
-        return message
+        return stored(offset, topic="%RETRY%g", RETRY_TOPIC=topic)
 
     async def scenario():
         async with pushing(hears("T"), consume_message_batch_max_size=8, consume_threads=1) as scene:
@@ -247,7 +246,7 @@ def test_a_listener_that_takes_too_long_loses_its_messages_to_the_retry_topic_on
 
 @pytest.mark.parametrize("why", ["broadcasting", "given up"])
 def test_nothing_is_taken_from_a_slow_listener_where_nobody_else_would_get_it(why, tmp_path):
-    settings = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
+    settings: Any = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
 
     async def listen(messages, context):
         await asyncio.Event().wait()
@@ -268,7 +267,7 @@ def test_nothing_is_taken_from_a_slow_listener_where_nobody_else_would_get_it(wh
 
 def test_broadcasting_a_failed_message_is_dropped_and_the_log_says_so(tmp_path, caplog):
     async def scenario():
-        settings = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
+        settings: Any = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
         async with pushing(raises, **settings) as scene:
             scene.arrive(stored(0))
             await until(lambda: scene.committed == 1)
@@ -333,7 +332,7 @@ def test_a_listener_that_outlasts_the_closing_is_left_alone_and_its_messages_com
 
 
 def test_a_listener_may_close_its_own_consumer():
-    closed = []
+    closed: list[Any] = []
 
     async def scenario():
         async def listen(messages, context):

@@ -63,7 +63,7 @@ def test_messages_behind_a_slow_one_are_taken_by_another_thread():
 
 
 def test_a_listener_that_was_quick_and_becomes_slow_gets_its_threads_back():
-    together = threading.Barrier(8)
+    together, first_slow = threading.Barrier(8), 0
 
     def listen(messages, context):
         if messages[0].queue_offset >= first_slow:
@@ -82,7 +82,6 @@ def test_a_listener_that_was_quick_and_becomes_slow_gets_its_threads_back():
             await until(lambda: scene.held.count == 0)
             assert (sent_back(scene), scene.committed) == ([], first_slow + 8)
 
-    first_slow = 0
     run(scenario)
 
 

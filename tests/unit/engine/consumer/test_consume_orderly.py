@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_what_was_tried_too_often_becomes_a_dead_letter_once_and_the_rest_of_its
     listener = Script(SUSPEND, SUSPEND)
 
     async def scenario():
-        settings = {"orderly": True, "max_reconsume_times": 1, "consume_message_batch_max_size": 2}
+        settings: Any = {"orderly": True, "max_reconsume_times": 1, "consume_message_batch_max_size": 2}
         async with pushing(listener, **settings) as scene:
             scene.arrive(stored(0, times=1), stored(1))
             scene.consumption.work_on(scene.held)
@@ -217,7 +218,7 @@ def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
 
 def test_a_queue_that_cannot_be_given_up_yet_is_looked_at_again_soon(monkeypatch):
     monkeypatch.setattr(held_queues, "_PATIENCE", 0.01)
-    asked = []
+    asked: list[Any] = []
 
     async def scenario():
         async with pushing(orderly=True) as scene:
@@ -240,9 +241,7 @@ def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_listene
             retry = ProcessQueue(scene.held.queue.__class__("%RETRY%g", "broker-a", 0), scene.clock, 0)
             retry.lock(True)
             for offset, topic in enumerate("TUT"):
-                message = stored(offset, topic="%RETRY%g")
-                message.properties["RETRY_TOPIC"] = topic
-                retry.put([message])
+                retry.put([stored(offset, topic="%RETRY%g", RETRY_TOPIC=topic)])
             scene.consumption.work_on(retry)
             await until(lambda: retry.count == 0)
             retry.drop()

@@ -102,7 +102,7 @@ def test_without_the_lock_no_further_call_begins():
 
 
 def test_queues_with_slow_listeners_share_a_thread_call_by_call():
-    heard, both = [], threading.Event()
+    heard, both = list[object](), threading.Event()
 
     async def scenario():
         def listen(messages, context):
@@ -194,7 +194,7 @@ def test_closing_waits_for_the_call_under_way_and_no_other_begins():
 
 
 def test_every_call_is_counted_with_its_result_and_its_time():
-    failed = []
+    failed: list[object] = []
 
     async def scenario():
         def listen(messages, context):

@@ -1,12 +1,13 @@
 import asyncio
 import threading
+from typing import Any
 
 from rmqtools.engine.consumer.crossing import Crossing
 from tests.support.scripted_peer import run
 
 
 def test_the_loop_takes_all_that_has_come_in_order_and_is_woken_once():
-    taken = []
+    taken: list[Any] = []
 
     async def scenario():
         crossing = Crossing(taken.append)
@@ -21,7 +22,7 @@ def test_the_loop_takes_all_that_has_come_in_order_and_is_woken_once():
 
 
 def test_results_of_many_threads_all_arrive():
-    taken = []
+    taken: list[Any] = []
 
     async def scenario():
         crossing = Crossing(taken.extend)
@@ -43,7 +44,7 @@ def test_results_of_many_threads_all_arrive():
 
 
 def test_taking_early_leaves_nothing_for_later():
-    taken = []
+    taken: list[Any] = []
 
     async def scenario():
         crossing = Crossing(taken.append)

@@ -45,8 +45,8 @@ def test_a_pull_goes_on_in_its_answer_where_the_portion_before_has_ended():
     result = pull_of(answer(5, PORTION_BYTES // 2), 5)
 
     first = decoder.pulled(QUEUE, result, begin=0, subscription=ALL)
-    second = decoder.pulled(QUEUE, result, begin=first.next_offset, subscription=ALL, skip=first.rest)
-    last = decoder.pulled(QUEUE, result, begin=second.next_offset, subscription=ALL, skip=second.rest)
+    second = decoder.pulled(QUEUE, result, begin=first.next_offset, subscription=ALL, skip=first.rest or 0)
+    last = decoder.pulled(QUEUE, result, begin=second.next_offset, subscription=ALL, skip=second.rest or 0)
 
     assert [(len(found.messages), found.next_offset, found.rest) for found in (first, second, last)] == [
         (2, 2, 2),

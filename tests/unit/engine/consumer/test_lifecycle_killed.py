@@ -52,7 +52,7 @@ def test_a_killed_push_consumer_leaves_what_it_had_not_committed_to_the_next(clu
         cluster.advance(61)  # a broker drops the lock of a member that is gone
         assert orderly, owner
 
-    heard = []
+    heard: list[int] = []
     with pushing(
         cluster, lambda messages, _: heard.extend(m.queue_offset for m in messages), orderly=orderly
     ):

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_a_listener_that_empties_its_list_and_fails_is_counted_and_its_messages_
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrently", "orderly"])
 def test_listeners_that_close_their_own_consumer_are_not_waited_for(orderly):
-    closed = []
+    closed: list[Any] = []
     both = asyncio.Event()
 
     async def scenario():

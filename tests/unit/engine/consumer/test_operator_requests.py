@@ -202,8 +202,7 @@ def test_what_the_listener_answers_is_told(status, expected):
 def test_a_dead_letter_goes_to_the_listener_of_its_first_topic():
     async def scenario() -> None:
         async with pushing() as scene:
-            letter = stored(8, topic=DLQ)
-            letter.properties["RETRY_TOPIC"] = "T"  # type: ignore[index]
+            letter = stored(8, topic=DLQ, RETRY_TOPIC="T")
             answer = await consume(scene, letter)
 
             assert parse_consume_directly(answer.body).consume_result == "CR_SUCCESS"

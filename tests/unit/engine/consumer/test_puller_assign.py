@@ -130,8 +130,7 @@ def test_a_queue_given_up_right_before_closing_is_committed(assign):
         async with reading(brokers, **settings) as consumer:
             await consumer.poll(5, 10)
             await consumer.poll(5, 5)
-            give_up = consumer.unsubscribe if assign is None else consumer.assign
-            give_up(TOPIC if assign is None else [])
+            consumer.unsubscribe(TOPIC) if assign is None else consumer.assign([])
             await consumer.close()
         assert brokers.committed == {0: 10}
 

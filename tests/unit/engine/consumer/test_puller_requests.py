@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Any
 
 import pytest
 
@@ -46,12 +47,12 @@ def answer_with(brokers: BrokerSet, kind: str) -> None:
     brokers.cluster.fault(code=PULL, times=None, answer=answer)
 
 
-def settings(brokers: BrokerSet, **given: object) -> PushConsumerConfig:
+def settings(brokers: BrokerSet, **given: Any) -> PushConsumerConfig:
     return PushConsumerConfig(
         name_server=brokers.name_server,
         group="g",
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        **given,  # type: ignore[arg-type]
+        **given,
     )
 
 

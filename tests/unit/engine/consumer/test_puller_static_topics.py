@@ -15,15 +15,14 @@ LOGIC_QUEUE = MessageQueue("T", "__syslo__global__", 3)
 
 
 def test_messages_of_a_logic_queue_name_its_id_and_offsets_not_those_of_the_broker():
-    heard = []
+    heard: list[object] = []
 
     async def listen(messages, context):
         heard.extend((m.broker_name, m.queue_id, m.queue_offset, m.commit_log_offset) for m in messages)
 
     async def scenario():
         answer = found(0, 1)
-        answer.ext_fields["offsetDelta"] = "100"
-        answer.ext_fields["nextBeginOffset"] = "102"
+        answer.ext_fields = {**answer.ext_fields, "offsetDelta": "100", "nextBeginOffset": "102"}
         async with pushing(listen, answer=script(answer)) as scene:
             scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
             held = ProcessQueue(LOGIC_QUEUE, scene.clock, 100)
@@ -85,7 +84,8 @@ def test_an_offset_that_two_brokers_converted_is_not_committed():
 def test_behind_the_end_of_a_queue_that_moves_the_pulls_go_back_to_the_last_message():
     async def scenario():
         messages = found(0, 1)
-        messages.ext_fields |= {"offsetDelta": "10000", "nextBeginOffset": "10002", "maxOffset": "10002"}
+        moved_on = {"offsetDelta": "10000", "nextBeginOffset": "10002", "maxOffset": "10002"}
+        messages.ext_fields = {**messages.ext_fields, **moved_on}
         moved = answered(ResponseCode.PULL_OFFSET_MOVED, 10005, stored=(10000, 10005))
         async with pulling(messages, TWICE, moved) as scene:
             await until(lambda: len(scene.asked(PULL)) == 4)

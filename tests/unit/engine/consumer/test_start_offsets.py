@@ -1,6 +1,8 @@
 """A negative offset in a group's store is no offset: whoever reads it starts at ``consume_from``."""
 
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -85,8 +87,8 @@ def test_a_queue_without_any_stored_offset_is_no_reason_for_a_warning(caplog):
     async def scenario():
         async with pushing(consume_from=FIRST) as scene:
             store = SimpleNamespace(read_memory=lambda _: None, read_store=_nothing)
-            member = SimpleNamespace(offsets=store, config=scene.member.config, group="g")
-            assert await StartOffsets(member, None).find(QUEUE) == 0
+            member: Any = SimpleNamespace(offsets=store, config=scene.member.config, group="g")
+            assert await StartOffsets(member, ANY).find(QUEUE) == 0
 
     run(scenario)
     assert ignored(caplog) == []

@@ -1,6 +1,7 @@
 """Coroutine listeners: how many tasks call them, and what becomes of a run that is cut off."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -130,7 +131,7 @@ def test_a_listener_has_a_task_to_limit_its_time_in():
 
 
 def test_listeners_that_wait_for_nothing_let_others_run_every_ten_milliseconds():
-    ticks, heard_at = [0], []
+    ticks, heard_at = [0], list[int]()
 
     async def tick():
         while True:
@@ -154,7 +155,7 @@ def test_listeners_that_wait_for_nothing_let_others_run_every_ten_milliseconds()
 
 def test_a_worker_that_fails_itself_costs_no_message(monkeypatch, caplog):
     monkeypatch.setattr(consume_concurrently, "_TRY_AGAIN_HERE", 0.0)
-    asked, heard = [], []
+    asked, heard = list[Any](), list[Any]()
 
     async def listen(messages, context):
         heard.extend(message.queue_offset for message in messages)

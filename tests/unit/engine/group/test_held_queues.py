@@ -5,13 +5,14 @@ import asyncio
 from rmqtools.engine.group.held_queues import HeldQueues
 from rmqtools.model.queue import MessageQueue
 from tests.support.clock import ManualClock
+from tests.support.fake import Fake
 from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.push_scene import idle
 
 QUEUE, OTHER = (MessageQueue("T", "broker-a", number) for number in range(2))
 
 
-class Events(list[str]):
+class Events(list[str], Fake):
     """Stands in for stores of offsets and locks: records the calls; ``go_on`` lets a persist end."""
 
     def __init__(self) -> None:
@@ -37,7 +38,7 @@ class Events(list[str]):
 
 
 def holding(events: Events, *, in_order: bool = False) -> HeldQueues:
-    held = HeldQueues(ManualClock(), events, events if in_order else None)  # type: ignore[arg-type]
+    held = HeldQueues(ManualClock(), events, events if in_order else None)
     held.on_leave(lambda queue: events.append("note"))
     held.hold(QUEUE, 5)
     return held

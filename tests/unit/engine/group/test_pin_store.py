@@ -1,6 +1,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ class NameServer(Server):
 
 
 def with_store(
-    use: Callable[[PinStore], Awaitable[None]], *servers: NameServer | str, **settings: str
+    use: Callable[[PinStore], Awaitable[None]], *servers: NameServer | str, **settings: Any
 ) -> None:
     """Run ``use`` with a store on these name servers; a text is an address without a listener."""
 
@@ -208,9 +209,9 @@ def test_no_version_above_the_highest_is_written():
         assert repaired is not None
         assert repaired.version == 1
         assert (await store.put("g", NEW)).version == 2
-        assert (
-            await store.fetch("g", Pins(LARGEST_JUMP))
-        ).version == 2  # members that saw the highest follow
+        found = await store.fetch("g", Pins(LARGEST_JUMP))
+        assert found is not None
+        assert found.version == 2  # members that saw the highest follow
 
     with_store(use, NameServer(Pins(LARGEST_JUMP, ["10.6.6.6"]).format()))
 

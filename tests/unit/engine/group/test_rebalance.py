@@ -8,13 +8,14 @@ from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.member_list import MemberList
 from tests.support.clock import ManualClock
+from tests.support.fake import Fake
 from tests.support.scripted_peer import run
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 AVG = AllocateAveragely()
 
 
-class Offsets:
+class Offsets(Fake):
     """A store that notes when it is asked to persist; ``error`` is raised then."""
 
     def __init__(self, asked: list[str]) -> None:
@@ -29,7 +30,7 @@ class Offsets:
             raise self.error
 
 
-class Locks:
+class Locks(Fake):
     """Grants every lock, and notes when it is asked."""
 
     def __init__(self, asked: list[str]) -> None:
@@ -44,7 +45,7 @@ class Locks:
             self.asked.append("unlock")
 
 
-class Scene:
+class Scene(Fake):
     """A member of a group that reads one queue in order; its queues and members are scripted."""
 
     group, client_id, assigned = "g", "me", None

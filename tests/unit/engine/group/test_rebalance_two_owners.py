@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def locks_of_topic(cluster) -> int:
 def test_a_queue_with_two_owners_is_consumed_twice_and_with_a_lock_once(fake_rocketmq, orderly, times):
     fake_rocketmq.create_topic("T", queues=1)
     fake_rocketmq.store("T", b"only")
-    heard, may_end = Counter(), Event()
+    heard, may_end = Counter[Any](), Event()
     one, two = members(fake_rocketmq, heard, may_end, orderly=orderly)
     with one, two:
         wait_until(lambda: heard[0, 0] >= times and len(fake_rocketmq.members("billing")) == 2)

@@ -8,15 +8,17 @@ from rmqtools.config.consumer import ConsumerConfig
 from rmqtools.engine.connection import background
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.group.rounds import LiveStrategy, Rounds
+from rmqtools.engine.group.live_strategy import LiveStrategy
+from rmqtools.engine.group.rounds import Rounds
 from rmqtools.errors import RemotingConnectError
+from tests.support.fake import Fake
 from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.push_scene import idle, until
 
 CONFIG = ConsumerConfig(name_server="127.0.0.1:1", group="g", rebalance_interval=60.0)
 
 
-class Rebalances:
+class Rebalances(Fake):
     """Stands in for a consumer's rebalance: counts rounds, with scripted results."""
 
     def __init__(self, *answers: bool | Exception) -> None:
@@ -124,7 +126,7 @@ def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplog):
     assert "no pins, please" in caplog.text
 
 
-class PinAnswers:
+class PinAnswers(Fake):
     """Stands where pins are fetched: the first answer comes when it is let go, the others at once."""
 
     def __init__(self, first: Pins | None, *others: Pins | None) -> None:

@@ -23,8 +23,7 @@ def test_a_message_of_a_plain_topic_is_handed_on_as_it_is():
 
 
 def test_a_message_of_the_retry_topic_has_the_topic_it_was_sent_to():
-    message = stored(1, topic="%RETRY%ns%g")
-    message.properties["RETRY_TOPIC"] = "ns%T"
+    message = stored(1, topic="%RETRY%ns%g", RETRY_TOPIC="ns%T")
 
     assert NAMES.plain_message(message).topic == "T"
 

@@ -1,6 +1,7 @@
 """A producer with ``linger`` on a cluster in this process, and what is sent by it."""
 
 import asyncio
+from typing import Any
 
 from rmqtools import Message
 from rmqtools.aio import Producer
@@ -20,9 +21,8 @@ def lingering(use, *, brokers=("a",), queues: int = 4, **settings) -> None:
     async def scenario() -> None:
         async with FakeCluster(brokers=brokers) as cluster:
             cluster.create_topic("T", queues=queues)
-            config = ProducerConfig(
-                **{"name_server": cluster.name_server, "group": "g", "linger": 2.0} | settings
-            )
+            wanted: Any = {"name_server": cluster.name_server, "group": "g", "linger": 2.0} | settings
+            config = ProducerConfig(**wanted)
             async with Producer(config) as producer:
                 await producer.fetch_publish_queues("T")
                 await use(producer, cluster)
@@ -34,7 +34,7 @@ def plain(count: int, size: int = 4) -> list[Message]:
     return [Message("T", b"%0*d" % (size, number), properties={"n": str(number)}) for number in range(count)]
 
 
-def send_all(producer, messages, **options) -> list[asyncio.Task]:
+def send_all(producer, messages, **options) -> list[asyncio.Task[Any]]:
     """Calls that are all begun, in this order, before any of them continues."""
     return [asyncio.create_task(producer.send(message, **options)) for message in messages]
 
@@ -54,7 +54,7 @@ async def on_wire(cluster, count: int) -> None:
             await asyncio.sleep(0.001)
 
 
-async def held_up(producer, cluster, seconds: float = 0.5) -> list[asyncio.Task]:
+async def held_up(producer, cluster, seconds: float = 0.5) -> list[asyncio.Task[Any]]:
     """A message whose request is on the wire for so long, so that those after it wait."""
     slow(cluster, seconds, code=SINGLE)
     first = send_all(producer, plain(1))

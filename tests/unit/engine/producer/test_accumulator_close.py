@@ -10,6 +10,7 @@ from rmqtools.engine.producer.send import ANY_QUEUE
 from rmqtools.errors import ClientStateError, SendError, UnknownOutcomeError
 from rmqtools.observer import observe
 from rmqtools.testing import Reaction
+from tests.support.fake import Fake
 from tests.support.trace_records import parse_pubs
 from tests.unit.engine.producer.accumulator_scene import (
     BATCH,
@@ -104,7 +105,7 @@ def test_every_message_of_a_batch_is_traced_those_sent_by_closing_too():
     assert message.ext_fields["b"] == TOPIC
 
 
-class Counting:
+class Counting(Fake):
     """Counts calls, results and errors, and adds a property to each message."""
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """Refusals, silence, timeouts and cancelled callers of messages that share requests."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ from tests.unit.engine.producer.accumulator_scene import (
 def test_a_message_that_is_not_valid_is_refused_to_its_caller_alone():
     async def use(producer, cluster):
         bad = [Message("T", b""), Message("T", b"x" * 2000), Message("T", b"x", tags="a||b")]
-        results = await asyncio.gather(
+        results: list[Any] = await asyncio.gather(
             *send_all(producer, [*plain(5), *bad, *plain(5)]), return_exceptions=True
         )
         assert [type(result) for result in results[5:8]] == [MessageRejectedError] * 3
@@ -38,7 +39,7 @@ def test_a_message_that_is_not_valid_is_refused_to_its_caller_alone():
 def test_an_error_is_told_to_every_caller_of_the_request_as_an_object_of_its_own():
     async def use(producer, cluster):
         cluster.fault(code=BATCH, times=None, answer=ResponseCode.INVALID_PARAMETER)
-        errors = await asyncio.gather(*send_all(producer, plain(5)), return_exceptions=True)
+        errors: list[Any] = await asyncio.gather(*send_all(producer, plain(5)), return_exceptions=True)
         assert {type(error) for error in errors} == {SendError}
         assert len({id(error) for error in errors}) == 5
         for error in errors:
@@ -53,7 +54,7 @@ def test_a_topic_that_may_not_be_written_is_told_to_every_caller():
     async def use(producer, cluster):
         cluster.create_topic("R", perm=4)
         sends = send_all(producer, [Message("R", b"x")] * 3)
-        errors = await asyncio.gather(*sends, return_exceptions=True)
+        errors: list[Any] = await asyncio.gather(*sends, return_exceptions=True)
         assert [type(error) for error in errors] == [PermissionDeniedError] * 3
         assert codes(cluster) == []
 
@@ -91,7 +92,9 @@ def test_a_broker_that_refuses_is_avoided_and_the_results_say_so():
 def test_silence_is_an_unknown_outcome_for_every_caller_with_the_attempts_made():
     async def use(producer, cluster):
         cluster.fault(code=BATCH, times=None, answer=Reaction.SWALLOW)
-        errors = await asyncio.gather(*send_all(producer, plain(5), timeout=1.0), return_exceptions=True)
+        errors: list[Any] = await asyncio.gather(
+            *send_all(producer, plain(5), timeout=1.0), return_exceptions=True
+        )
         assert {type(error) for error in errors} == {UnknownOutcomeError}
         for error in errors:
             assert [attempt.outcome for attempt in error.attempts] == [Outcome.UNKNOWN] * 3

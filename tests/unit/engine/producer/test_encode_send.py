@@ -1,13 +1,14 @@
 """Messages to requests, where the body is a view."""
 
 import array
+from typing import Any
 
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer.encode_send import Encoder
 from rmqtools.model.message import Message
 from rmqtools.protocol.messages.batch import decode_batch
 
-WIDE = memoryview(array.array("q", range(16)))
+WIDE: Any = memoryview(array.array("q", range(16)))
 
 
 def encoder() -> Encoder:
@@ -15,10 +16,10 @@ def encoder() -> Encoder:
 
 
 def test_a_body_that_is_a_view_on_wide_items_is_sent_as_its_bytes():
-    assert encoder().encode(Message("T", WIDE)).body == WIDE.tobytes()  # type: ignore[arg-type]
+    assert encoder().encode(Message("T", WIDE)).body == WIDE.tobytes()
 
 
 def test_a_body_in_a_batch_that_is_a_view_on_wide_items_is_sent_as_its_bytes():
-    outgoing = encoder().encode_batch([Message("T", WIDE), Message("T", b"next")])  # type: ignore[arg-type]
+    outgoing = encoder().encode_batch([Message("T", WIDE), Message("T", b"next")])
 
     assert [message.body for message in decode_batch(bytes(outgoing.body))] == [WIDE.tobytes(), b"next"]

@@ -1,6 +1,7 @@
 """Closing a producer: at any time, twice, from any state, and to its end."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -163,7 +164,7 @@ def test_a_check_that_does_not_end_is_waited_for_once_however_often_close_is_cal
     async def scenario() -> None:
         broker = TransactionBroker()
         async with broker.serving():
-            producer = producer_of(TransactionProducer, broker.name_server)
+            producer: Any = producer_of(TransactionProducer, broker.name_server)
             await producer.start()
             await broker.arrived(RequestCode.HEART_BEAT)
             await broker.check("0" * 32, place=1)

@@ -20,6 +20,7 @@ from rmqtools.errors import (
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
 from tests.support.scripted_peer import ScriptedPeer, run
 
@@ -207,7 +208,7 @@ def test_send_many_packs_messages_into_batches_and_gives_one_result_each_in_orde
 
 
 def test_send_many_says_for_each_message_what_became_of_it():
-    def refuse_b(request: RemotingCommand) -> RemotingCommand:
+    def refuse_b(request: RemotingCommand) -> RemotingCommand | Reaction | None:
         return (
             says(ResponseCode.MESSAGE_ILLEGAL)(request) if request.ext_fields["b"] == "B" else stored(request)
         )

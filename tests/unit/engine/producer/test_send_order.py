@@ -1,6 +1,7 @@
 """Order within a queue: one request of each on the wire, first come, first served."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -62,9 +63,9 @@ def test_an_orderly_send_whose_turn_does_not_come_was_not_sent():
 
 def test_orderly_sends_keep_their_order_also_while_the_first_of_them_waits_for_the_route():
     async def use(producer, cluster):
-        late: list[asyncio.Task] = []
+        late: list[asyncio.Task[Any]] = []
 
-        def send(number: int) -> asyncio.Task:
+        def send(number: int) -> asyncio.Task[Any]:
             return asyncio.create_task(producer.send_orderly(Message("T", b"%d" % number, sharding_key="k")))
 
         # called when the route is known and those who wait for it have not woken up yet

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ class Listener:
 
     def __init__(self, *, decides=COMMIT, checks=COMMIT, go_on=None) -> None:
         self.decides, self.checks, self.go_on = decides, checks, go_on
-        self.executed, self.checked = [], []
+        self.executed, self.checked = list[Any](), list[Any]()
 
     async def execute_local_transaction(self, message, arg):
         self.executed.append(message)
@@ -76,7 +77,7 @@ def test_the_half_message_says_that_it_is_one_and_whom_to_ask():
     (sent,) = broker.requests(RequestCode.SEND_MESSAGE_V2)
     properties = parse_properties(sent.ext_fields["i"])
     assert (properties["TRAN_MSG"], properties["PGROUP"], properties["TAGS"]) == ("true", "g", "t")
-    assert int(sent.ext_fields["f"]) & 12 == 4
+    assert int(sent.ext_fields["f"] or "") & 12 == 4
 
 
 @pytest.mark.parametrize(("state", "bits"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOWN, "0")])

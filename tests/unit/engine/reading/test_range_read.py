@@ -10,7 +10,7 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from rmqtools.testing import Fault
+from rmqtools.testing import FakeCluster, Fault
 from tests.support.scripted_peer import run
 from tests.support.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading, stored
 
@@ -167,6 +167,8 @@ def test_what_a_slave_does_not_have_yet_is_never_passed_over():
 
 def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
     class Restarting(Broker):
+        cluster: FakeCluster
+
         def __call__(self, request: RemotingCommand) -> Answer:
             if len(self.pulls) == 3 and not missing:
                 missing.append(self.cluster.fault(code=ROUTE, times=2, answer=ResponseCode.TOPIC_NOT_EXIST))

@@ -1,6 +1,7 @@
 """The number of pulls that a range read keeps on the wire, and its decisions with many of them."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_what_expires_in_front_of_a_full_pipeline_is_a_loss_and_no_gap(deep):
 def test_an_answer_that_leads_back_is_an_error_in_a_full_pipeline_too(deep):
     class Backwards(Odd):
         def odd(self, answer: Answer) -> Answer:
-            assert answer is not None
+            assert isinstance(answer, RemotingCommand)
             answer.ext_fields = {**answer.ext_fields, "nextBeginOffset": "32"}
             return answer
 
@@ -128,7 +129,7 @@ def test_pulls_are_sent_before_the_last_one_is_answered():
 def test_when_all_of_a_range_is_asked_for_nobody_looks_for_more():
     async def scenario() -> None:
         async with reading(Broker(0, END)) as (_, client):
-            reader = RangeReader(client._core, QueueRange(QUEUE, 0, 128))
+            reader: Any = RangeReader(client._core, QueueRange(QUEUE, 0, 128))
             looks, predict = [], reader._predict
             reader._predict = lambda: (looks.append(reader._planned), predict())[1]
             assert [len(block) async for block in reader.blocks(max_messages=32, max_bytes=1 << 20)] == [

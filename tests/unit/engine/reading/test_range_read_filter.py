@@ -31,7 +31,7 @@ class Filtering(Broker):
         if request.code == RequestCode.PULL_MESSAGE:
             fields = request.ext_fields
             self.expressions.add((fields["subscription"], fields["expressionType"]))
-            request.ext_fields["maxMsgNums"] = str(self.scanned)
+            request.ext_fields = {**fields, "maxMsgNums": str(self.scanned)}
         return super().__call__(request)
 
 

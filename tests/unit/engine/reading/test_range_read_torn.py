@@ -1,6 +1,7 @@
 """Answers to a range read in which a message is broken."""
 
 import struct
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from rmqtools.model.queue import QueueRange
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import run
-from tests.support.scripted_queue import QUEUE, Broker, reading, stored
+from tests.support.scripted_queue import QUEUE, Answer, Broker, reading, stored
 
 AT = 3  # the offset of the broken message
 
@@ -43,7 +44,7 @@ class Damaged(Broker):
         super().__init__(0, 8)
         self._damaged = damaged
 
-    def __call__(self, request: RemotingCommand) -> RemotingCommand | None:
+    def __call__(self, request: RemotingCommand) -> Answer:
         if request.code != RequestCode.PULL_MESSAGE:
             return super().__call__(request)
         self.pulls.append(int(request.ext_fields["queueOffset"] or 0))
@@ -51,13 +52,13 @@ class Damaged(Broker):
         return response(0, 0, ext_fields=self._fields(8), body=body)
 
 
-def read(damaged: bytes, **how: str) -> list[MessageExt]:
+def read(damaged: bytes, **how: Any) -> list[MessageExt]:
     """The messages of the whole queue."""
     found: list[MessageExt] = []
 
     async def scenario() -> None:
         async with reading(Damaged(damaged)) as (_, client):
-            async for messages in client.read_messages(QueueRange(QUEUE, 0, 8), **how):  # type: ignore[arg-type]
+            async for messages in client.read_messages(QueueRange(QUEUE, 0, 8), **how):
                 found.extend(messages)
 
     run(scenario)
@@ -124,7 +125,7 @@ def test_messages_in_front_of_an_impossible_size_are_handed_out_and_the_error_sa
 def test_an_unknown_choice_is_refused_before_anything_is_read():
     async def scenario() -> None:
         async with reading(Broker(0, 8)) as (_, client):
-            client.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="skip")  # type: ignore[arg-type]
+            client.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="skip")  # type: ignore[arg-type]  # the mistake
 
     with pytest.raises(ValueError, match="corrupt_body='skip': want one of 'fail', 'raw', 'null'"):
         run(scenario)
