@@ -2,6 +2,7 @@
 
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -39,9 +40,9 @@ def anything(**options: object) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def module(monkeypatch):
-    module = ModuleType("users_racks")
-    module.Rack, module.number = Rack, 5  # type: ignore[attr-defined]
-    module.LargeShelf, module.anything = LargeShelf, anything  # type: ignore[attr-defined]
+    module: Any = ModuleType("users_racks")
+    module.Rack, module.number = Rack, 5
+    module.LargeShelf, module.anything = LargeShelf, anything
     monkeypatch.setitem(sys.modules, "users_racks", module)
 
 

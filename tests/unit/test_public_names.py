@@ -153,7 +153,7 @@ def test_the_signature_of_a_blocking_method_is_that_of_the_asynchronous_one() ->
 
 @pytest.mark.parametrize("face", [rmqtools, aio], ids=["blocking", "asynchronous"])
 def test_help_explains_a_send(face: Any) -> None:
-    text = pydoc.render_doc(face.Producer.send, renderer=pydoc.plaintext)
+    text = pydoc.render_doc(face.Producer.send, renderer=pydoc.plaintext)  # type: ignore[attr-defined]  # not in typeshed
 
     assert "UnknownOutcomeError: no answer came, so the message may or may not be stored." in text
     assert ("A selector runs on the loop thread" in text) == (face is rmqtools)

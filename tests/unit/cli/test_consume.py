@@ -250,6 +250,7 @@ def test_ctrl_c_ends_a_follower_without_a_word(cluster, topic):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    assert follower.stdout is not None
     assert follower.stdout.readline() == b"m1\n"
 
     follower.send_signal(signal.SIGINT)

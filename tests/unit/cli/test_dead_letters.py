@@ -4,9 +4,10 @@ from dataclasses import replace
 import pytest
 
 from rmqtools import Message, MessageExt, MessageQueue, QueueRange
-from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, origin_topic, replayed
+from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, replayed
 from rmqtools.cli.dlq import still_to_send
 from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.model.copy_message import origin_topic
 from rmqtools.testing import stored_message
 
 LETTER = stored_message(

@@ -1,6 +1,7 @@
 """The arguments of the two commands that fetch jars."""
 
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -42,9 +43,9 @@ def test_maven_is_forbidden_to_follow_dependencies(tmp_path: Path) -> None:
 
 def test_ivy_is_forbidden_to_follow_dependencies(tmp_path: Path) -> None:
     assert way(tmp_path).name == "Ivy"
-    dependencies = ElementTree.parse(tmp_path / "work" / "ivy.xml").iter("dependency")
+    dependencies: Any = ElementTree.parse(tmp_path / "work" / "ivy.xml").iter("dependency")
     assert [
-        (d.get("transitive"), d.find("artifact").get("{http://ant.apache.org/ivy/maven}classifier"))  # type: ignore[union-attr]
+        (d.get("transitive"), d.find("artifact").get("{http://ant.apache.org/ivy/maven}classifier"))
         for d in dependencies
     ] == [("false", None), ("false", "linux-x86_64")]
 

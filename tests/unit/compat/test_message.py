@@ -59,16 +59,16 @@ def test_none_is_a_null_pointer_and_another_type_an_error(method: str) -> None:
 
 def test_a_property_without_value_is_a_null_pointer_and_one_that_is_no_text_is_refused() -> None:
     with pytest.raises(NullPointerException, match="property value is None"):
-        Message("orders").set_property("name", None)  # type: ignore[arg-type]
+        Message("orders").set_property("name", None)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(RocketMQException, match=r"property value b'\\xff' is not UTF-8"):
         Message("orders").set_property("name", b"\xff")
 
 
 def test_sending_something_else_is_refused() -> None:
     with pytest.raises(NullPointerException, match="make a Message"):
-        plain_message(None)  # type: ignore[arg-type]
+        plain_message(None)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(TypeError, match=r"'body' is str: want a rmqtools\.compat\.client\.Message"):
-        plain_message("body")  # type: ignore[arg-type]
+        plain_message("body")  # type: ignore[arg-type]  # the mistake
 
 
 def received() -> ReceivedMessage:

@@ -1,6 +1,7 @@
 """The producer of the moved API, on a fake cluster."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_an_answer_that_never_comes_is_told_apart_from_a_refusal(producer, clust
 
 
 def test_the_constructor_takes_milliseconds_and_bytes(cluster) -> None:
-    producer = Producer("shop", True, 1500, 0, 10)
+    producer: Any = Producer("shop", True, 1500, 0, 10)
     producer.set_name_server_address("http://" + cluster.name_server)
 
     with producer as entered:
@@ -149,7 +150,7 @@ def test_values_that_are_no_times_or_levels_are_refused_at_once() -> None:
 
 
 def test_credentials_instance_name_and_trace_reach_the_engine(cluster) -> None:
-    producer = Producer("shop")
+    producer: Any = Producer("shop")
     producer.set_name_server_address(cluster.name_server)
     producer.set_session_credentials("user", "secret", "ALIYUN")
     producer.set_instance_name("one")

@@ -3,6 +3,7 @@
 import logging
 import queue
 import threading
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ class Heard:
 
     def __init__(self, *answers: object) -> None:
         self._answers = list(answers)
-        self._got: queue.SimpleQueue = queue.SimpleQueue()
+        self._got: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def __call__(self, message) -> object:
         self._got.put(message)

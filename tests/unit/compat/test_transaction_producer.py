@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_the_local_transaction_runs_here_with_the_message_and_any_object(make_pr
 
 def test_a_check_that_fails_is_asked_again_and_then_decides(make_producer, cluster) -> None:
     answers = [ValueError("told to fail"), None, COMMIT]
-    checked: queue.SimpleQueue = queue.SimpleQueue()
+    checked: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def check(message) -> object:
         checked.put((message.id, message.body))

@@ -1,5 +1,6 @@
 import json
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
@@ -125,12 +126,12 @@ def test_tls_settings_without_tls_are_refused_because_nothing_would_be_encrypted
 @pytest.mark.parametrize("setting", ["tls_key_file", "tls_key_password"])
 def test_a_key_without_its_certificate_is_refused(setting):
     with pytest.raises(ConfigError, match=rf"^{setting}.*want tls_cert_file too"):
-        ClientConfig(name_server="127.0.0.1:9876", tls_enable=True, **{setting: "hunter2"})
+        ClientConfig(name_server="127.0.0.1:9876", tls_enable=True, **{setting: "hunter2"})  # type: ignore[arg-type]  # its name varies
 
 
 def test_secrets_show_neither_in_repr_nor_in_asdict_and_are_what_was_given():
-    secrets = {"secret_key": "hunter2", "security_token": "hunter2", "tls_key_password": "hunter2"}
-    config = ClientConfig(
+    secrets: Any = {"secret_key": "hunter2", "security_token": "hunter2", "tls_key_password": "hunter2"}
+    config: Any = ClientConfig(
         name_server="127.0.0.1:9876", access_key="alice", tls_enable=True, tls_cert_file="c", **secrets
     )
 

@@ -3,6 +3,7 @@
 import ast
 from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,9 @@ def fields_of(node: ast.ClassDef) -> list[tuple[str, str | None]]:
 
 
 def text_of(statement: ast.stmt | None) -> str | None:
-    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return str(statement.value.value) if is_text else None  # type: ignore[union-attr]
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return str(statement.value.value)
+    return None
 
 
 def own_fields(config: type) -> set[str]:
@@ -63,7 +65,7 @@ def test_the_first_line_of_a_settings_docstring_is_a_sentence():
     assert {name: line for name, line in first_lines.items() if not line.endswith(".")} == {}
 
 
-CLIENT = {
+CLIENT: dict[str, Any] = {
     "client_ip": None,
     "instance_name": None,
     "namespace": None,
@@ -150,7 +152,7 @@ DEFAULTS = {
 @pytest.mark.parametrize("config", DEFAULTS, ids=lambda config: config.__name__)
 def test_the_defaults_are_the_promised_ones(config):
     defaults = {
-        field.name: field.default if field.default is not MISSING else field.default_factory()
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
         for field in fields(config)
         if field.name != "name_server"  # from the environment
     }

@@ -1,6 +1,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def poisoned(value, inputs):
 
 
 def input_tree(spec: Spec):
-    tree = {} if spec.op is None else {"op": {}}
+    tree: dict[str, Any] = {} if spec.op is None else {"op": {}}
     for path in spec.inputs:
         place = tree
         for key in path.replace("[]", "").split("."):

@@ -1,6 +1,7 @@
 """The ASGI example on a scripted cluster, driven by its lifespan protocol."""
 
 import asyncio
+from typing import Any
 
 from examples.asgi_service import Application
 from tests.support.scripted_cluster import ScriptedCluster, stored
@@ -13,11 +14,10 @@ def test_the_asgi_application_sends_between_startup_and_shutdown(monkeypatch):
     async def scenario() -> None:
         async with ScriptedCluster({"broker-a": stored}).serving() as cluster:
             monkeypatch.setenv("NAMESRV_ADDR", cluster.name_server)
-            app, told, said = Application("Orders"), asyncio.Queue(), asyncio.Queue()
+            app, (told, said, request, sent) = Application("Orders"), [asyncio.Queue[Any]() for _ in range(4)]
             life = asyncio.create_task(app({"type": "lifespan"}, told.get, said.put))
             await told.put({"type": "lifespan.startup"})
             answers.append(await said.get())
-            request, sent = asyncio.Queue(), asyncio.Queue()
             await request.put({"type": "http.request", "body": b"hel", "more_body": True})
             await request.put({"type": "http.request", "body": b"lo"})
             await app({"type": "http"}, request.get, sent.put)

@@ -74,7 +74,7 @@ def test_rules_that_can_match_nothing_or_lead_nowhere_are_refused(rules):
 
 def test_what_is_neither_a_mapping_nor_a_function_is_refused():
     with pytest.raises(ConfigError, match="want a mapping or a function"):
-        ClientConfig(name_server="127.0.0.1:9876", broker_address_map=5)  # type: ignore[arg-type]
+        ClientConfig(name_server="127.0.0.1:9876", broker_address_map=5)  # type: ignore[arg-type]  # the mistake
 
 
 def test_an_unmapped_address_is_explained_with_the_option():

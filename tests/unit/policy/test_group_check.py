@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,16 +22,16 @@ RETRY = MessageQueue("%RETRY%g", "a", 0)
 ALL_OF_T = frozenset({("T", "*", "TAG")})
 
 
-def member(number: int, *queues: MessageQueue, **known: object) -> GroupMember:
+def member(number: int, *queues: MessageQueue, **known: Any) -> GroupMember:
     client_id = f"10.0.0.{number}@1"
-    values = {"strategy": "AVG", "subscriptions": ALL_OF_T, "orderly": False} | known
-    return GroupMember(client_id=client_id, queues=queues, **values)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"strategy": "AVG", "subscriptions": ALL_OF_T, "orderly": False} | known
+    return GroupMember(client_id=client_id, queues=queues, **values)
 
 
-def group(*members: GroupMember, **known: object) -> GroupView:
+def group(*members: GroupMember, **known: Any) -> GroupView:
     progress = {queue: QueueProgress(max_offset=9, consumer_offset=4) for queue in [*QUEUES, RETRY]}
-    values = {"message_model": "CLUSTERING", "progress": progress} | known
-    return GroupView(group="g", members=members, **values)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"message_model": "CLUSTERING", "progress": progress} | known
+    return GroupView(group="g", members=members, **values)
 
 
 def kinds(view: GroupView, *pins: Pins) -> list[str]:

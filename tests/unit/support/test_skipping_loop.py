@@ -36,7 +36,7 @@ def test_no_time_passes_while_something_runs():
 
 
 def test_timers_run_in_the_order_of_their_times():
-    order = []
+    order: list[object] = []
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()

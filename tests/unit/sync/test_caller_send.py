@@ -4,6 +4,7 @@ import contextlib
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_transaction_producer_sends_plain_messages_so_too():
     with FakeCluster() as cluster:
         cluster.create_topic("T", queues=1)
         config = ProducerConfig(name_server=cluster.name_server, group="g")
-        with TransactionProducer(config, listener=None) as producer:
+        with TransactionProducer(config, listener=ANY) as producer:
             for _ in range(3):
                 producer.send(MESSAGE)
             assert len(pool_of(producer)) == 1

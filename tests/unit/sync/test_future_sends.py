@@ -5,6 +5,7 @@ import contextlib
 import contextvars
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, wait
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.observer import observe
 from rmqtools.testing import FakeCluster, Reaction
 from tests.behaviour.site import until
+from tests.support.fake import Fake
 
 MESSAGE = Message("T", b"x")
 SENDS = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
@@ -45,7 +47,7 @@ def asked(cluster) -> int:
 
 
 def test_sends_given_while_the_loop_is_busy_wake_it_once(producer, monkeypatch):
-    told = []
+    told: list[Any] = []
     monkeypatch.setattr(producer._future_sends._bridge, "tell", told.append)
     futures = [producer.send_async(MESSAGE) for _ in range(50)]
     (take,) = told
@@ -106,7 +108,7 @@ def test_cancelling_a_future_ends_its_send(producer, cluster):
 
 
 def test_a_future_that_was_cancelled_before_the_loop_took_it_is_not_sent(producer, cluster, monkeypatch):
-    told = []
+    told: list[Any] = []
     monkeypatch.setattr(producer._future_sends._bridge, "tell", told.append)
     future = producer.send_async(MESSAGE)
     future.cancel()
@@ -128,11 +130,11 @@ def test_a_send_that_was_cancelled_on_the_loop_is_a_cancelled_future(producer):
 _SPAN = contextvars.ContextVar("span", default="none")
 
 
-class Seeing:
+class Seeing(Fake):
     """Notes the context in which sends begin."""
 
     def __init__(self) -> None:
-        self.spans = []
+        self.spans: list[Any] = []
 
     @contextlib.contextmanager
     def sending(self, messages, sender):
@@ -149,7 +151,7 @@ class Seeing:
 
 @pytest.mark.parametrize("linger", [0.0, 1.0])
 def test_a_send_begins_in_the_context_of_its_caller(cluster, linger, monkeypatch):
-    seeing, told = Seeing(), []
+    seeing, told = Seeing(), list[Any]()
     observe(seeing)
     try:
         with Producer(ProducerConfig(name_server=cluster.name_server, group="g", linger=linger)) as producer:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from unittest.mock import ANY
 
 import pytest
 
@@ -181,7 +182,7 @@ def test_a_close_that_is_refused_on_the_loop_thread_can_be_made_up_for():
     [
         lambda: Client(ClientConfig(name_server="127.0.0.1:1")),
         lambda: Producer(ProducerConfig(name_server="127.0.0.1:1")),
-        lambda: TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), None),
+        lambda: TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), ANY),
     ],
     ids=["Client", "Producer", "TransactionProducer"],
 )
@@ -213,7 +214,7 @@ def test_a_transaction_producer_that_is_closed_when_the_process_ends_still_close
     program = """
 import atexit
 from rmqtools import ProducerConfig, TransactionProducer
-producer = TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), None)
+producer = TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), ANY)
 producer.start()
 atexit.register(lambda: print("closed"))
 atexit.register(producer.close)

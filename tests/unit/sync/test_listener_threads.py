@@ -107,7 +107,7 @@ def test_whatever_a_listener_raises_comes_back_as_an_exception_and_its_thread_go
 
 
 def test_closing_ends_the_threads_and_calls_not_begun_are_never_made():
-    begun, over, made = threading.Event(), threading.Event(), []
+    begun, over, made = threading.Event(), threading.Event(), list[int]()
 
     async def scenario():
         threads = ListenerThreads(1)

@@ -161,6 +161,7 @@ def test_an_error_keeps_nothing_alive_that_its_caller_had():
             Bridge().run(fail())
         except ValueError:
             return weakref.ref(held)
+        raise AssertionError
 
     gc.disable()
     try:

@@ -192,7 +192,7 @@ def test_two_threads_may_walk_one_iterator():
         for number in range(200):
             yield number
 
-    items, seen = Bridge().iterate(numbers()), []
+    items, seen = Bridge().iterate(numbers()), list[int]()
     threads = [threading.Thread(target=lambda: seen.extend(items)) for _ in range(4)]
     for thread in threads:
         thread.start()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def crossings(monkeypatch) -> list[object]:
 
 @contextmanager
 def reading(
-    *queues: MessageQueue, count: int, cached: int | None = None, **settings: object
+    *queues: MessageQueue, count: int, cached: int | None = None, **settings: Any
 ) -> Iterator[tuple[FakeCluster, PullConsumer]]:
     """A consumer with these queues assigned; it has fetched ``cached`` messages, or all ``count`` of each."""
     with FakeCluster() as cluster:
@@ -35,13 +36,13 @@ def reading(
         for queue in queues:
             for number in range(count):
                 cluster.store("orders", b"%d" % number, queue=queue)
-        given: dict[str, object] = {
+        given: dict[str, Any] = {
             "name_server": cluster.name_server,
             "group": "g",
             "consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             "auto_commit_interval": NEVER,
         }
-        consumer = PullConsumer(PullConsumerConfig(**(given | settings)))  # type: ignore[arg-type]
+        consumer = PullConsumer(PullConsumerConfig(**(given | settings)))
         consumer.assign(queues)
         with consumer:
             until(lambda: fetched(consumer) == (len(queues) * count if cached is None else cached))

@@ -90,7 +90,7 @@ def texts_of_the_code() -> str:
     trees = [ast.parse(path.read_text()) for path in (ROOT / "rmqtools").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     formatted = [
-        "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+        "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
         for node in nodes
         if isinstance(node, ast.JoinedStr)
     ]

@@ -47,4 +47,4 @@ def test_while_nobody_pinned_is_there_the_pins_decide_then_the_strategy(of_strat
 
 def test_an_unknown_when_absent_is_refused():
     with pytest.raises(ConfigError, match="anybody"):
-        AllocateByPins(when_absent="anybody")
+        AllocateByPins(when_absent="anybody")  # type: ignore[arg-type]  # the mistake

@@ -106,7 +106,7 @@ def test_a_pinned_member_that_is_there_leaves_nothing_to_the_others(queues, memb
 
 def test_when_absent_has_no_default():
     with pytest.raises(TypeError, match="when_absent"):
-        AllocatePinnedByIp(["10.0.0.1"])
+        AllocatePinnedByIp(["10.0.0.1"])  # type: ignore[call-arg]  # the mistake
 
 
 @pytest.mark.parametrize(

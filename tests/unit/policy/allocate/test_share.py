@@ -1,5 +1,6 @@
 import pickle
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from rmqtools.allocate import (
     AllocateByMachineRoom,
     AllocateByPins,
     AllocateMachineRoomNearby,
+    AllocateMessageQueueStrategy,
     AllocatePinnedByIp,
     Pins,
     share,
@@ -29,7 +31,7 @@ from tests.unit.policy.allocate.groups import (
     shares_of,
 )
 
-COMPLETE = {
+COMPLETE: dict[str, AllocateMessageQueueStrategy] = {
     "avg": AllocateAveragely(),
     "circle": AllocateAveragelyByCircle(),
     "hash": AllocateByConsistentHash(),
@@ -42,7 +44,7 @@ COMPLETE = {
     "pins": AllocateByPins(when_absent="everybody").with_pins(Pins(1, ["10.0.0.1", "10.0.0.2"])),
     "pins-cleared": AllocateByPins(when_absent="nobody").with_pins(Pins.cleared(2)),
 }
-PARTIAL = {
+PARTIAL: dict[str, AllocateMessageQueueStrategy] = {
     "room": AllocateByMachineRoom(["r1"]),
     "config": AllocateByConfig(tuple(CLASSIC_QUEUES)),
     "pinned-nobody": AllocatePinnedByIp(["10.0.0.1"], when_absent="nobody"),
@@ -54,7 +56,7 @@ strategy_names = pytest.mark.parametrize("name", COMPLETE)
 class Recorder:
     """A user's strategy that remembers what it was asked."""
 
-    asked: list
+    asked: list[Any]
     name: str = "RECORDER"
 
     def allocate(self, group, client_id, queues, client_ids):
@@ -86,7 +88,7 @@ def test_the_averaging_strategies_differ_by_one_queue_at_most(name, queues, memb
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("strategy", {**COMPLETE, **PARTIAL}.values(), ids={**COMPLETE, **PARTIAL})
+@pytest.mark.parametrize("strategy", (COMPLETE | PARTIAL).values(), ids=COMPLETE | PARTIAL)
 def test_a_strategy_is_a_value_that_survives_pickling(strategy):
     copied = pickle.loads(pickle.dumps(strategy))
 

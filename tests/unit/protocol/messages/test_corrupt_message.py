@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ RAW = b"as stored"
 
 
 def message(**values: object) -> MessageExt:
-    fields = {
+    fields: Any = {
         "topic": "T",
         "queue_id": 2,
         "queue_offset": 9,
@@ -30,7 +31,7 @@ def message(**values: object) -> MessageExt:
         "store_host": "127.0.0.1:2",
         "broker_name": "broker-a",
     } | values
-    return MessageExt(**fields)  # type: ignore[arg-type]
+    return MessageExt(**fields)
 
 
 def corrupt(**values: object) -> CorruptMessage:

@@ -1,6 +1,7 @@
 """What an answer holds: good messages, corrupt ones, and errors about broken heads."""
 
 import struct
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,15 @@ from tests.unit.arrow.stored_messages import (
 class Damaged(Stored):
     """A message of offset 8 with four other bytes somewhere in it."""
 
-    def __init__(self, at: int, value: int, **fields: object) -> None:
-        super().__init__(queue_offset=8, **fields)  # type: ignore[arg-type]
+    damage: tuple[int, int]
+
+    def __init__(self, at: int, value: int, **fields: Any) -> None:
+        super().__init__(queue_offset=8, **fields)
         object.__setattr__(self, "damage", (at, value))
 
     def encode(self) -> bytes:
         whole = bytearray(super().encode())
-        struct.pack_into(">I", whole, *self.damage)  # type: ignore[attr-defined]
+        struct.pack_into(">I", whole, *self.damage)
         return bytes(whole)
 
 

@@ -131,7 +131,7 @@ def test_messages_of_the_retry_topic_come_as_those_of_the_topic():
 
 
 def test_the_first_pop_time_stays():
-    answered = popped([stored("T", 0, 5), stored("T", 0, 6, **{"1ST_POP_TIME": "1"})])
+    answered = popped([stored("T", 0, 5), stored("T", 0, 6, 0, **{"1ST_POP_TIME": "1"})])
 
     assert [message.properties["1ST_POP_TIME"] for message in answered] == [str(POP_TIME), "1"]
 

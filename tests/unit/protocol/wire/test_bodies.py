@@ -124,9 +124,8 @@ def test_locks_name_group_client_and_queues():
 def test_an_assignment_may_be_unknown_empty_or_without_queue():
     assert bodies.parse_query_assignment(b"{}").message_queue_assignments is None
     assert bodies.parse_query_assignment(b'{"messageQueueAssignments":[]}').message_queue_assignments == ()
-    (assignment,) = bodies.parse_query_assignment(
-        b'{"messageQueueAssignments":[{"mode":"POP"}]}'
-    ).message_queue_assignments
+    found = bodies.parse_query_assignment(b'{"messageQueueAssignments":[{"mode":"POP"}]}')
+    (assignment,) = found.message_queue_assignments or ()
     assert (assignment.message_queue, assignment.mode) == (None, "POP")
 
 

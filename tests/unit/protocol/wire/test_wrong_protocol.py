@@ -21,7 +21,7 @@ SETTINGS_FRAME = b"\x00\x00\x12\x04\x00\x00\x00\x00\x00" + bytes(18)
     ],
 )
 def test_another_protocol_is_named(first_bytes, name):
-    assert name_foreign_protocol(first_bytes).startswith(name)
+    assert (name_foreign_protocol(first_bytes) or "").startswith(name)
 
 
 @pytest.mark.parametrize(

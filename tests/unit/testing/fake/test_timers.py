@@ -1,4 +1,5 @@
 import asyncio
+from functools import partial
 
 from rmqtools.testing.fake.timers import Timers
 from tests.support.clock import ManualClock
@@ -9,7 +10,7 @@ def test_what_is_due_happens_in_its_order_when_time_is_moved() -> None:
     async def scenario() -> None:
         timers, happened = Timers(ManualClock()), []
         for seconds in (3, 1, 2, 9):
-            timers.after(seconds, lambda seconds=seconds: happened.append((seconds, timers.monotonic())))
+            timers.after(seconds, partial(lambda name: happened.append((name, timers.monotonic())), seconds))
         begin = timers.monotonic()
         timers.advance(5)
 

@@ -6,7 +6,7 @@ from tools.measure.faults.held import Held
 
 
 def test_what_is_left_is_counted():
-    async def scenario() -> list[float]:
+    async def scenario() -> list[float | str | None]:
         before = Held.now()
         over = threading.Event()
         thread = threading.Thread(target=over.wait)
@@ -23,7 +23,7 @@ def test_what_is_left_is_counted():
 
 
 def test_what_closes_a_moment_later_is_not_left():
-    async def scenario() -> Held:
+    async def scenario() -> tuple[Held, Held]:
         before = Held.now()
         asyncio.get_running_loop().call_later(0.03, socket.socket().close)
         return (await Held.settled(before), before)

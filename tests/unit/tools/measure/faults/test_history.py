@@ -6,6 +6,7 @@ from tools.measure.faults.body import decode_body, encode_body
 from tools.measure.faults.history import (
     Answered,
     Attempt,
+    Event,
     History,
     Marked,
     MessageId,
@@ -16,7 +17,7 @@ from tools.measure.faults.history import (
     to_line,
 )
 
-EVENTS = [
+EVENTS: list[Event] = [
     Sent(1.5, MessageId("p0", 17)),
     Answered(1.6, MessageId("p0", 17), "stored", Place("a", 3, 9), (Attempt("b", "unknown", 1.0),)),
     Answered(1.6, MessageId("p0", 17), "unknown", None, ()),
