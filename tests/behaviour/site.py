@@ -58,7 +58,7 @@ class Site:
 def send_header(topic: str, *, queue_id: int = 0, group: str = "tests", **fields: Any) -> Any:
     """The header of a send; ``properties`` as a mapping."""
     properties = format_properties(fields.pop("properties", {}))
-    given = {
+    given: dict[str, Any] = {
         "producer_group": group,
         "default_topic": "TBW102",
         "default_topic_queue_nums": 4,

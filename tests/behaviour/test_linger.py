@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_blocking_sends_of_threads_share_requests(site, topic):
 
 
 def test_messages_of_a_key_stay_in_order_without_waiting_for_one_another(site, topic):
-    async def send() -> list:
+    async def send() -> list[Any]:
         async with aio.Producer(config(site, batch_bytes=4096)) as producer:
             calls = [
                 producer.send(

@@ -4,6 +4,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_a_large_message_arrives_whole(site, send, topic):
 
 
 def test_threads_send_at_the_same_time_and_every_message_is_stored_once(site, send, topic):
-    results = []
+    results: list[Any] = []
 
     def work(number: int) -> None:
         results.extend(
@@ -341,7 +342,7 @@ def test_an_interrupt_ends_the_wait_and_later_sends_get_their_own_answers(cluste
 
 
 def test_closing_ends_a_send_under_way_whose_outcome_is_unknown(cluster, send):
-    errors, asked = [], threading.Event()
+    errors, asked = list[Any](), threading.Event()
 
     def work() -> None:
         try:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import Any
 
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.headers.codec import RequestHeader
@@ -31,15 +32,13 @@ class Wire:
         self._answers: dict[int, RemotingCommand] = {}
         self.told: list[RemotingCommand] = []
 
-    def ask(
-        self, header: RequestHeader | RemotingCommand, body: bytes = b"", **how: object
-    ) -> RemotingCommand:
+    def ask(self, header: RequestHeader | RemotingCommand, body: bytes = b"", **how: Any) -> RemotingCommand:
         """Send a request and wait for its answer."""
         return self.answer(self.send(header, body, **how))
 
-    def send(self, header: RequestHeader | RemotingCommand, body: bytes = b"", **how: object) -> int:
+    def send(self, header: RequestHeader | RemotingCommand, body: bytes = b"", **how: Any) -> int:
         """Send a request; its opaque."""
-        command = header if isinstance(header, RemotingCommand) else request(header, body, **how)  # type: ignore[arg-type]
+        command = header if isinstance(header, RemotingCommand) else request(header, body, **how)
         opaque = next(self._opaques)
         self._socket.sendall(encode_command(command, opaque=opaque))
         return opaque

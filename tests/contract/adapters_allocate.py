@@ -113,14 +113,14 @@ def inputs(case: Case) -> Case:
     strategy = strategy_of(
         case["strategy"], **{_OPTIONS[key]: case[key] for key in _OPTIONS.keys() & case.keys()}
     )
-    asked = case["currentCID"], make_queues(case["mqAll"]), case["cidAll"]
+    asked: Any = case["currentCID"], make_queues(case["mqAll"]), case["cidAll"]
     return outcome(lambda: show_queues(share(strategy, "g", *asked)))
 
 
 def config_inputs(case: Case) -> Case:
     """Java's CONFIG checks nothing; ``share`` does for it, too, so the strategy itself is asked."""
     strategy = AllocateByConfig(make_queues(case["messageQueueList"]) or ())
-    asked = case["currentCID"], make_queues(case["mqAll"]), case["cidAll"]
+    asked: Any = case["currentCID"], make_queues(case["mqAll"]), case["cidAll"]
     return outcome(lambda: show_queues(strategy.allocate("g", *asked)))
 
 

@@ -191,7 +191,7 @@ def batch_of(messages: Sequence[Message]) -> Case:
     return {
         "topic": outgoing.topic,
         "waitStoreMsgOK": wait == "true",
-        "encoded": without_unique_keys(outgoing.body).hex(),
+        "encoded": without_unique_keys(bytes(outgoing.body)).hex(),
     }
 
 

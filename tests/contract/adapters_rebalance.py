@@ -12,6 +12,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.member_list import MemberList
 from tests.contract.vector_spec import Case, Spec
 from tests.support.clock import ManualClock
+from tests.support.fake import Fake
 
 _TOPIC = "T"
 _LONG_AGO = 3600.0
@@ -27,7 +28,7 @@ class _Throwing:
 _STRATEGIES: dict[str, AllocateMessageQueueStrategy] = {"AVG": AllocateAveragely(), "throws": _Throwing()}
 
 
-class _ScriptedHolder:
+class _ScriptedHolder(Fake):
     """Answers as a case says, and notes what it was asked.
 
     A strategy that throws does so here for listed members only: ours are not asked about others. Queues of
@@ -132,7 +133,7 @@ def rebalance(case: Case) -> Case:
     clock = ManualClock()
     holder = _ScriptedHolder(case, clock)
     rounds = Rebalance(
-        holder,  # type: ignore[arg-type]
+        holder,
         start_offset=holder.start_offset,
         queues_changed=holder.queues_changed,
         later=holder.rebalance_later,

@@ -1,6 +1,7 @@
 """Messages whose bodies cannot be read, on a real broker: nothing stops, nothing good is lost."""
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_a_pull_consumer_hands_it_out(queue, local_cluster):
         group=new_group(),
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     )
-    found = []
+    found: list[Any] = []
     with PullConsumer(config) as consumer:
         consumer.assign([queue])
         consumer.seek_to_begin(queue)

@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def join(local_cluster, group) -> Iterator[object]:
     """Call it for a member of the group, on a machine of this address."""
     with ExitStack() as stack:
 
-        def join(topic: str, client_ip: str, **settings: object) -> PushConsumer:
+        def join(topic: str, client_ip: str, **settings: Any) -> PushConsumer:
             strategy = settings.pop("strategy", None)
             config = PushConsumerConfig(
                 name_server=local_cluster.name_server,

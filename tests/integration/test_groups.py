@@ -8,6 +8,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
@@ -39,12 +40,12 @@ def group() -> str:
     return f"group-{uuid.uuid4().hex[:12]}"
 
 
-def config(name_server: str, group: str, **settings: object) -> PushConsumerConfig:
+def config(name_server: str, group: str, **settings: Any) -> PushConsumerConfig:
     return PushConsumerConfig(
         name_server=name_server,
         group=group,
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
 
 

@@ -8,6 +8,7 @@ from rmqtools import (
     Admin,
     Client,
     ConsumeFromWhere,
+    MessageExt,
     MessageQueue,
     PullConsumer,
     PullConsumerConfig,
@@ -133,7 +134,7 @@ def test_a_pull_consumer_that_begins_inside_a_stored_batch_gets_what_follows(fil
     with PullConsumer(config) as consumer:
         consumer.assign([filled])
         consumer.seek(filled, SIZE + 3)
-        found = []
+        found: list[MessageExt] = []
         while len(found) < COUNT - SIZE - 3:
             found += consumer.poll(10.0)
 

@@ -70,6 +70,6 @@ def test_a_member_killed_between_effect_and_acknowledgement_has_each_effect_once
     assert done
     with member(*arguments) as last:
         wait_until(lambda: len(effects(database)) >= len(bodies))
-        assert any(number_dropped(line) >= len(done) for line in last.stdout)  # reads until then
+        assert any(number_dropped(line) >= len(done) for line in last.stdout or ())  # reads until then
 
     assert effects(database) == sorted(bodies)

@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ class Heard:
 
 @contextmanager
 def member(
-    name_server: str, group: str, topic: str, listener: Callable[..., object], **settings: object
+    name_server: str, group: str, topic: str, listener: Callable[..., Any], **settings: Any
 ) -> Iterator[PushConsumer]:
     config = PushConsumerConfig(
         name_server=name_server,
@@ -85,10 +86,10 @@ def member(
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         persist_consumer_offset_interval=0.2,
         long_poll_timeout=1.0,
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
     consumer = PushConsumer(config, strategy=strategy_of("AVG_BY_CIRCLE"))
-    consumer.subscribe(topic, listener)  # type: ignore[arg-type]
+    consumer.subscribe(topic, listener)
     with consumer:
         yield consumer
 

@@ -6,7 +6,8 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ class PinnedGroup:
         for member in self.members.values():
             member.close()
 
-    def _member(self, ip: str, when_absent: str) -> PushConsumer:
+    def _member(self, ip: str, when_absent: Any) -> PushConsumer:
         settings = PushConsumerConfig(
             name_server=self.name_server,
             group=self.name,
@@ -189,7 +190,7 @@ def test_a_java_member_forbids_a_pin_and_a_forced_one_is_reported(make_group, ja
 
 
 def test_a_newcomer_knows_the_pin_before_it_takes_a_queue(make_group):
-    taken: list[Sequence[MessageQueue]] = []
+    taken: list[Collection[MessageQueue]] = []
     with make_group("nobody") as group:
         group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")
         group.await_shares(0, 8, 0, 0)

@@ -152,7 +152,7 @@ def test_what_is_popped_can_be_hidden_longer_and_acknowledged(pop_producer, topi
     async def work(broker: Broker) -> tuple[list[MessageExt], str]:
         popped: list[MessageExt] = []
         while len(popped) < 3:
-            popped += await until(lambda: broker.pop(topic, group), len)
+            popped += await until(lambda: broker.pop(topic, group), bool)
         renewed = await broker.change(topic, group, popped[0].properties["POP_CK"], INVISIBLE_MS * 2)
         for text in (renewed, *(message.properties["POP_CK"] for message in popped[1:])):
             await broker.ack(topic, group, text)
@@ -175,9 +175,9 @@ def test_a_message_whose_time_ran_out_comes_again_from_the_retry_topic(pop_produ
     pop_producer.send(Message(topic, b"again"))
 
     async def work(broker: Broker) -> MessageExt:
-        (first,) = await until(lambda: broker.pop(topic, group), len)
+        (first,) = await until(lambda: broker.pop(topic, group), bool)
         await broker.change(topic, group, first.properties["POP_CK"], 1000)
-        (again,) = await until(lambda: broker.pop(topic, group), len)
+        (again,) = await until(lambda: broker.pop(topic, group), bool)
         await broker.ack(topic, group, again.properties["POP_CK"])
         return again
 

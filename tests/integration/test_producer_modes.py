@@ -154,7 +154,7 @@ def test_timer_messages_come_at_their_time_and_recalled_ones_never(timer_cluster
         recalled = producer.send(Message("timers", b"never", delay=4.0))
         after = producer.send(Message("timers", b"after", delay=5.0))
         at = producer.send(Message("timers", b"at", deliver_at_ms=now + 8000))
-        assert producer.recall("timers", recalled.recall_handle) == recalled.msg_id
+        assert producer.recall("timers", recalled.recall_handle or "") == recalled.msg_id
         messages = await_messages(client, admin, "timers", 2, timeout=60)
 
     by_body = {message.body: message for message in messages}

@@ -1,7 +1,7 @@
 """Clients whose name server is a 5.x proxy: its remoting port forwards to the brokers."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -132,7 +132,7 @@ def test_a_push_consumer_gets_all_and_commits(proxy, sender, proxied, make_topic
 
 
 def test_a_failed_message_comes_again(proxy, sender, make_topic):
-    def answer(messages: list[MessageExt], context: ConsumeContext) -> ConsumeConcurrentlyStatus:
+    def answer(messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeConcurrentlyStatus:
         context.delay_level_when_next_consume = 1
         if messages[0].reconsume_times == 0:
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -294,7 +294,7 @@ def test_a_local_cluster_with_a_proxy_delays_and_recalls():
         ):
             producer.send(Message("T", b"soon", delay=2.0))
             late = producer.send(Message("T", b"never", delay=5.0))
-            producer.recall("T", late.recall_handle)
+            producer.recall("T", late.recall_handle or "")
 
             (message,) = await_messages(client, admin, "T", 1)
             assert message.body == b"soon"

@@ -5,6 +5,7 @@ import random
 import threading
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -44,10 +45,10 @@ def group() -> str:
 def make(local_cluster: LocalCluster, group: str) -> Make:
     """``make(topic)``: a member of the group, not started; of no topic where none is given."""
 
-    def make(topic: str | None = None, *, tags: str = "*", sql: str | None = None, **settings: object):
-        given: dict[str, object] = {"consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET} | settings
+    def make(topic: str | None = None, *, tags: str = "*", sql: str | None = None, **settings: Any):
+        given: dict[str, Any] = {"consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET} | settings
         consumer = PullConsumer(
-            PullConsumerConfig(name_server=local_cluster.name_server, group=group, **given)  # type: ignore[arg-type]
+            PullConsumerConfig(name_server=local_cluster.name_server, group=group, **given)
         )
         if topic is not None:
             consumer.subscribe(topic, tags=tags, sql=sql)
@@ -345,7 +346,7 @@ def test_broadcasting_members_get_everything_and_keep_their_own_offsets(
 def test_a_member_in_a_namespace_sees_names_without_it(
     local_cluster: LocalCluster, group: str, make_topic: MakeTopic
 ) -> None:
-    inside = {"name_server": local_cluster.name_server, "namespace": "NS1"}
+    inside: Any = {"name_server": local_cluster.name_server, "namespace": "NS1"}
     topic = f"test-{uuid.uuid4().hex[:12]}"
     with (
         Admin(ClientConfig(**inside)) as admin,

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import uuid
+from functools import partial
 
 import pytest
 
@@ -57,8 +58,7 @@ def test_while_listeners_block_no_more_is_held_than_the_limits_and_one_pull(cons
         table = consumer._consumer._member.held.pulled
         return max((one.count for one in list(table.values())), default=0)
 
-    for consumer in consumers:
-        wait_until(lambda consumer=consumer: held(consumer) > 50)
+    wait_until(lambda: all(held(consumer) > 50 for consumer in consumers))
     assert [held(consumer) <= 50 + 32 for consumer in consumers] == [True] * 3
     gate.set()
     heard.wait(3 * 600)
@@ -258,7 +258,7 @@ def test_the_first_offsets_of_a_new_group_are_all_stored(local_cluster, admin, m
         config = PullConsumerConfig(name_server=local_cluster.name_server, group=new_group())
         with PullConsumer(config) as consumer:
             consumer.assign(queues)
-            wait_until(lambda consumer=consumer: len(consumer.queues) == len(queues))
+            wait_until(partial(lambda one: len(one.queues) == len(queues), consumer))
             consumer.commit(dict.fromkeys(queues, 0))
 
         assert admin.fetch_consumer_offsets(config.group, topic) == dict.fromkeys(queues, 0)

@@ -5,6 +5,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def answering(local_cluster, admin, client):
     """While the block runs, everything that comes to a topic is answered by another producer."""
 
     @contextmanager
-    def run(topic: str, answer: Answer = echo) -> Iterator[list]:
+    def run(topic: str, answer: Answer = echo) -> Iterator[list[Any]]:
         over, results = threading.Event(), []
 
         def serve() -> None:

@@ -4,6 +4,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -39,7 +40,7 @@ ACL_SETTINGS = {
     "authorizationProvider": f"{_AUTH}.authorization.provider.DefaultAuthorizationProvider",
     "authorizationMetadataProvider": f"{_AUTH}.authorization.provider.LocalAuthorizationMetadataProvider",
 }
-ADMIN = {"access_key": "admin", "secret_key": "admin-secret-0001"}
+ADMIN: dict[str, Any] = {"access_key": "admin", "secret_key": "admin-secret-0001"}
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,7 @@ def test_a_service_consumer_ends_at_sigterm_with_its_messages_handled_and_its_qu
         (other,) = set(admin.fetch_subscribe_queues(topic)) - set(owned())
         for body in numbers(6):
             producer.send(Message(topic, body), queue=other)
+        assert service.stdout is not None
         lines = [service.stdout.readline() for _ in range(3)]
         service.send_signal(signal.SIGTERM)
         lines += service.stdout.readlines()  # until it ends

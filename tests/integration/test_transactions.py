@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,13 +70,13 @@ def group() -> str:
 
 
 @pytest.fixture
-def visible(cluster: LocalCluster, admin: Admin, topic: str) -> Iterator[Callable[[], list]]:
+def visible(cluster: LocalCluster, admin: Admin, topic: str) -> Iterator[Callable[[], list[Any]]]:
     """The messages of the topic that consumers can see now."""
     with Client(ClientConfig(name_server=cluster.name_server)) as client:
         yield lambda: read_all(client, admin, topic)
 
 
-def stays(visible: Callable[[], list], bodies: list[bytes]) -> None:
+def stays(visible: Callable[[], list[Any]], bodies: list[bytes]) -> None:
     """Two rounds of check-backs bring nothing more."""
     until = SYSTEM_CLOCK.monotonic() + 2.5
     while SYSTEM_CLOCK.monotonic() < until:
@@ -183,7 +184,9 @@ def test_a_checker_that_rolls_back_ends_it(cluster, topic, group, visible):
 def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic, group, visible):
     """The broker has asked several times by then, and holds the half message at another place each time."""
     go_on = threading.Event()
-    listener = Listener(decide=lambda message, arg: go_on.wait(PATIENCE) and COMMIT, checks=[says(COMMIT)])
+    listener = Listener(
+        decide=lambda message, arg: COMMIT if go_on.wait(PATIENCE) else UNKNOWN, checks=[says(COMMIT)]
+    )
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x")))
         held = producer._transactions._check_back._executing
@@ -201,7 +204,7 @@ def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic
 
 def test_a_slow_checker_is_not_called_twice_at_once_and_commits_once(cluster, topic, group, visible):
     go_on = threading.Event()
-    listener = Listener(checks=[lambda message: go_on.wait(PATIENCE) and COMMIT])
+    listener = Listener(checks=[lambda message: COMMIT if go_on.wait(PATIENCE) else UNKNOWN])
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         producer.send_message_in_transaction(Message(topic, b"x"))
         checking = producer._transactions._check_back._checking

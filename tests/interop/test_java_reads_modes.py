@@ -1,5 +1,7 @@
 """The official Java consumer reads what each mode of our producer wrote."""
 
+from typing import Any
+
 import pytest
 
 from rmqtools import Admin, Message, Producer, ProducerConfig
@@ -18,7 +20,7 @@ def config(docker_cluster):
 def read_by_java(docker_cluster, java_peer):
     """Dump a topic, again until it holds ``count`` messages."""
 
-    def read(topic: str, count: int, *, timeout: float = 60) -> list[dict]:
+    def read(topic: str, count: int, *, timeout: float = 60) -> list[dict[str, Any]]:
         deadline = SYSTEM_CLOCK.monotonic() + timeout
         while len(rows := java_peer.dump(docker_cluster.name_server, topic)) < count:
             assert SYSTEM_CLOCK.monotonic() < deadline, f"{len(rows)} of {count} after {timeout} s"
@@ -94,7 +96,7 @@ def test_a_timer_message_is_delivered_and_a_recalled_one_is_not(
         on_wheel = next(q for q in admin.fetch_publish_queues(topic) if q.broker_name == "broker-c")
         recalled = producer.send(Message(topic, b"never", delay=3.0), queue=on_wheel)
         producer.send(Message(topic, b"later", delay=5.0), queue=on_wheel)
-        assert producer.recall(topic, recalled.recall_handle) == recalled.msg_id
+        assert producer.recall(topic, recalled.recall_handle or "") == recalled.msg_id
 
     (row,) = read_by_java(topic, 1)
     assert bytes.fromhex(row["body"]) == b"later"

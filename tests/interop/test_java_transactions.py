@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def group(topic: str) -> str:
 
 
 @pytest.fixture
-def visible(cluster: LocalCluster, admin: Admin, topic: str) -> Iterator[Callable[[], list]]:
+def visible(cluster: LocalCluster, admin: Admin, topic: str) -> Iterator[Callable[[], list[Any]]]:
     with Client(ClientConfig(name_server=cluster.name_server)) as client:
         yield lambda: read_all(client, admin, topic)
 

@@ -31,7 +31,7 @@ class KilledDriver:
         """A run; with all processes that it started, it is killed (SIGKILL) at the end of the block."""
         command = [sys.executable, "-m", "tests.spark.killed_jobs", str(self.folder), json.dumps(self._jobs)]
         with (self.folder / "driver.log").open("ab") as log:
-            process = subprocess.Popen(
+            process: Any = subprocess.Popen(
                 command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
             )
         self._process = process

@@ -101,7 +101,7 @@ def test_messages_are_found_by_key_and_by_id_once_each(read, filled, admin):
 
 
 def test_more_messages_with_a_key_than_one_answer_has_are_found_by_time(read, filled, admin):
-    begins = []
+    begins: list[int] = []
     for _ in range(3):
         await_true(lambda: not begins or SYSTEM_CLOCK.now_ms() > begins[-1] + 1500, "another second")
         begins.append(SYSTEM_CLOCK.now_ms())

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from rmqtools import Message, aio
+from rmqtools import Message, MessageQueue, aio
 from rmqtools.errors import ConfigError
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
@@ -28,7 +28,7 @@ def fill(admin, producer):
     def make(topic, count=1):
         admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
         results = [producer.send(Message(topic, b"%d" % number)) for number in range(count)]
-        ends = {}
+        ends: dict[MessageQueue, int] = {}
         for result in results:
             ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
         admin.await_readable(ends, timeout=PATIENCE)

@@ -30,7 +30,7 @@ except ValueError as error:
 @pytest.fixture
 def not_activated(tmp_path):
     """The environment of ``.venv/bin/python job.py``: python3 on the path is the system's."""
-    (tmp_path / "python3").symlink_to(sys._base_executable)
+    (tmp_path / "python3").symlink_to(sys._base_executable)  # type: ignore[attr-defined]  # not in typeshed
     own = {name: os.environ[name] for name in ("JAVA_HOME", "PYTHONPATH") if name in os.environ}
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return {

@@ -6,11 +6,13 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
+from typing import Any
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
+from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from spark_connector import drop_duplicates
 from tests.spark.killed_driver import KilledDriver
@@ -22,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.ma
 
 ROWS, PER_BATCH = 3000, 1000
 KILLS, PORTION, BROKER_DIES = 10, 500, (3, 7)
-ONE_QUEUE = {"queues": 1, "broker_names": ["broker-a"]}
+ONE_QUEUE: dict[str, Any] = {"queues": 1, "broker_names": ["broker-a"]}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Outcome:
     errors: dict[str, str | None]
 
 
-def make_topic(admin: Admin, *, queues: int = 2, **settings: object) -> str:
+def make_topic(admin: Admin, *, queues: int = 2, **settings: Any) -> str:
     topic = f"killed-{uuid.uuid4().hex[:12]}"
     admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, **settings)
     return topic
@@ -47,7 +49,7 @@ def send(name_server: str, admin: Admin, topic: str, count: int, *, first: int =
         Message(topic, b"%06d" % number + b"." * 500, keys=[f"k{number}"], properties={"colour": "blue"})
         for number in range(first, first + count)
     ]
-    ends = {}
+    ends: dict[MessageQueue, int] = {}
     with Producer(ProducerConfig(name_server=name_server, group="tests")) as producer:
         for result in producer.send_many(messages):
             ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
@@ -205,7 +207,7 @@ def test_jobs_of_a_driver_killed_ten_times_and_of_a_broker_killed_twice_lose_not
                     site.start("broker-b")
                     stored = driver.stored("streamed")
                     send(name_server, admin, topics["source"], PORTION, first=(KILLS + run) * PORTION)
-                    driver.await_true(lambda stored=stored: driver.stored("streamed") > stored)
+                    driver.await_true(partial(lambda before: driver.stored("streamed") > before, stored))
                 faults.pause()
         errors = driver.finish()
 

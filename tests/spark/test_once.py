@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -29,7 +31,7 @@ def started(module: str, *arguments: str):
     """A program with all that it starts; killed at the end of the block."""
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [sys.executable, "-m", module, *arguments]
-    process = subprocess.Popen(
+    process: Any = subprocess.Popen(
         command,
         cwd=ROOT,
         env=environment,
@@ -87,7 +89,7 @@ def test_rows_of_a_killed_job_have_their_effect_once_while_members_are_killed(
 
     def count() -> int:
         with engine.connect() as connection:
-            return connection.scalar(sa.select(sa.func.count()).select_from(EFFECTS))
+            return connection.execute(sa.select(sa.func.count()).select_from(EFFECTS)).scalar_one()
 
     def is_through() -> bool:
         return all(each.lag == 0 for each in admin.fetch_group(group).progress.values())
@@ -97,7 +99,7 @@ def test_rows_of_a_killed_job_have_their_effect_once_while_members_are_killed(
         with ExitStack() as both:
             for _ in range(2):
                 both.enter_context(started("tests.support.once_member", *arguments))
-            wait_until(lambda wanted=wanted: count() > min(wanted, ROWS - 1), seconds=120)
+            wait_until(partial(lambda least: count() > least, min(wanted, ROWS - 1)), seconds=120)
     with ExitStack() as both:
         for _ in range(2):
             both.enter_context(started("tests.support.once_member", *arguments))

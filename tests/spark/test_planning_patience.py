@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.default_timeout
 def paused(cluster, name: str, *, seconds: float) -> Iterator[None]:
     """A broker that does not run for a while; it runs again at the end in any case."""
     state = load_state(cluster.directory)
+    assert state is not None
     pid = next(server.pid for server in state.servers if server.name == name)
     os.kill(pid, signal.SIGSTOP)
     going_on = threading.Timer(seconds, os.kill, [pid, signal.SIGCONT])

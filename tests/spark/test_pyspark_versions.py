@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rmqtools import Message
+from rmqtools import Message, MessageQueue
 from tests.support.patience import PATIENCE
 from tests.support.pyspark_versions import ROOT, python_with
 
@@ -60,7 +60,7 @@ def test_spark_3_5_reads_a_topic_by_the_recipe(local_cluster, make_topic, produc
         for number in range(500)
     ]
     results = producer.send_many([*messages, Message(topic, b"\x00")])
-    ends = {}
+    ends: dict[MessageQueue, int] = {}
     for result in results:
         ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
     admin.await_readable(ends, timeout=PATIENCE)

@@ -34,7 +34,7 @@ def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(spark, make_
     topic, lines = make_topic(), tmp_path / "lines"
     lines.mkdir()
     (lines / "a.txt").write_text("\n".join(f"row-{number}" for number in range(300)))
-    failures = []
+    failures: list[object] = []
 
     def write(frame, number):
         save(frame.withColumnRenamed("value", "body"), topic=topic)

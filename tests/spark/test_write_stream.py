@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -28,8 +29,9 @@ def lines(spark, tmp_path):
         (tmp_path / "new").write_text("\n".join(texts))
         (tmp_path / "new").rename(folder / f"{number:03}.txt")
 
-    add.frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
-    return add
+    lines: Any = add
+    lines.frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+    return lines
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from rmqtools.arrow import SendReport
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
 from spark_connector.write import writer
-from spark_connector.write.writer import RocketMQBatchWriter, TaskReport
+from spark_connector.write.write_task import TaskReport
+from spark_connector.write.writer import RocketMQBatchWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 

@@ -1,6 +1,7 @@
 """The smoke set: one function a feature. It raises the refusal, or AssertionError where the feature fails."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from rmqtools import (
     ConsumeContext,
@@ -85,10 +86,10 @@ def delay(site: Site) -> None:
     _delayed(site, DELAY, delay=DELAY)
 
 
-def _delayed(site: Site, seconds: float, **settings: float) -> None:
+def _delayed(site: Site, seconds: float, **settings: Any) -> None:
     topic = site.topic(queues=1)
     sent = SYSTEM_CLOCK.now_ms()
-    site.producer.send(Message(topic, b"late", **settings))  # type: ignore[arg-type]
+    site.producer.send(Message(topic, b"late", **settings))
     (message,) = site.read(topic, 1)
     waited = (message.store_timestamp_ms - sent) / 1000
     assert waited >= seconds - 1, "delivered at once"  # the timer wheel's step is a second
@@ -147,7 +148,7 @@ def pull(site: Site) -> None:
     config = PullConsumerConfig(
         name_server=site.name_server,
         group=site.name("group"),
-        consume_from="CONSUME_FROM_FIRST_OFFSET",  # type: ignore[arg-type]
+        consume_from="CONSUME_FROM_FIRST_OFFSET",
     )
     with PullConsumer(config) as consumer:
         consumer.subscribe(topic)
