@@ -10,10 +10,13 @@ from rmqtools import Outcome as SendOutcome
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.producer import send
 from rmqtools.policy.retry import ConnectBackoff
+from rmqtools.policy.send_loop import SendLoop
 from rmqtools.testing import FakeCluster
+from tests.support.fake import Fake
 from tests.support.skipping_loop import run_skipping
 from tools.measure.faults import load
 from tools.measure.faults.bench import Bench
+from tools.measure.faults.body import decode_body
 from tools.measure.faults.broker_cases import all_brokers_down, killed_master
 from tools.measure.faults.figures import unmet
 from tools.measure.faults.network_cases import cut_answers, dropped_answers
@@ -24,7 +27,7 @@ pytestmark = pytest.mark.slow  # it is about the cases, and they change rarely
 BROKERS = ("broker-a", "broker-b", "broker-c")
 
 
-class FakeSite:
+class FakeSite(Fake):
     """The in-process cluster, as a site."""
 
     def __init__(self, cluster: FakeCluster) -> None:
@@ -78,7 +81,7 @@ def test_an_engine_that_calls_an_unanswered_send_failed_is_found(settings, monke
 
 
 def test_an_engine_that_gives_a_dead_broker_no_second_try_is_found(settings, monkeypatch):
-    monkeypatch.setattr(send.Sender, "_loop_for", lambda self, choice: send.SendLoop(1))
+    monkeypatch.setattr(send.Sender, "_loop_for", lambda self, choice: SendLoop(1))
     # The route is not polled, so that no producer hears of the death before it has sent to the dead broker.
     settings["client"]["poll_name_server_interval"] = 30.0
 
@@ -87,7 +90,7 @@ def test_an_engine_that_gives_a_dead_broker_no_second_try_is_found(settings, mon
 
 def connects_per_second(settings: dict[str, Any]) -> float:
     outcome = outcome_of_case(all_brokers_down, settings)
-    return next(float(figure.value) for figure in outcome.figures if figure.name.startswith("connects"))
+    return next(float(str(figure.value)) for figure in outcome.figures if figure.name.startswith("connects"))
 
 
 def test_an_engine_that_connects_again_for_every_send_is_found(settings, monkeypatch):
@@ -113,7 +116,7 @@ def test_a_consumer_that_skips_a_message_is_found(settings, monkeypatch):
 
 
 def test_a_damaged_body_is_found(settings, monkeypatch):
-    decode = load.decode_body
+    decode = decode_body
     monkeypatch.setattr(load, "decode_body", lambda body: decode(body[:-1] if b"p0 7 " in body else body))
 
     assert "corrupt" in run(cut_answers, settings)

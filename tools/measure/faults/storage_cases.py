@@ -3,6 +3,7 @@
 import asyncio
 import os
 import uuid
+from typing import Any
 
 from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Admin, Client, Producer
@@ -107,9 +108,9 @@ async def _read(client: Client, range_: QueueRange) -> str:
     return f"{offsets}"
 
 
-async def _go_on(reading: object, read: list[int]) -> str:
+async def _go_on(reading: Any, read: list[int]) -> str:
     try:
-        async for messages in reading:  # type: ignore[attr-defined]
+        async for messages in reading:
             read += [message.queue_offset for message in messages]
     except DataLossError as error:
         return str(error)
