@@ -26,7 +26,7 @@ from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
 
-FIRST = {"consume_from": "CONSUME_FROM_FIRST_OFFSET"}
+FIRST: dict[str, Any] = {"consume_from": "CONSUME_FROM_FIRST_OFFSET"}
 SOON = GroupLimits(listener=1, fetch=1)
 
 
@@ -62,7 +62,7 @@ def found(admin: Admin, group: str, limits: GroupLimits = SOON) -> dict[str, str
 def await_finding(admin: Admin, group: str, kind: str) -> str:
     """Wait until something is found, and return its text."""
     seen: dict[str, str] = {}
-    wait_until(lambda: seen.update(found(admin, group)) or kind in seen)  # type: ignore[func-returns-value]
+    wait_until(lambda: seen.update(found(admin, group)) or kind in seen)
     return seen[kind]
 
 

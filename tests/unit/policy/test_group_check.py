@@ -34,8 +34,8 @@ def group(*members: GroupMember, **known: Any) -> GroupView:
     return GroupView(group="g", members=members, **values)
 
 
-def kinds(view: GroupView, *pins: Pins) -> list[str]:
-    return [finding.kind for finding in check_group(view, *pins)]
+def kinds(view: GroupView, pins: Pins = NO_PINS) -> list[str]:
+    return [finding.kind for finding in check_group(view, pins)]
 
 
 HEALTHY = group(member(1, *QUEUES[:2], RETRY), member(2, *QUEUES[2:]))

@@ -96,7 +96,7 @@ def test_if_it_has_other_members_too_queues_stay_for_one_round():
 
 
 def test_if_every_list_has_doubles_the_entries_of_own_connections_are_taken_and_others_named_once(caplog):
-    bodies = {}
+    bodies: dict[int, bytes] = {}
 
     async def scenario():
         def answer(request):
