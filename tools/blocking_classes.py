@@ -27,6 +27,7 @@ from rmqtools.engine.admin.pins import PinAdmin
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.admin.topics import TopicAdmin
 from rmqtools.engine.blocking_form import Form, mark_of
+from rmqtools.engine.connection.connected import Connected
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "rmqtools.sync"
@@ -77,12 +78,22 @@ class BlockingClass:
 
 _ADMIN_PARTS = (BrokerAdmin, TopicAdmin, QueueAdmin, GroupOffsetAdmin, GroupAdmin, MessageAdmin, PinAdmin)
 CLASSES = (
-    BlockingClass(aio.Client, "asynchronous", _SHARED),
-    BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, aio.Admin)),
-    BlockingClass(aio.Producer, "_producer", _SHARED),
+    BlockingClass(aio.Client, "asynchronous", _SHARED, (aio.Client, Connected)),
+    BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, Connected, aio.Admin)),
+    BlockingClass(aio.Producer, "_producer", _SHARED, (aio.Producer, Connected)),
     BlockingClass(aio.TransactionProducer, "_transactions", _SHARED),
-    BlockingClass(aio.PullConsumer, "_consumer", "One thread polls, any may call the rest."),
-    BlockingClass(aio.PushConsumer, "_consumer", "Listeners run on ``consume_threads`` threads."),
+    BlockingClass(
+        aio.PullConsumer,
+        "_consumer",
+        "One thread polls, any may call the rest.",
+        (aio.PullConsumer, Connected),
+    ),
+    BlockingClass(
+        aio.PushConsumer,
+        "_consumer",
+        "Listeners run on ``consume_threads`` threads.",
+        (aio.PushConsumer, Connected),
+    ),
 )
 
 

@@ -156,7 +156,7 @@ def _path() -> Path:
 def _document() -> dict[str, Any]:
     path = _path()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin files with a BOM
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -113,7 +113,8 @@ static int write_keys(Writer *writer, PyObject *keys)
         return 0;
     Py_ssize_t count = is_list ? PyList_Size(keys) : PyTuple_Size(keys), joined = count - 1, length;
     for (Py_ssize_t number = 0; number < count; number++) {
-        if (plain_text(is_list ? PyList_GetItem(keys, number) : PyTuple_GetItem(keys, number), &length) == NULL)
+        const char *text = plain_text(is_list ? PyList_GetItem(keys, number) : PyTuple_GetItem(keys, number), &length);
+        if (text == NULL || memchr(text, ' ', (size_t)length) != NULL) /* a blank separates keys */
             return 0;
         joined += length;
     }
@@ -136,6 +137,8 @@ static int write_tags(Writer *writer, PyObject *tags)
     Py_ssize_t length;
     const char *text = plain_text(tags, &length);
     if (text == NULL)
+        return 0;
+    if (length > 0 && ((unsigned char)text[0] <= ' ' || (unsigned char)text[length - 1] <= ' ')) /* _TRIMMED */
         return 0;
     for (Py_ssize_t place = 1; place < length; place++)
         if (text[place - 1] == '|' && text[place] == '|')

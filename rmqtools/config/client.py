@@ -1,6 +1,7 @@
 """Settings of every client: how it reaches a cluster, and how it names itself."""
 
 import os
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -9,7 +10,7 @@ from typing import Any, Self
 from rmqtools.config.text import (
     check_address_rules,
     match_name,
-    parse_address,
+    parse_addresses,
     parse_value,
     require_positive,
 )
@@ -18,6 +19,8 @@ from rmqtools.model.block import MAX_DECOMPRESSED_BYTES
 from rmqtools.model.secret import Secret
 from rmqtools.unknown_name import unknown_name
 
+_LIST_URL = re.compile(r"https?://[^\s/;,]+/[^\s;,]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SECRETS = ("secret_key", "security_token", "tls_key_password")
 _TLS_SETTINGS = ("tls_ca_file", "tls_cert_file", "tls_key_file", "tls_key_password")
 
@@ -27,14 +30,25 @@ def _name_servers_of_environment() -> str:
     return os.environ.get("NAMESRV_ADDR", "")
 
 
+def check_config(owner: str, config: object, wanted: type["ClientConfig"]) -> None:
+    """Refuse a config of another class.
+
+    Raises:
+        ConfigError: names both classes.
+    """
+    if not isinstance(config, wanted):
+        raise ConfigError(f"{owner} got a {type(config).__name__}: want a {wanted.__name__}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """How any client reaches a cluster, and how it names itself. Times are seconds, sizes are bytes."""
 
     name_server: str = field(default_factory=_name_servers_of_environment)
-    """Name servers as ``host:port``, several separated by ``;``.
+    """Name servers as ``host:port``, several separated by ``;``; or the HTTP address of such a list.
 
-    Default: the environment variable NAMESRV_ADDR, as in the Java client.
+    A name with several addresses stands for all of them. A list, ``http://host/path``, is fetched again every
+    two minutes. Default: the environment variable NAMESRV_ADDR, as in the Java client.
     """
     client_ip: str | None = None
     """This client's address in its client id (``ip@instance``), shown to brokers and to strategies.
@@ -138,12 +152,10 @@ class ClientConfig:
     """
 
     def __post_init__(self) -> None:
-        if not self.name_servers:
+        if not self.name_servers and self.name_server_url is None:
             raise ConfigError(
                 "no name server: set name_server='host:port' or the environment variable NAMESRV_ADDR"
             )
-        for address in self.name_servers:
-            parse_address(address)
         if isinstance(self.broker_address_map, Mapping):
             check_address_rules(self.broker_address_map)
         elif not callable(self.broker_address_map):
@@ -158,6 +170,11 @@ class ClientConfig:
             )
         if (self.access_key is None) != (self.secret_key is None):
             raise ConfigError("access_key and secret_key go together: set both or neither")
+        for name in ("access_key", *_SECRETS):
+            if _CONTROL.search(getattr(self, name) or ""):
+                raise ConfigError(
+                    f"{name} has a control character, such as the end of a line in a file: remove it"
+                )
         for name in _SECRETS:
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Secret(text))
@@ -182,9 +199,14 @@ class ClientConfig:
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        """The name servers' addresses in the order given."""
-        parts = self.name_server.replace(",", ";").split(";")
-        return tuple(part.strip().removeprefix("http://") for part in parts if part.strip())
+        """The name servers' addresses in the order given; none if their list is at an HTTP address."""
+        return () if self.name_server_url is not None else parse_addresses(self.name_server)
+
+    @property
+    def name_server_url(self) -> str | None:
+        """The HTTP address of the list of name servers; None: ``name_server`` is the list."""
+        text = self.name_server.strip()
+        return text if _LIST_URL.fullmatch(text) else None
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, str]) -> Self:

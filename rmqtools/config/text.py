@@ -10,6 +10,7 @@ from typing import Any
 from rmqtools.errors import ConfigError
 
 _PORT = re.compile(r"[0-9]{1,9}")
+_NOT_IN_HOSTS = re.compile(r"[\s\x00-\x20/\\@,;\uff1a\uff0c\uff1b\u3001\u3002]")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -20,9 +21,27 @@ def parse_address(address: str) -> tuple[str, int]:
         ConfigError: the text has another form, or the port is not in 1..65535.
     """
     host, colon, port = address.rpartition(":")
-    if not (colon and host and _PORT.fullmatch(port) and 0 < int(port) < 65536):
+    is_port = _PORT.fullmatch(port) and 0 < int(port) < 65536
+    if not (colon and host and is_port) or _NOT_IN_HOSTS.search(host):
         raise ConfigError(f"address {address!r}: want host:port, e.g. 127.0.0.1:9876")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def parse_addresses(text: str) -> tuple[str, ...]:
+    """Split ``host:port;host:port`` and check each; ``,`` separates too, and ``http://`` may stand before.
+
+    Raises:
+        ConfigError: a part is empty, or no address.
+    """
+    parts = [part.strip() for part in text.replace(",", ";").strip().removesuffix(";").split(";")]
+    if parts == [""]:
+        return ()
+    if "" in parts:
+        raise ConfigError(f"name_server={text!r}: a part is empty: want host:port;host:port")
+    addresses = tuple(part.removeprefix("http://") for part in parts)
+    for address in addresses:
+        parse_address(address)
+    return addresses
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:

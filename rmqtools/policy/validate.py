@@ -24,6 +24,7 @@ _LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _SEPARATORS = ("\x01", "\x02")
 _ODD = (*_SEPARATORS, "||")
 _TEXT, _WORDS = {str, type(None)}, {str, tuple, list}
+_TRIMMED = "".join(map(chr, range(0x21)))  # what String.trim removes (FilterAPI.buildSubscriptionData)
 _FIELDS = attrgetter("topic", "body", "flag", "tags", "keys", "sharding_key", "properties")
 _BODY_TYPES = (bytes, bytearray, memoryview)
 _MAX_SEEN_TOPICS = 1024
@@ -68,6 +69,7 @@ def check_message(message: Message, max_message_bytes: int) -> int | None:
     if type(body) is not bytes or not 0 < len(body) <= max_message_bytes:
         _check_body(body, max_message_bytes)
     _check_texts(message)
+    _check_words(message)
     if not -(2**31) <= message.flag < 2**31:
         raise MessageRejectedError(f"flag={message.flag}: want a signed 32-bit number")
     if message.is_delayed:
@@ -122,10 +124,17 @@ def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
         if not (_seen_topics.issuperset(topics) and {*flags} == {0} and may_share_batches(messages)):
             return False
         named = [each for each in properties if each]
-        texts = [*filter(None, {*tags}), *filter(None, {*sharding_keys}), *_joined_keys(keys)]
+        different = {*filter(None, tags)}
+        if any(tag != tag.strip(_TRIMMED) for tag in different) or any(map(_have_blanks, keys)):
+            return False
+        texts = [*different, *filter(None, {*sharding_keys}), *_joined_keys(keys)]
         return _are_ordinary_texts(texts, named)
     except TypeError:  # not text, or a value that cannot be in a set
         return False
+
+
+def _have_blanks(keys: str | Sequence[str]) -> bool:
+    return type(keys) is not str and any(KEY_SEPARATOR in key for key in keys)
 
 
 def _joined_keys(keys: Iterable[str | Sequence[str]]) -> list[str]:
@@ -216,6 +225,25 @@ def _check_texts(message: Message) -> None:
         raise MessageRejectedError(
             f"tags, keys, sharding_key and properties have {text_bytes} bytes together: "
             f"at most {MAX_USER_PROPERTIES_BYTES} are allowed"
+        )
+
+
+def _check_words(message: Message) -> None:
+    """Refuse keys of a list that would be read as two, and tags that no subscription can name.
+
+    Keys given as one text stay as they are: so they come in received messages.
+    """
+    keys, tags = message.keys, message.tags
+    if keys and not isinstance(keys, str):
+        for key in keys:
+            if KEY_SEPARATOR in key:
+                raise MessageRejectedError(
+                    f"key {key!r} has a blank: RocketMQ would read several keys; replace the blank, or give "
+                    "keys=text to set several keys"
+                )
+    if tags and tags != tags.strip(_TRIMMED):
+        raise MessageRejectedError(
+            f"tags {tags!r} begins or ends with a blank: no subscription can name it; remove the blank"
         )
 
 

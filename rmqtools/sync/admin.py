@@ -473,6 +473,19 @@ class Admin(BlockingAdmin):
         """
         return self._bridge.run(self._admin.repair_pins(group))
 
+    def update_name_server(self, name_server: str) -> None:
+        """Use other name servers from now on; connections to brokers stay.
+
+        Args:
+            name_server: ``host:port``, several separated by ``;``.
+
+        Raises:
+            ConfigError: none is given, or one is no address.
+
+        Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
+        """
+        self._bridge.run(self._admin.update_name_server(name_server))
+
     def start(self) -> None:
         """Make the methods usable. Connections are made when needed.
 

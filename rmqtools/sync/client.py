@@ -126,3 +126,16 @@ class Client(BlockingClient):
                 corrupt_body=corrupt_body,
             )
         )
+
+    def update_name_server(self, name_server: str) -> None:
+        """Use other name servers from now on; connections to brokers stay.
+
+        Args:
+            name_server: ``host:port``, several separated by ``;``.
+
+        Raises:
+            ConfigError: none is given, or one is no address.
+
+        Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
+        """
+        self._bridge.run(self.asynchronous.update_name_server(name_server))

@@ -66,6 +66,12 @@ class Blocking:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        raise TypeError(
+            f"a {type(self).__name__} has connections and cannot be pickled: pickle its config, and make a "
+            f"{type(self).__name__} where it is used"
+        )
+
     def __del__(self) -> None:
         if getattr(self, "_open", False) and self._bridge.is_of_this_process():
             warnings.warn(

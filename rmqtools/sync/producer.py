@@ -223,3 +223,16 @@ class Producer(BlockingProducer):
     def broker_health(self) -> Mapping[str, BrokerHealth]:
         """Return the latency and availability of each broker; empty unless ``send_latency_fault_enable``."""
         return self._producer.broker_health()
+
+    def update_name_server(self, name_server: str) -> None:
+        """Use other name servers from now on; connections to brokers stay.
+
+        Args:
+            name_server: ``host:port``, several separated by ``;``.
+
+        Raises:
+            ConfigError: none is given, or one is no address.
+
+        Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
+        """
+        self._bridge.run(self._producer.update_name_server(name_server))

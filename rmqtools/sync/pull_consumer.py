@@ -201,3 +201,16 @@ class PullConsumer(BlockingPullConsumer):
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Return the offset of the first message stored at or after a time."""
         return self._bridge.run(self._consumer.search_offset(queue, timestamp_ms))
+
+    def update_name_server(self, name_server: str) -> None:
+        """Use other name servers from now on; connections to brokers stay.
+
+        Args:
+            name_server: ``host:port``, several separated by ``;``.
+
+        Raises:
+            ConfigError: none is given, or one is no address.
+
+        Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
+        """
+        self._bridge.run(self._consumer.update_name_server(name_server))

@@ -119,3 +119,16 @@ class PushConsumer(BlockingPushConsumer):
     def resume(self) -> None:
         """Fetch again."""
         self._bridge.call(lambda: self._consumer.resume())
+
+    def update_name_server(self, name_server: str) -> None:
+        """Use other name servers from now on; connections to brokers stay.
+
+        Args:
+            name_server: ``host:port``, several separated by ``;``.
+
+        Raises:
+            ConfigError: none is given, or one is no address.
+
+        Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
+        """
+        self._bridge.run(self._consumer.update_name_server(name_server))

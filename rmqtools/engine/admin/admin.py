@@ -3,14 +3,15 @@
 from collections.abc import AsyncIterator
 
 from rmqtools.config import ClientConfig
+from rmqtools.config.client import check_config
 from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.brokers import BrokerAdmin
 from rmqtools.engine.admin.messages import MessageAdmin
 from rmqtools.engine.admin.pins import PinAdmin
 from rmqtools.engine.admin.topics import TopicAdmin
-from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.reading.client import Client
 from rmqtools.engine.reading.read_messages import read_messages
 from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody
@@ -18,7 +19,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
 
-class Admin(BrokerAdmin, TopicAdmin, MessageAdmin, PinAdmin, Asynchronous):
+class Admin(BrokerAdmin, TopicAdmin, MessageAdmin, PinAdmin, Connected):
     """Queries and changes of topics, groups and brokers.
 
     Made from settings, or on a running :class:`Client`, which stays open when this is closed.
@@ -31,7 +32,9 @@ class Admin(BrokerAdmin, TopicAdmin, MessageAdmin, PinAdmin, Asynchronous):
 
     def __init__(self, config: ClientConfig | Client) -> None:
         self._owns_client = not isinstance(config, Client)
-        super().__init__(config._core if isinstance(config, Client) else ClientCore(config))
+        if self._owns_client:
+            check_config(type(self).__name__, config, ClientConfig)
+        super().__init__(config._client if isinstance(config, Client) else ClientCore(config))
 
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:

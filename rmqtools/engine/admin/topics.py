@@ -100,7 +100,7 @@ class TopicAdmin(AdminPart):
         topic = self._client.wire_topic(topic)
         for addr in (await self._masters.addrs(cluster_name)).values():
             await self._delete_on_broker(addr, topic)
-        for addr in self._client.name_server.addrs:
+        for addr in await self._client.name_server.addrs():
             await self._client.remoting.invoke_ok(
                 addr, request(DeleteTopicFromNamesrvRequestHeader(topic=topic))
             )

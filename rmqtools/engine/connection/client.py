@@ -6,6 +6,7 @@ import socket
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.client import ClientConfig
@@ -53,12 +54,12 @@ class ClientCore:
         self.config = config
         self.clock = clock
         self.observer = current_observer()
-        self.client_ip = config.client_ip or local_address(config.name_servers[0])
+        self.client_ip = config.client_ip or local_address(config)
         self.client_id = client_id(self.client_ip, config.instance_name, pid=os.getpid(), nanos=clock.nanos())
         self.remoting = Remoting(config, clock=clock)
         self.versions = BrokerVersions(self.remoting)
         self.name_server = NameServerClient(
-            self.remoting, config.name_servers, first=clock.nanos(), timeout=config.request_timeout
+            self.remoting, first=clock.nanos(), timeout=config.request_timeout
         )
         self.routes = Routes(self.name_server, config.namespace)
         self.queue_types = QueueTypes(self.remoting, self.routes, config.namespace, clock)
@@ -92,6 +93,8 @@ class ClientCore:
         interval = self.config.poll_name_server_interval
         self.background.spawn_loop("route_poll", lambda: self.routes.poll_forever(interval))
         self.background.spawn_loop("heartbeat", self._heartbeat_forever)
+        if self.config.name_server_url is not None:
+            self.background.spawn_loop("name_server_list", self.remoting.name_servers.fetch_forever)
         if self.observer is not None:
             self.background.spawn_loop("loop_delay", self._measure_loop_forever)
 
@@ -202,9 +205,10 @@ def client_id(client_ip: str, instance_name: str | None, *, pid: int, nanos: int
     return f"{client_ip}@{instance_name or f'{pid}#{nanos}'}"
 
 
-def local_address(name_server: str) -> str:
-    """Return the local address of connections to the name server; sends nothing."""
-    host, port = parse_address(name_server)
+def local_address(config: ClientConfig) -> str:
+    """Return the local address of connections to the first name server; sends nothing."""
+    url = urlsplit(config.name_server_url or "")
+    host, port = (url.hostname, 80) if url.hostname else parse_address(config.name_servers[0])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

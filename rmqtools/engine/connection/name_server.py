@@ -1,7 +1,5 @@
 """Requests to the name servers: all go to one server until it fails, then to the next that answers."""
 
-from collections.abc import Sequence
-
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.engine.connection.remoting import Remoting
 from rmqtools.engine.connection.retrying import look_up
@@ -22,10 +20,10 @@ class NameServerClient:
     Source of the rule: NettyRemotingClient.getAndCreateNameserverChannel (Java client).
     """
 
-    def __init__(self, remoting: Remoting, addrs: Sequence[str], *, first: int, timeout: float) -> None:
+    def __init__(self, remoting: Remoting, *, first: int, timeout: float) -> None:
         self._remoting = remoting
-        self._addrs = list(addrs)
-        self._chosen = first % len(self._addrs)
+        self._servers = remoting.name_servers
+        self._chosen = first
         self._timeout = timeout
         self._silent: dict[str, RemotingError] = {}  # name servers that did not answer the last request
 
@@ -34,10 +32,9 @@ class NameServerClient:
         """The error of a name server that did not answer its last request; None: all answered."""
         return next(reversed(self._silent.values()), None)
 
-    @property
-    def addrs(self) -> tuple[str, ...]:
-        """All name servers, in the order given."""
-        return tuple(self._addrs)
+    async def addrs(self) -> tuple[str, ...]:
+        """Return the addresses of all name servers, in the order given; names are resolved."""
+        return await self._servers.current()
 
     async def fetch_route(self, topic: str) -> TopicRouteData:
         """Fetch the route of a topic.
@@ -70,15 +67,17 @@ class NameServerClient:
 
     async def _ask_each(self, command: RemotingCommand) -> RemotingCommand:
         failures: list[RemotingError] = []
-        share = self._timeout / len(self._addrs)
+        addrs = await self._servers.current()
+        share = self._timeout / len(addrs)
         first = self._chosen  # concurrent callers may change it
-        for step in range(len(self._addrs)):
-            number = (first + step) % len(self._addrs)
-            addr = self._addrs[number]
+        for step in range(len(addrs)):
+            number = (first + step) % len(addrs)
+            addr = addrs[number]
             try:
                 answer = await self._invoke(addr, command, share)
             except RemotingError as error:
                 failures.append(error)
+                self._servers.failed()
                 if addr not in self._silent:  # once, not for every request
                     log.warning("name_server_failed", addr=addr, reason=str(error))
                 self._silent[addr] = error

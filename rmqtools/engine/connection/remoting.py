@@ -12,6 +12,7 @@ from rmqtools.engine.connection.blocking_connection import BlockingConnection
 from rmqtools.engine.connection.connection_pool import ConnectionPool
 from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.engine.connection.large_answers import may_answer_large
+from rmqtools.engine.connection.name_server_addresses import NameServerAddresses
 from rmqtools.engine.connection.peer_requests import RequestHandler
 from rmqtools.engine.connection.single_flight import SharedWork
 from rmqtools.engine.connection.tls import tls_context, why_no_connection
@@ -53,6 +54,7 @@ class Remoting:
         self._config = config
         self.clock = clock
         self.pool = ConnectionPool(config, clock)
+        self.name_servers = NameServerAddresses(config, clock)
         self._tls = tls_context(config)
         self._signer = _signer(config)
         self._connecting = SharedWork[Connection]()
@@ -181,6 +183,7 @@ class Remoting:
         self._closed = True
         self.pool.cut()
         await self._connecting.close()
+        await self.name_servers.close()
         connections, self._open = list(self._open.values()), {}
         await asyncio.gather(*(connection.close() for connection in connections))
 
@@ -236,6 +239,7 @@ class Remoting:
                     host,
                     port,
                     ssl=self._tls,
+                    server_hostname=self.name_servers.host_of(addr) if self._tls else None,
                     ssl_shutdown_timeout=None if self._tls is None else _TLS_SHUTDOWN,
                 )
         except TimeoutError as error:
@@ -261,17 +265,17 @@ class Remoting:
         Name servers are asked first, so wrong TLS settings show there. A broker, or a proxy in front of it,
         hangs up when it restarts, too.
         """
-        return addr not in self._config.name_servers
+        return addr not in self.name_servers
 
     def _mapped(self, addr: str) -> str:
         """Return the address to connect to. For name servers, rules with ``*`` and functions do not apply."""
         rules = self._config.broker_address_map
-        if addr in self._config.name_servers:
+        if addr in self.name_servers:
             return rules.get(addr, addr) if isinstance(rules, Mapping) else addr
         return map_address(addr, rules)
 
     def _unreachable(self, addr: str, reason: str, *, is_final: bool = False) -> RemotingConnectError:
-        hint = "" if addr in self._config.name_servers else f" ({describe_mapping(addr, self._mapped(addr))})"
+        hint = "" if addr in self.name_servers else f" ({describe_mapping(addr, self._mapped(addr))})"
         error = RemotingConnectError(f"cannot connect to {addr}: {reason}{hint}")
         error.retriable = not is_final
         return error

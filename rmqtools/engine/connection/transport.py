@@ -82,7 +82,6 @@ class Connection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self.bytes_received = 0
         self.peer: tuple[str, int] | tuple[str, int, int, int] | None = None  # its address
-        self.local_addr = ""  # ours, as the peer lists it: host:port
         self._unfinished: _Unfinished | None = None
         self._owed = 0  # answers to requests whose time was over
         self.is_silent = False  # no bytes came while a request timed out: the peer may be unreachable
@@ -90,6 +89,13 @@ class Connection(asyncio.BufferedProtocol):
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self.is_tls = False
         self._is_closed_here = False
+
+    @property
+    def local_addr(self) -> str:
+        """Address of this end, ``host:port``, as brokers list it without NAT; empty if not connected."""
+        if self._transport is None:
+            return ""
+        return "{}:{}".format(*self._transport.get_extra_info("sockname")[:2])
 
     @property
     def is_open(self) -> bool:
@@ -218,7 +224,6 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_tls = transport.get_extra_info("ssl_object") is not None
         self.peer = transport.get_extra_info("peername")
-        self.local_addr = "{}:{}".format(*transport.get_extra_info("sockname", ("", 0))[:2])
         self._writable.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 
+from rmqtools.config.client import check_config
 from rmqtools.config.consumer import PullConsumerConfig
 from rmqtools.engine.admin.group_offsets import fetch_consumer_offset
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.admin.queues import QueueAdmin
-from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
+from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.fetch_policy import PollFetch
 from rmqtools.engine.consumer.hand_out import HandOut
@@ -40,7 +41,7 @@ MESSAGES_AHEAD = 256  # fetched messages that the blocking face hands out withou
 _HOLD_PATIENCE = 10.0  # seconds to wait for the first round, or for a newly assigned queue
 
 
-class PullConsumer(Asynchronous):
+class PullConsumer(Connected):
     """A member of a consumer group that polls its messages, like Java's DefaultLitePullConsumer.
 
     Queues are shared among the members (``subscribe``) or fixed (``assign``). Messages are fetched in the
@@ -77,6 +78,7 @@ class PullConsumer(Asynchronous):
         Raises:
             ConfigError, MessageRejectedError: a setting or the group name is not valid.
         """
+        check_config(type(self).__name__, config, PullConsumerConfig)
         self._config = config
         self._keeps_last_poll = False  # closing does not commit what the last poll handed out
         self._member = member = Member(config, strategy_named(strategy), ConsumeType.CONSUME_ACTIVELY)

@@ -9,10 +9,11 @@ from functools import partial
 from typing import Self
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.config.client import check_config
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.admin.queues import QueueAdmin
-from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
+from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.consume_concurrently import ConcurrentConsumption
@@ -50,7 +51,7 @@ MessageListener = Callable[
 ]
 
 
-class PushConsumer(Asynchronous):
+class PushConsumer(Connected):
     """A member of a consumer group that calls listeners with its messages.
 
     Members share the queues of their topics by ``strategy``, which must be the same for all members, and
@@ -101,6 +102,7 @@ class PushConsumer(Asynchronous):
         clock: Clock,
     ) -> None:
         """Make the parts and connect them."""
+        check_config(type(self).__name__, config, PushConsumerConfig)
         self._config = config
         self._member = member = Member(
             config, strategy, ConsumeType.CONSUME_PASSIVELY, is_orderly=config.orderly, clock=clock

@@ -87,7 +87,7 @@ def _properties(member: Member) -> Mapping[str, str]:
     config, pins = member.config, member.strategy.pins
     told = {java: _text(getattr(config, ours)) for ours, java in _JAVA_NAMES.items() if hasattr(config, ours)}
     told |= {
-        PROP_NAMESERVER_ADDR: "".join(f"{addr};" for addr in config.name_servers),
+        PROP_NAMESERVER_ADDR: "".join(f"{addr};" for addr in member.client.remoting.name_servers.addrs),
         PROP_CONSUME_TYPE: member.consume_type,
         PROP_CLIENT_VERSION: MQ_VERSION_NAME,
         PROP_CONSUMER_START_TIMESTAMP: str(member.started_ms),

@@ -71,7 +71,7 @@ class PinStore:
 
     async def fetch_copies(self, group: str) -> dict[str, Pins | RocketMQError]:
         """Each name server's copy by address, or the reason it has none. All are asked at the same time."""
-        addrs = self._client.name_server.addrs
+        addrs = await self._client.name_server.addrs()
         copies = await asyncio.gather(*(self._fetch_copy(addr, group) for addr in addrs))
         return dict(zip(addrs, copies, strict=True))
 
@@ -84,13 +84,14 @@ class PinStore:
         header = GetKVListByNamespaceRequestHeader(namespace=KV_NAMESPACE)
         names: set[str] = set()
         errors: list[RocketMQError] = []
-        for addr in self._client.name_server.addrs:
+        addrs = await self._client.name_server.addrs()
+        for addr in addrs:
             try:
                 if (answer := await self._ask(addr, request(header))) is not None:
                     names |= (await parse_aside(parse_kv_table, answer.body)).keys()
             except RocketMQError as error:
                 errors.append(error)
-        if len(errors) == len(self._client.name_server.addrs):
+        if len(errors) == len(addrs):
             raise errors[0]
         namespace = self._client.config.namespace
         ours = [name for name in names if not namespace or namespace_of(name) == namespace]

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from rmqtools.config import ProducerConfig
-from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.config.client import check_config
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.background import Closing
 from rmqtools.engine.connection.client import ClientCore, local_address
+from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.producer.accumulator import ProduceAccumulator
 from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
 from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
@@ -44,7 +45,7 @@ from rmqtools.protocol.messages.recall_handle import parse_recall_handle
 from rmqtools.protocol.wire.command import request
 
 
-class Producer(Asynchronous):
+class Producer(Connected):
     """A producer: it takes the queues in turn and avoids the broker that failed last.
 
     Use ``async with``, or call start and close.
@@ -56,13 +57,12 @@ class Producer(Asynchronous):
     __module__ = "rmqtools.aio"
 
     def __init__(self, config: ProducerConfig) -> None:
+        check_config(type(self).__name__, config, ProducerConfig)
         check_name("producer group", config.group, MAX_GROUP_LENGTH)
         self._config = config
         self._group = with_namespace(config.group, config.namespace)
         self._client = ClientCore(config)
-        self._ids = UniqueIdGenerator(
-            local_address(config.name_servers[0]), os.getpid(), random.getrandbits(31)
-        )
+        self._ids = UniqueIdGenerator(local_address(config), os.getpid(), random.getrandbits(31))
         self._encoder = Encoder(config, self._ids.next, self._client.clock.now_ms, take_ids=self._ids.take)
         self._sender = Sender(self._client, config)
         self._many = ManySender(self._sender, self._encoder, config)

@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any, Protocol
 
 from rmqtools.config import ProducerConfig
+from rmqtools.config.client import check_config
 from rmqtools.engine.blocking_form import START_NOTE, blocking
 from rmqtools.engine.connection.background import Closing
 from rmqtools.engine.connection.send_heartbeats import Announcer
@@ -76,6 +77,7 @@ class TransactionProducer(Producer):
     __module__ = "rmqtools.aio"
 
     def __init__(self, config: ProducerConfig, listener: TransactionListener) -> None:
+        check_config(type(self).__name__, config, ProducerConfig)
         if config.group == DEFAULT_PRODUCER_GROUP:
             raise ConfigError(
                 f"group={config.group!r}: brokers ask any member of the group what became of a transaction, "

@@ -3,10 +3,11 @@
 from collections.abc import AsyncGenerator, Collection
 
 from rmqtools.config import ClientConfig
+from rmqtools.config.client import check_config
 from rmqtools.config.text import check_choice
-from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.reading.range_filter import read_filter
 from rmqtools.engine.reading.range_read import RangeReader
 from rmqtools.engine.reading.read_messages import read_messages
@@ -15,7 +16,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
 
-class Client(Asynchronous):
+class Client(Connected):
     """A connection to a cluster that reads ranges. Use ``async with``, or call start and close.
 
     Raises:
@@ -25,22 +26,23 @@ class Client(Asynchronous):
     __module__ = "rmqtools.aio"
 
     def __init__(self, config: ClientConfig) -> None:
-        self._core = ClientCore(config)
+        check_config(type(self).__name__, config, ClientConfig)
+        self._client = ClientCore(config)
 
     @property
     def client_id(self) -> str:
         """The name of this client at brokers: ``ip@instance``."""
-        return self._core.client_id
+        return self._client.client_id
 
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:
         """Start the background tasks: route polls and heartbeats. Connections are made when needed."""
-        self._core.start()
+        self._client.start()
 
     @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
         """Close all connections. Every call waits until that is done."""
-        await self._core.close()
+        await self._client.close()
 
     def read_blocks(
         self,
@@ -76,9 +78,9 @@ class Client(Asynchronous):
             DataLossError: part of the range has expired or was never written; the text names the offsets.
             RemotingError: no answer came for three times ``request_timeout``.
         """
-        self._core.check_started()
+        self._client.check_started()
         reader = RangeReader(
-            self._core,
+            self._client,
             range_,
             read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
             fail_on_data_loss=fail_on_data_loss,
@@ -114,15 +116,15 @@ class Client(Asynchronous):
             CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
             ProtocolError: a message whose head is broken; the text names queue and queue offset.
         """
-        self._core.check_started()
+        self._client.check_started()
         check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
         return read_messages(
-            self._core,
+            self._client,
             range_,
             max_messages=max_messages,
             max_bytes=max_bytes,
             read_filter=read_filter(range_.queue.topic, tags=tags, sql=sql),
             fail_on_data_loss=fail_on_data_loss,
-            namespace=self._core.config.namespace,
+            namespace=self._client.config.namespace,
             corrupt_body=corrupt_body,
         )

@@ -28,7 +28,13 @@ def test_no_name_server_at_all_is_refused_with_both_remedies(monkeypatch):
         ClientConfig()
 
 
-@pytest.mark.parametrize("address", ["", "host", "host:", ":9876", "host:0", "host:65536", "host:9x", "h:-1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("", "host", "host:", ":9876", "host:0", "host:65536", "host:9x", "h:-1"),
+        *("HTTP://h:1", "tcp://h:1", "h：1", "a:1，b:1", "a b:1", "user@h:1", "h/x:1"),
+    ],
+)
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(ConfigError, match="want host:port"):
         parse_address(address)
@@ -138,3 +144,23 @@ def test_secrets_show_neither_in_repr_nor_in_asdict_and_are_what_was_given():
     assert "hunter2" not in repr(config) + repr(asdict(config)) + json.dumps(asdict(config))
     assert {name: getattr(config, name).reveal() for name in secrets} == secrets
     assert replace(config, namespace="n").secret_key.reveal() == "hunter2"
+
+
+@pytest.mark.parametrize("text", ["a:1;;b:1", ";a:1", "a:1,,b:1"])
+def test_an_empty_part_of_the_name_servers_is_refused(text):
+    with pytest.raises(ConfigError, match="a part is empty"):
+        ClientConfig(name_server=text)
+
+
+@pytest.mark.parametrize("name", ["access_key", "secret_key", "security_token"])
+def test_a_key_with_the_end_of_a_line_is_refused_by_name(name):
+    keys = {"access_key": "a", "secret_key": "s"} | {name: "from a file\r"}
+
+    with pytest.raises(ConfigError, match=f"{name} has a control character") as refused:
+        ClientConfig(name_server="h:1", **keys)
+    assert "from a file" not in str(refused.value)
+
+
+def test_an_http_address_with_a_path_is_a_list_and_without_one_a_name_server():
+    assert ClientConfig(name_server="http://names:8080/list").name_server_url == "http://names:8080/list"
+    assert ClientConfig(name_server="http://names:8080").name_servers == ("names:8080",)

@@ -143,3 +143,24 @@ def test_lists_are_judged_as_their_messages_are(changes):
 def test_in_a_list_something_else_than_a_message_is_refused():
     with pytest.raises(MessageRejectedError, match="want a Message"):
         check_messages([Message("T", b"x"), None], 100)  # type: ignore[list-item]  # the mistake
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_key_with_a_blank_in_a_list_is_refused_and_a_text_stays(count):
+    right = [Message("T", b"x", keys="order 17"), Message("T", b"x", keys=["order-17", "b"])] * count
+    wrong = Message("T", b"x", keys=["a", "order 17"])
+
+    check_messages(right, 1000)
+    for check in (lambda: check_message(wrong, 1000), lambda: check_messages([*right, wrong], 1000)):
+        with pytest.raises(MessageRejectedError, match=r"key 'order 17' has a blank: .* replace the blank"):
+            check()
+
+
+@pytest.mark.parametrize("tags", [" a", "a ", "\ta", "a\n"])
+def test_a_tag_with_outer_blanks_is_refused(tags):
+    wrong = Message("T", b"x", tags=tags)
+
+    check_message(Message("T", b"x", tags="a b"), 1000)
+    for check in (lambda: check_message(wrong, 1000), lambda: check_messages([wrong] * 3, 1000)):
+        with pytest.raises(MessageRejectedError, match="begins or ends with a blank: no subscription"):
+            check()

@@ -79,7 +79,7 @@ class Broker:
         request = RemotingCommand(code=RequestCode.DELETE_EXPIRED_COMMITLOG)
         async with Client(ClientConfig(name_server=self.name_server)) as client:
             for addr in self.cluster.broker_addrs.values():
-                await client._core.remoting.invoke_ok(addr, request)
+                await client._client.remoting.invoke_ok(addr, request)
 
     def _commit_log_files(self) -> int:
         """Of the broker that has the most."""

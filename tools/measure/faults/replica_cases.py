@@ -105,7 +105,7 @@ async def _await_topic_on_slave(scene: Scene) -> None:
         async with asyncio.timeout(_SLAVE_SECONDS):
             while True:
                 try:
-                    await client._core.remoting.invoke_ok(slave, command)
+                    await client._client.remoting.invoke_ok(slave, command)
                 except BrokerError as error:
                     if error.code != ResponseCode.TOPIC_NOT_EXIST:
                         raise

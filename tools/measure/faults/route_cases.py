@@ -83,7 +83,7 @@ async def read_only_topic(bench: Bench) -> Outcome:
 async def _tell_name_server(scene: Scene, code: RequestCode) -> None:
     command = RemotingCommand(code=code, ext_fields={"brokerName": "broker-b"})
     async with Client(ClientConfig(name_server=scene.site.name_server)) as client:
-        await client._core.remoting.invoke_ok(scene.site.name_server, command)
+        await client._client.remoting.invoke_ok(scene.site.name_server, command)
 
 
 async def _read_broker(client: Client, admin: Admin, topic: str) -> int:

@@ -83,10 +83,10 @@ async def _fill(
 
 async def _expire(client: Client, admin: Admin, queue: MessageQueue) -> int:
     """Let the broker delete all files but the last; returns the queue's first offset then."""
-    addr = client._core.routes.master_addr(queue.broker_name)
+    addr = client._client.routes.master_addr(queue.broker_name)
     await admin.update_broker_config(addr, {"fileReservedTime": "0"})
     try:
-        await client._core.remoting.invoke_ok(
+        await client._client.remoting.invoke_ok(
             addr, RemotingCommand(code=RequestCode.DELETE_EXPIRED_COMMITLOG)
         )
         async with asyncio.timeout(_EXPIRY_SECONDS):

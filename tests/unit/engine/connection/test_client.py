@@ -33,8 +33,8 @@ def test_two_clients_of_one_process_have_different_ids(clock):
 
 
 def test_the_own_address_is_the_one_towards_the_name_server():
-    assert local_address("127.0.0.1:9876") == "127.0.0.1"
-    assert local_address("no-such-host.invalid:9876") == "127.0.0.1"
+    assert local_address(ClientConfig(name_server="127.0.0.1:9876")) == "127.0.0.1"
+    assert local_address(ClientConfig(name_server="no-such-host.invalid:9876")) == "127.0.0.1"
 
 
 def test_a_client_is_started_once():

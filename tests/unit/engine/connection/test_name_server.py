@@ -15,7 +15,7 @@ TOPICS = b'{"topicList":["a"]}'
 def asking(*addrs: str, timeout: float = 0.4) -> tuple[Remoting, NameServerClient]:
     """A client that begins with the first of ``addrs``."""
     remoting = Remoting(ClientConfig(name_server=";".join(addrs)))
-    return remoting, NameServerClient(remoting, addrs, first=0, timeout=timeout)
+    return remoting, NameServerClient(remoting, first=0, timeout=timeout)
 
 
 def test_a_name_server_that_failed_is_not_asked_first_again():

@@ -54,9 +54,9 @@ def test_tls_files_with_a_nul_in_their_path_are_a_config_error():
         Remoting(ClientConfig(name_server="127.0.0.1:1", tls_enable=True, tls_ca_file="a\0b"))
 
 
-@pytest.mark.parametrize("host", NAMES)
+@pytest.mark.parametrize("host", [name for name in NAMES if name.id != "NUL"])
 def test_the_own_address_is_told_whatever_the_name_server_is_called(host):
-    assert local_address(f"{host}:9876") == "127.0.0.1"
+    assert local_address(ClientConfig(name_server=f"{host}:9876")) == "127.0.0.1"
 
 
 class Heard(ScriptedCluster):

@@ -46,7 +46,7 @@ async def route_to(scene, **brokers: str) -> None:
         for name, addr in brokers.items()
     }
     async with Server(NameServer(known).handle).serving() as name_server:
-        scene.client.name_server._addrs = [name_server.addr]
+        scene.client.remoting.name_servers.replace(name_server.addr)
         await scene.client.routes.refresh("T")
 
 

@@ -105,7 +105,7 @@ def test_a_connection_that_breaks_while_a_block_is_used_is_made_anew():
             offsets: list[int] = []
             async for block in client.read_blocks(QueueRange(QUEUE, 0, END), max_messages=broker.deep):
                 if not offsets:
-                    connection = await client._core.remoting.connect(cluster.addr())
+                    connection = await client._client.remoting.connect(cluster.addr())
                     broker.is_silent = False
                     cluster.hang_up("broker-a")
                     await connection._closed
@@ -118,7 +118,7 @@ def test_a_connection_that_breaks_while_a_block_is_used_is_made_anew():
 def test_pulls_are_sent_before_the_last_one_is_answered():
     async def scenario() -> None:
         async with reading(Broker(0, END)) as (_, client):
-            reader = RangeReader(client._core, QueueRange(QUEUE, 0, END))
+            reader = RangeReader(client._client, QueueRange(QUEUE, 0, END))
             blocks = reader.blocks(max_messages=32, max_bytes=1 << 20)
             on_the_wire = [len(reader._waiting) async for _ in blocks]
             assert min(on_the_wire[10:-IN_FLIGHT]) >= IN_FLIGHT // 2 - 1
@@ -129,7 +129,7 @@ def test_pulls_are_sent_before_the_last_one_is_answered():
 def test_when_all_of_a_range_is_asked_for_nobody_looks_for_more():
     async def scenario() -> None:
         async with reading(Broker(0, END)) as (_, client):
-            reader: Any = RangeReader(client._core, QueueRange(QUEUE, 0, 128))
+            reader: Any = RangeReader(client._client, QueueRange(QUEUE, 0, 128))
             looks, predict = [], reader._predict
             reader._predict = lambda: (looks.append(reader._planned), predict())[1]
             assert [len(block) async for block in reader.blocks(max_messages=32, max_bytes=1 << 20)] == [

@@ -88,7 +88,7 @@ def test_idle_ones_are_closed_and_those_in_use_are_not(cache, clock):
     cache.close_idle()
 
     assert len(cache) == 1
-    assert not idle.asynchronous._core.is_open
+    assert not idle.asynchronous._client.is_open
     assert cache.borrow(Producer, SENDING) is used
 
 
@@ -98,7 +98,7 @@ def test_somebody_looks_for_idle_ones_without_being_asked(clock):
     cache.give_back(client)
     clock.advance(1)
     wait_until(lambda: len(cache) == 0)
-    assert not client.asynchronous._core.is_open
+    assert not client.asynchronous._client.is_open
 
 
 @pytest.mark.filterwarnings(

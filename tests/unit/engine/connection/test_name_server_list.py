@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from rmqtools.compat.name_server_domain import domain_url, fetch_name_servers
+from rmqtools.engine.connection.name_server_list import domain_url, fetch_name_servers
 from rmqtools.errors import ConfigError
 
 
@@ -85,7 +85,7 @@ def test_an_answer_without_a_list_is_told_with_the_address(serve, status: int, b
 
 
 def test_a_server_that_does_not_answer_is_told(unused_port) -> None:
-    with pytest.raises(ConfigError, match=r"refused.*call set_name_server_address"):
+    with pytest.raises(ConfigError, match=r"refused.*name the servers themselves"):
         fetch_name_servers(f"127.0.0.1:{unused_port}")
 
 

@@ -1,10 +1,11 @@
-"""A name server domain: an HTTP server whose answer is the list of name servers.
+"""Fetches a list of name servers from an HTTP server. Blocks.
 
 Source of the rule: MixAll.getWSAddr, DefaultTopAddressing (Java client).
 """
 
 import re
 import urllib.request
+from urllib.error import HTTPError
 
 from rmqtools.errors import ConfigError
 
@@ -15,7 +16,7 @@ _MAX_BYTES = 64 * 1024
 
 
 def domain_url(domain: str) -> str:
-    """The address to ask: ``http://host:8080/rocketmq/nsaddr``; parts of it that ``domain`` has are kept.
+    """Return the address to ask: ``http://host:8080/rocketmq/nsaddr``, with the parts that ``domain`` has.
 
     Raises:
         ConfigError: it is no HTTP address.
@@ -43,9 +44,11 @@ def fetch_name_servers(domain: str) -> str:
         with opener.open(url, timeout=_SECONDS) as answer:
             text = str(answer.read(_MAX_BYTES), "ascii").strip()
     except (OSError, ValueError) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # it is the answer, with its socket
         raise ConfigError(
             f"name server domain {domain!r}: {url} gives no list of name servers ({error}): "
-            "check it, or call set_name_server_address"
+            "check it, or name the servers themselves"
         ) from error
     if not text:
         raise ConfigError(f"name server domain {domain!r}: {url} names no server: its answer is empty")

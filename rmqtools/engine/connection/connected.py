@@ -1,0 +1,33 @@
+"""The part that all asynchronous classes share: their connections to a cluster."""
+
+from rmqtools.config.text import parse_addresses
+from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.errors import ConfigError
+
+
+class Connected(Asynchronous):
+    """An asynchronous class with connections of its own."""
+
+    _client: ClientCore
+
+    async def update_name_server(self, name_server: str) -> None:
+        """Use other name servers from now on; connections to brokers stay.
+
+        Args:
+            name_server: ``host:port``, several separated by ``;``.
+
+        Raises:
+            ConfigError: none is given, or one is no address.
+
+        Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
+        """
+        if not parse_addresses(name_server):
+            raise ConfigError(f"name_server={name_server!r}: want host:port;host:port")
+        self._client.remoting.name_servers.replace(name_server)
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            f"a {type(self).__name__} has connections and cannot be pickled: pickle its config, and make a "
+            f"{type(self).__name__} where it is used"
+        )
