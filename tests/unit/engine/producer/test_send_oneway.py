@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools import Message, Producer, ProducerConfig
+from rmqtools import Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.errors import RemotingConnectError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.testing import Reaction
@@ -25,6 +25,23 @@ def test_a_one_way_send_is_tried_once_and_its_loss_is_not_noticed(fake_rocketmq,
 
     assert lost.fired() == 1
     assert [message.body for message in fake_rocketmq.messages("T")] == [b"later"]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        pytest.param({"queue": MessageQueue("T", "broker-a", 2)}, id="queue"),
+        pytest.param({"selector": lambda queues, message, arg: queues[arg], "arg": 2}, id="selector"),
+    ],
+)
+def test_a_one_way_send_goes_to_the_queue_that_the_caller_chooses(fake_rocketmq, choice):
+    fake_rocketmq.create_topic("T", queues=3)
+    with Producer(ProducerConfig(name_server=fake_rocketmq.name_server)) as producer:
+        for _ in range(3):
+            producer.send_oneway(MESSAGE, **choice)
+        wait_until(lambda: len(fake_rocketmq.messages("T")) == 3)
+
+    assert {message.queue_id for message in fake_rocketmq.messages("T")} == {2}
 
 
 def test_a_one_way_send_without_a_connection_raises(fake_rocketmq):
