@@ -103,6 +103,20 @@ def test_a_silent_broker_leaves_time_for_another_and_the_result_says_that_there_
     with_producer({"a": silent, "b": stored}, use, cluster_settings={"queues": 1})
 
 
+def test_a_refusal_after_silence_leaves_the_outcome_unknown():
+    in_turn = iter([silent, says(ResponseCode.MESSAGE_ILLEGAL)])
+
+    def answer(request: RemotingCommand) -> RemotingCommand | None:
+        return next(in_turn)(request)
+
+    async def use(producer, cluster):
+        with pytest.raises(UnknownOutcomeError) as caught:
+            await producer.send(MESSAGE, timeout=0.4)
+        assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN, Outcome.REFUSED]
+
+    with_producer({"a": answer, "b": answer}, use)
+
+
 def test_an_internal_error_is_no_proof_that_nothing_was_stored():
     async def use(producer, cluster):
         with pytest.raises(UnknownOutcomeError):
