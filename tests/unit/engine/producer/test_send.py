@@ -221,6 +221,15 @@ def test_send_many_packs_messages_into_batches_and_gives_one_result_each_in_orde
     assert len(cluster.sends) == 5
 
 
+def test_send_many_gives_each_message_its_own_result_where_topics_take_turns():
+    async def use(producer, cluster):
+        results = await producer.send_many([Message("T", b"x"), Message("B", b"x")] * 3)
+        places = [(result.queue.topic, result.queue_offset) for result in results]
+        assert places == [("T", 5), ("B", 5), ("T", 6), ("B", 6), ("T", 7), ("B", 7)]
+
+    with_producer({"a": stored}, use)
+
+
 def test_send_many_says_for_each_message_what_became_of_it():
     def refuse_b(request: RemotingCommand) -> RemotingCommand | Reaction | None:
         return (
