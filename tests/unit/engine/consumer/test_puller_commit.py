@@ -87,6 +87,19 @@ def test_without_auto_commit_nothing_is_committed_but_by_commit_and_pulls_carry_
     run(scenario)
 
 
+def test_without_auto_commit_a_queue_that_is_given_up_is_not_committed():
+    async def scenario():
+        brokers = BrokerSet(30)
+        async with reading(brokers, auto_commit=False) as consumer:
+            await polled(consumer, 10)
+            await polled(consumer, 10)
+            consumer.unsubscribe(TOPIC)
+            await until(lambda: consumer.queues == [])
+        assert brokers.updates == []
+
+    run(scenario)
+
+
 def test_commit_counts_of_an_iteration_what_was_handed_out_only():
     async def scenario():
         async with reading(BrokerSet(30)) as consumer:
