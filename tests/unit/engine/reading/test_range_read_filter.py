@@ -70,8 +70,16 @@ def test_a_condition_that_the_broker_cannot_read_is_refused_before_anything_is_p
     assert broker.pulls == []
 
 
-def test_a_filter_does_not_reach_over_the_end_of_the_range():
-    assert flat(read(Filtering(0, 1000, range(0, 1000, 10)), 15, 45, how={"tags": ["a"]})) == [20, 30, 40]
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [
+        pytest.param(45, [20, 30, 40], id="behind-a-message"),
+        pytest.param(40, [20, 30], id="at-a-message"),
+        pytest.param(41, [20, 30, 40], id="right-behind-a-message"),
+    ],
+)
+def test_a_filter_does_not_reach_over_the_end_of_the_range(end, found):
+    assert flat(read(Filtering(0, 1000, range(0, 1000, 10)), 15, end, how={"tags": ["a"]})) == found
 
 
 def test_what_has_expired_is_a_loss_with_a_filter_too():
