@@ -77,6 +77,14 @@ def test_only_the_first_request_on_a_connection_waits_for_a_heartbeat():
     assert len(with_producer(use).requests(RequestCode.HEART_BEAT)) == 1
 
 
+def test_a_request_without_a_reply_is_sent_once():
+    async def use(producer, broker):
+        with pytest.raises(RemotingTimeoutError, match="no reply to request"):
+            await producer.request(MESSAGE, timeout=0.2)
+
+    assert len(with_producer(use).requests(SEND)) == 1
+
+
 def test_a_reply_counts_though_the_send_was_never_acknowledged():
     async def use(producer, broker):
         asking = asyncio.create_task(producer.request(MESSAGE, timeout=15))
