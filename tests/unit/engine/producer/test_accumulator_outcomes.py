@@ -77,6 +77,15 @@ def test_a_batch_that_the_broker_refuses_for_its_content_is_sent_again_message_b
     lingering(use)
 
 
+def test_messages_of_a_refused_batch_stay_in_the_order_of_their_queue():
+    async def use(producer, cluster):
+        cluster.fault(code=BATCH, times=None, answer=ResponseCode.MESSAGE_ILLEGAL)
+        await asyncio.gather(*send_all(producer, plain(5), queue=QUEUE))
+        assert [message.body for message in cluster.messages("T")] == [b"%04d" % n for n in range(5)]
+
+    lingering(use)
+
+
 def test_a_broker_that_refuses_is_avoided_and_the_results_say_so():
     async def use(producer, cluster):
         cluster.fault(broker="a", code=BATCH, times=None, answer=ResponseCode.SYSTEM_BUSY)
