@@ -167,6 +167,18 @@ def test_broadcasting_members_keep_their_offsets_in_a_file(tmp_path):
     run(scenario)
 
 
+def test_broadcasting_a_restarted_member_finds_its_file_without_any_setting(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    async def scenario():
+        async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
+            await polled(consumer, 12)
+        async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
+            assert await polled(consumer, 1) == [12]
+
+    run(scenario)
+
+
 def test_an_idle_consumer_tells_a_broker_that_was_away_its_offset_again():
     async def scenario():
         brokers = BrokerSet(10)
