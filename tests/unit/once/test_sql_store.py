@@ -82,6 +82,16 @@ def test_keys_older_than_the_window_are_removed_in_passing(engine, store, clock)
     assert effects(engine) == [b"1", b"2", b"1"]
 
 
+def test_removing_old_keys_leaves_those_inside_the_window(engine, store, clock):
+    listener = deduplicate(store, book, window=1000)
+    listener([message(1)], context())
+    clock.advance(990)
+    listener([message(2)], context())  # removes old keys
+    listener([message(1)], context())
+
+    assert effects(engine) == [b"1", b"2"]
+
+
 def test_an_engine_without_transactions_is_refused(engine):
     for each in (
         engine.execution_options(isolation_level="AUTOCOMMIT"),
