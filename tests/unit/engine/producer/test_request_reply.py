@@ -34,9 +34,11 @@ def with_producer(use, broker: TransactionBroker | None = None) -> TransactionBr
     return broker
 
 
-async def push_reply(broker: TransactionBroker, *, body: bytes = b"answer", sys_flag: int = 0) -> None:
-    """Reply to the request that has arrived first."""
-    (asked, *_) = await broker.arrived(SEND)
+async def push_reply(
+    broker: TransactionBroker, number: int = 0, *, body: bytes = b"answer", sys_flag: int = 0
+) -> None:
+    """Reply to the request with this number, in the order of arrival."""
+    asked = (await broker.arrived(SEND, number + 1))[number]
     correlation_id = parse_properties(asked.ext_fields["i"])["CORRELATION_ID"]
     header = ReplyMessageRequestHeader(
         producer_group="answerers",
@@ -83,6 +85,20 @@ def test_a_request_without_a_reply_is_sent_once():
             await producer.request(MESSAGE, timeout=0.2)
 
     assert len(with_producer(use).requests(SEND)) == 1
+
+
+def test_a_reply_goes_to_the_request_that_it_answers():
+    async def use(producer, broker):
+        first = asyncio.create_task(producer.request(MESSAGE, timeout=5))
+        await broker.arrived(SEND)
+        second = asyncio.create_task(producer.request(MESSAGE, timeout=5))
+        await push_reply(broker, 1)
+        assert (await second).body == b"answer"
+        assert not first.done()
+        await push_reply(broker, 0, body=b"late")
+        assert (await first).body == b"late"
+
+    with_producer(use)
 
 
 def test_a_reply_counts_though_the_send_was_never_acknowledged():
