@@ -2,12 +2,16 @@
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from rmqtools import MessageQueue
 from rmqtools.testing import FakeCluster
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
+from spark_connector.options.stream_settings import stream_options
 from spark_connector.options.write_settings import write_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
+from spark_connector.read.stream_reader import RocketMQStreamReader
 from spark_connector.worker import clients
 from spark_connector.write.stamps import HASH, STAMP
 from spark_connector.write.write_task import TaskPlace, write_rows
@@ -36,6 +40,24 @@ def test_a_read_task_that_is_run_again_reads_the_same_messages_whatever_came_mea
         cluster.store("orders", b"later")
 
     assert attempts == [[b"0", b"1", b"2", b"3", b"4"]] * 2
+
+
+def test_a_micro_batch_that_is_run_again_reads_the_same_messages_of_all_queues(cluster):
+    cluster.create_topic("payments", queues=2)
+    for number in range(4):
+        cluster.store("payments", b"%d" % number, queue=MessageQueue("payments", "broker-a", number % 2))
+    options = stream_options(given(cluster, topic="payments", startingOffsets="earliest"))
+    planner = RocketMQStreamReader(options)
+    start = planner.initialOffset()
+    end = planner.latestOffset(start, ReadAllAvailable())
+    attempts = []
+    for _ in range(2):
+        again = RocketMQStreamReader(options)  # as after a restart of the query
+        batches = [batch for task in again.partitions(start, end) for batch in again.read(task)]
+        attempts.append([body for batch in batches for body in batch.column("body").to_pylist()])
+        cluster.store("payments", b"later")
+
+    assert attempts == [[b"0", b"2", b"1", b"3"]] * 2
 
 
 def test_a_write_task_that_is_run_again_stores_its_rows_again_with_equal_stamps(cluster):
