@@ -1,5 +1,7 @@
 """Tasks that Spark runs again: reads give the same rows, writes store rows again with equal stamps."""
 
+import pickle
+
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -15,6 +17,7 @@ from spark_connector.read.stream_reader import RocketMQStreamReader
 from spark_connector.worker import clients
 from spark_connector.write.stamps import HASH, STAMP
 from spark_connector.write.write_task import TaskPlace, write_rows
+from spark_connector.write.writer import RocketMQBatchWriter
 
 
 @pytest.fixture
@@ -71,3 +74,14 @@ def test_a_write_task_that_is_run_again_stores_its_rows_again_with_equal_stamps(
     assert [body for body, _, _ in stamps] == [b"a", b"b"] * 2
     assert stamps[:2] == stamps[2:]
     assert len(set(stamps)) == 2
+
+
+def test_copies_of_a_batch_writer_stamp_with_the_id_that_the_driver_made(cluster):
+    rows = pa.record_batch({"body": pa.array([b"a"], pa.binary())})
+    writer = pickle.dumps(RocketMQBatchWriter(write_options(given(cluster, stamp="true"))))
+    for _ in range(2):
+        pickle.loads(writer).write(iter([rows]))
+
+    stamps = [each.properties[STAMP] for each in cluster.messages("orders")]
+    assert len(stamps) == 2
+    assert len(set(stamps)) == 1
