@@ -7,6 +7,7 @@ import pytest
 from rmqtools import aio
 from rmqtools.errors import ClientStateError
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.group import MessageModel
 from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import Q0, Q1, TOPIC, BrokerSet, config, polled, reading
 from tests.unit.engine.consumer.push_scene import until
@@ -35,6 +36,21 @@ def test_assigned_queues_are_taken_whatever_the_other_members_are():
         brokers.cluster.add_member("g", "127.0.0.1@another")
         async with reading(brokers, assign=[Q0, Q1]) as consumer:
             assert consumer.assignment() == [Q0, Q1]
+
+    run(scenario)
+
+
+def test_broadcasting_all_queues_are_taken_whatever_the_other_members_are(tmp_path):
+    settings = {
+        "message_model": MessageModel.BROADCASTING,
+        "offset_store_path": str(tmp_path / "offsets.json"),
+    }
+
+    async def scenario():
+        brokers = BrokerSet(10, queues=2)
+        brokers.cluster.add_member("g", "127.0.0.1@another")
+        async with reading(brokers, **settings) as consumer:
+            assert sorted(consumer.queues) == [Q0, Q1]
 
     run(scenario)
 
