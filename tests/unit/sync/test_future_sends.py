@@ -94,6 +94,14 @@ def test_silence_is_raised_by_the_future(producer, cluster):
         producer.send_async(MESSAGE, timeout=1.0).result(30)
 
 
+def test_a_call_has_its_own_timeout(producer, cluster):
+    silent(cluster)
+
+    with pytest.raises(UnknownOutcomeError) as caught:
+        producer.send_async(MESSAGE, timeout=0.2).result(10)
+    assert sum(attempt.seconds for attempt in caught.value.attempts) < producer.config.send_timeout / 2
+
+
 @pytest.mark.process  # closing waits for the silent request
 def test_cancelling_a_future_ends_its_send(producer, cluster):
     silent(cluster)
