@@ -106,7 +106,7 @@ def test_a_silent_broker_leaves_time_for_another_and_the_result_says_that_there_
 def test_a_refusal_after_silence_leaves_the_outcome_unknown():
     in_turn = iter([silent, says(ResponseCode.MESSAGE_ILLEGAL)])
 
-    def answer(request: RemotingCommand) -> RemotingCommand | None:
+    def answer(request: RemotingCommand) -> RemotingCommand | Reaction | None:
         return next(in_turn)(request)
 
     async def use(producer, cluster):
