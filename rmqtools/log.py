@@ -23,6 +23,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from rmqtools.visible_text import visible, visible_lines
+
 if TYPE_CHECKING:
     import structlog
 
@@ -134,13 +136,25 @@ def configure(level: str | int = "INFO", *, json: bool = False, stream: TextIO |
         logger.propagate = False
 
 
+def _make_visible(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape what acts on a terminal in values of others: names, remarks, tracebacks."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = visible_lines(value) if key == "exception" else visible(value)
+    return event
+
+
 def _formatter(*, json: bool, colors: bool) -> logging.Formatter:
     structlog = import_module("structlog")
     shown: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if json:
         shown += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=repr)]
     else:
-        shown += [structlog.dev.ConsoleRenderer(colors=colors)]
+        shown += [
+            structlog.processors.format_exc_info,
+            _make_visible,
+            structlog.dev.ConsoleRenderer(colors=colors),
+        ]
     before: list[Any] = [
         event_values,
         structlog.stdlib.add_log_level,

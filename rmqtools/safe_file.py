@@ -50,6 +50,8 @@ def make_private(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        if (owner := os.fstat(descriptor).st_uid) != os.geteuid():  # root could change it all the same
+            raise PermissionError(f"{folder} belongs to another user ({owner}): name another folder")
         os.fchmod(descriptor, 0o700)
     finally:
         os.close(descriptor)

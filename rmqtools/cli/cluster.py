@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from rmqtools.cluster.logs import find_log, last_lines
 from rmqtools.cluster.logs import follow as follow_log
 from rmqtools.cluster.security import FOLDER, USER
 from rmqtools.errors import ConfigError
+from rmqtools.visible_text import visible
 
 NOT_ALL_UP = 3  # exit code of status
 _LOG_PAUSE = 0.2  # seconds between checks for new lines of a log
@@ -148,10 +150,15 @@ def logs(
     path = find_log(directory, server, jvm=jvm)
     with ends_quietly():
         for line in last_lines(path, lines):
-            print(line, flush=follow)
+            print(_shown(line), flush=follow)
         if follow:
             for line in follow_log(path, lambda: Event().wait(_LOG_PAUSE)):
-                print(line, flush=True)
+                print(_shown(line), flush=True)
+
+
+def _shown(line: str) -> str:
+    """A line of a log: names that clients choose are in it."""
+    return visible(line) if sys.stdout.isatty() else line
 
 
 def _ports(text: str) -> list[int]:

@@ -102,6 +102,10 @@ def consume(
         float,
         typer.Option(min=0.1, help="With --group, without --follow: end after this many idle seconds."),
     ] = 3.0,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Print to a terminal unescaped, as to pipes and files."),
+    ] = False,
     settings: Settings = None,
 ) -> None:
     """Print a topic's messages: those that are there now, or all from now on with --follow.
@@ -114,7 +118,7 @@ def consume(
 
         rmqtools consume orders --from -1h --format parquet -o orders.parquet
     """
-    with ends_quietly(), message_sink(form.value, own, output) as write:
+    with ends_quietly(), message_sink(form.value, own, output, raw=raw) as write:
         if group is not None:
             given = {"--until": until, "--last": last, "--queue": queue}
             _refuse_with_group(begin, given)

@@ -19,11 +19,11 @@ from rmqtools.cli.printing import (
     print_json,
     print_table,
     say,
+    time_text,
     warn,
     warning,
 )
 from rmqtools.cli.saving.progress import progress_bar
-from rmqtools.clock import as_time
 from rmqtools.errors import (
     ConfigError,
     DataLossError,
@@ -310,7 +310,7 @@ def _latest(admin: Admin, queue: MessageQueue, end: int) -> str | None:
     """Return when the last message was stored; None if it has just expired."""
     with suppress(DataLossError):
         for messages in admin.read_messages(QueueRange(queue, end - 1, end), corrupt_body="null"):
-            return f"{as_time(messages[-1].store_timestamp_ms):%Y-%m-%d %H:%M:%S} UTC"
+            return time_text(messages[-1].store_timestamp_ms)
     return None
 
 

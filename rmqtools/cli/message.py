@@ -93,8 +93,8 @@ def _print(message: MessageExt, row: dict[str, Any]) -> None:
         "tags": message.tags or "-",
         "keys": message.keys or "-",
         "properties": ", ".join(f"{k}={v}" for k, v in user_properties(message).items()) or "-",
-        "born": f"{time_text(message.born_timestamp_ms)}, {message.born_host}",
-        "stored": f"{time_text(message.store_timestamp_ms)}, {message.store_host}",
+        "born": f"{time_text(message.born_timestamp_ms) or '-'}, {message.born_host}",
+        "stored": f"{time_text(message.store_timestamp_ms) or '-'}, {message.store_host}",
         "retries": str(message.reconsume_times),
         "body": _body_text(row, len(message.body)),
     }

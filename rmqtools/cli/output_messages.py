@@ -9,6 +9,7 @@ from typing import Any
 from rmqtools import MessageExt
 from rmqtools.errors import ConfigError
 from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
+from rmqtools.visible_text import visible, visible_bytes, visible_json
 
 Formatter = Callable[[MessageExt], bytes]
 
@@ -34,13 +35,20 @@ FORMAT_HELP = (
 )
 
 
-def formatter(name: str, own: str | None) -> Formatter:
+def formatter(name: str, own: str | None, *, for_terminal: bool = False) -> Formatter:
     """Return the function that makes a message's bytes: ``text``, ``json``, ``hex``, or the user's format.
+
+    ``for_terminal``: what senders decide is made visible; the user's own format stays as it is.
 
     Raises:
         ConfigError: the user's format has an unknown field.
     """
-    return {"text": _as_text, "json": _as_json, "hex": _as_hex}[name] if own is None else _as_format(own)
+    shown = visible_bytes if for_terminal else bytes
+    if own is not None:
+        return _as_format(own, shown)
+    if name == "text":
+        return lambda message: shown(message.body) + b"\n"
+    return {"json": _as_json, "hex": _as_hex}[name]
 
 
 def message_row(message: MessageExt, *, as_base64: bool = False) -> dict[str, Any]:
@@ -80,18 +88,14 @@ def _body(body: bytes, *, as_base64: bool) -> dict[str, str]:
     return {"body_base64": base64.b64encode(body).decode()}
 
 
-def _as_text(message: MessageExt) -> bytes:
-    return message.body + b"\n"
-
-
 def _as_json(message: MessageExt) -> bytes:
-    return json.dumps(message_row(message), ensure_ascii=False).encode() + b"\n"
+    return visible_json(json.dumps(message_row(message), ensure_ascii=False)).encode() + b"\n"
 
 
 def _as_hex(message: MessageExt) -> bytes:
     place = f"{message.topic} {message.broker_name}:{message.queue_id} offset {message.queue_offset}"
     body = message.body
-    lines = [f"{place}, {len(body)} bytes"]
+    lines = [visible(f"{place}, {len(body)} bytes")]
     for start in range(0, len(body), _HEX_WIDTH):
         part = body[start : start + _HEX_WIDTH]
         shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
@@ -99,7 +103,7 @@ def _as_hex(message: MessageExt) -> bytes:
     return "\n".join(lines).encode() + b"\n"
 
 
-def _as_format(text: str) -> Formatter:
+def _as_format(text: str, shown: Callable[[bytes], bytes]) -> Formatter:
     parts: list[bytes | Callable[[MessageExt], object]] = []
     for field, escape, plain in _TOKEN.findall(text + ("" if text[-1:] not in "%\\" else " ")):
         if field == "%" or plain:
@@ -114,9 +118,9 @@ def _as_format(text: str) -> Formatter:
             wrong = f"%{field}" if field else f"\\{escape}"
             raise ConfigError(f"-f {text!r}: {wrong!r} is unknown; known: {FORMAT_HELP}")
     return lambda message: b"".join(
-        part if isinstance(part, bytes) else _bytes(part(message)) for part in parts
+        part if isinstance(part, bytes) else shown(_bytes(part(message))) for part in parts
     )
 
 
 def _bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+    return value if isinstance(value, bytes) else str(value).encode(errors="backslashreplace")

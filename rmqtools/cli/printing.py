@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from textwrap import fill
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -22,8 +22,10 @@ from rich.console import Console
 from rich.text import Text
 
 from rmqtools.clock import SYSTEM_CLOCK, as_time
+from rmqtools.visible_text import visible, visible_json, visible_lines
 
 GAP = "  "
+_LAST_MS = 253_402_300_799_999  # of the year 9999
 
 
 class Interrupted(BaseException):
@@ -67,14 +69,15 @@ def print_tables(columns: Sequence[Column | str], tables: Mapping[str, Sequence[
     left_out: dict[str, None] = {}
     for title, rows in tables.items():
         if title:
-            console.print(title, markup=False)
+            console.print(visible(title), markup=False)
         lines, names = table_lines(shown, rows, width)
         left_out |= dict.fromkeys(names)
         for line in lines:
             console.print(line, crop=False, overflow="ignore", no_wrap=True)
     if left_out:
         text = f"not shown at {width} columns: {', '.join(left_out)} (a pipe and --json have them)"
-        warn(fill(text, width or 80, break_on_hyphens=False, break_long_words=False))
+        for part in wrap(text, width or 80, break_on_hyphens=False, break_long_words=False):
+            warn(part)
 
 
 def terminal_width() -> int | None:
@@ -101,7 +104,7 @@ def table_lines(
 
 
 def cell_text(value: object) -> str:
-    """A value in a table: ``-`` for None, rates with one digit, control characters escaped."""
+    """A value in a table: ``-`` for None, rates with one digit, text made visible."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -109,24 +112,23 @@ def cell_text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.1f}"
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "-"
-    text = str(value)
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+        return visible(", ".join(map(str, value))) or "-"
+    return visible(str(value))
 
 
 def say(text: str) -> None:
-    """Print a line unchanged on standard output."""
-    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+    """Print a text on standard output, made visible."""
+    Console(highlight=False, soft_wrap=True).print(visible_lines(text), markup=False)
 
 
 def warn(text: str) -> None:
-    """Print a line unchanged on standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+    """Print a text on standard error, made visible."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(visible_lines(text), markup=False)
 
 
 def print_json(value: Any) -> None:
     """Print dataclasses, mappings and texts as JSON."""
-    sys.stdout.write(json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")
+    sys.stdout.write(visible_json(json.dumps(plain(value), indent=1, ensure_ascii=False)) + "\n")
 
 
 def plain(value: Any) -> Any:
@@ -152,9 +154,11 @@ def now() -> datetime:
 
 
 def time_text(timestamp_ms: int | None) -> str | None:
-    """A time as all commands show it, in UTC; None for "never" (0 or less)."""
-    if timestamp_ms is None or timestamp_ms <= 0:
+    """A time as all commands show it, in UTC; None for "never" (0). What is no time is marked so."""
+    if not timestamp_ms:
         return None
+    if not 0 < timestamp_ms <= _LAST_MS:
+        return f"{timestamp_ms} ms (no time)"
     return f"{as_time(timestamp_ms):%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -1,4 +1,8 @@
-from rmqtools.safe_file import PRIVATE, open_new, replace_text
+import os
+
+import pytest
+
+from rmqtools.safe_file import PRIVATE, make_private, open_new, replace_text
 
 
 def test_a_planted_link_is_replaced_and_its_target_stays(tmp_path):
@@ -32,3 +36,10 @@ def test_a_private_file_is_for_its_owner_alone_whatever_was_there(tmp_path):
     replace_text(path, "new", mode=PRIVATE)
 
     assert path.stat().st_mode & 0o777 == PRIVATE
+
+
+def test_a_folder_of_another_user_is_refused_also_for_root(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        make_private(tmp_path / "folder")

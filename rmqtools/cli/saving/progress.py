@@ -16,6 +16,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from rmqtools.visible_text import visible
+
 
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
@@ -28,14 +30,14 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         _Rate(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(visible(what), total=total)
         yield lambda: bar.advance(task)
 
 

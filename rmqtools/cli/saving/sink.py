@@ -21,12 +21,13 @@ Sink = Callable[[Sequence[MessageExt]], None]
 
 
 @contextmanager
-def message_sink(form: str, own: str | None, output: Path | None) -> Iterator[Sink]:
+def message_sink(form: str, own: str | None, output: Path | None, *, raw: bool = False) -> Iterator[Sink]:
     """Open the place, and yield a function that writes messages to it.
 
     Args:
         form: ``text``, ``json``, ``hex`` or ``parquet``.
         own: a format of the user's own, in place of ``form``.
+        raw: write what senders decide to a terminal as it is.
         output: a file; None: standard output. Its old content stays until the first messages are written, and
             after an error before that.
 
@@ -38,7 +39,7 @@ def message_sink(form: str, own: str | None, output: Path | None) -> Iterator[Si
         with _opened(output) as place, _ParquetSink(place) as sink:
             yield sink.write
         return
-    write = formatter(form, own)
+    write = formatter(form, own, for_terminal=output is None and not raw and sys.stdout.isatty())
     with _opened(output) as place:
 
         def put(messages: Sequence[MessageExt]) -> None:

@@ -17,6 +17,7 @@ from rmqtools.cli.top.rates import Meter, bars, short
 from rmqtools.cli.top.sampler import Row, Sampler
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import RocketMQError
+from rmqtools.visible_text import visible
 
 _SHARE = 0.15  # of one core that the view may take; it looks less often where a look costs more
 _TREND = 16  # bars of a rate in a table
@@ -74,7 +75,7 @@ class TopApp(App[int]):
 
     def compose(self) -> ComposeResult:
         """Lay out the line about the cluster, the tabs and the line about the last look."""
-        yield Static(self._config.name_server, id="summary", markup=False)
+        yield Static(visible(self._config.name_server), id="summary", markup=False)
         with TabbedContent(initial="groups"):
             for name in _TABS:
                 with TabPane(name, id=name):
@@ -159,7 +160,7 @@ class TopApp(App[int]):
         )
         wrong = sum(bool(row.note) for row in rows)
         text += f"  {wrong} brokers have a problem" if wrong else ""
-        self.screen_stack[0].query_one("#summary", Static).update(text)
+        self.screen_stack[0].query_one("#summary", Static).update(visible(text))
 
     def _show_tab(self, tab: str) -> None:
         rows = sorted(self._rows.get(tab, []), key=self._sort_key)
@@ -177,7 +178,7 @@ class TopApp(App[int]):
         text = (
             f"{count} {self._tab} by {self._sort}; the last look took {elapsed:.1f} s, every {between:.0f} s"
         )
-        self.screen_stack[0].query_one("#state", Static).update(text)
+        self.screen_stack[0].query_one("#state", Static).update(visible(text))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys of the tables out of the other screens."""

@@ -18,6 +18,7 @@ from rmqtools.cli.top.rates import bars, short
 from rmqtools.cli.top.sampler import GroupLook
 from rmqtools.errors import RocketMQError
 from rmqtools.group import GroupMember, pin_obstacles
+from rmqtools.visible_text import visible, visible_lines
 
 
 class GroupScreen(Screen[None]):
@@ -47,7 +48,7 @@ class GroupScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out title, members and queues."""
-        yield Static(f"{self.group}: looking", id="title", markup=False)
+        yield Static(visible(f"{self.group}: looking"), id="title", markup=False)
         names = ("", "member", "queues", "strategy", "note")
         yield LiveTable(names, numbers=("queues",), alarms=("note",), id="members")
         yield QueueGrid(id="grid")
@@ -63,7 +64,7 @@ class GroupScreen(Screen[None]):
         if moved:
             self._moved = f"{moved} queues moved at {now():%H:%M:%S}"
         self._owners, self._look = owners, look
-        self.query_one("#title", Static).update(self._title(look))
+        self.query_one("#title", Static).update(visible_lines(self._title(look)))
         self.query_one("#members", LiveTable).show([self._line(member) for member in view.members])
         self.query_one("#grid", QueueGrid).show(table)
 

@@ -6,6 +6,8 @@ from rich.text import Text
 from textual.coordinate import Coordinate
 from textual.widgets import DataTable
 
+from rmqtools.visible_text import visible
+
 Line = tuple[str, Sequence[str]]
 """A row's key, and its cells."""
 
@@ -68,4 +70,4 @@ class LiveTable(DataTable[Text]):
     def _cell(self, column: int, text: str) -> Text:
         name = self._names[column]
         style = "bold red" if name in self._alarms else ""
-        return Text(text, style=style, justify="right" if name in self._numbers else "left")
+        return Text(visible(text), style=style, justify="right" if name in self._numbers else "left")

@@ -35,6 +35,7 @@ log = get_logger(__name__)
 
 Place = Callable[[Mapping[str, str], float], Awaitable[object]]
 
+_LOG_INTERVAL = 60.0  # seconds, at least, between two log events about replies that nobody awaits
 _ANNOUNCE_SHARE = 0.25  # share of a request's time to wait for brokers' answers to heartbeats
 
 
@@ -46,6 +47,8 @@ class RequestReply:
         self._announcer = Announcer(client)
         self._waiting: dict[str, asyncio.Future[MessageExt]] = {}
         self._looked_up: set[str] = set()
+        self._not_awaited = 0  # replies since the last log event about them
+        self._log_at = client.clock.monotonic()
         client.remoting.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._on_reply)
 
     async def request(self, message: Message, place: Place, timeout: float) -> MessageExt:
@@ -106,14 +109,21 @@ class RequestReply:
 
     async def _on_reply(self, command: RemotingCommand, addr: str) -> RemotingCommand:
         header = decode_header(ReplyMessageRequestHeader, command.ext_fields)
-        message = self._decode(header, command.body)
-        correlation_id = message.properties.get(PROPERTY_CORRELATION_ID, "")
+        correlation_id = parse_properties(header.properties).get(PROPERTY_CORRELATION_ID, "")
         reply = self._waiting.get(correlation_id)
-        if reply is None or reply.done():
-            log.warning("reply_not_awaited", correlation_id=correlation_id, born_host=message.born_host)
+        if reply is None or reply.done():  # nothing of it is decoded: anybody can send any number
+            self._note_not_awaited(correlation_id, header.born_host)
         else:
-            reply.set_result(message)
+            reply.set_result(self._decode(header, command.body))
         return response(ResponseCode.SUCCESS, command.opaque)
+
+    def _note_not_awaited(self, correlation_id: str, born_host: str) -> None:
+        """Count a reply that nobody waits for; log the number once a minute."""
+        self._not_awaited += 1
+        now = self._client.clock.monotonic()
+        if now >= self._log_at:
+            count, self._not_awaited, self._log_at = self._not_awaited, 0, now + _LOG_INTERVAL
+            log.warning("reply_not_awaited", count=count, correlation_id=correlation_id, born_host=born_host)
 
     def _decode(self, header: ReplyMessageRequestHeader, body: bytes) -> MessageExt:
         """Return the reply with its original body; reading a body that cannot be decompressed raises."""

@@ -6,6 +6,7 @@ import pytest
 
 from rmqtools import Message, ProducerConfig
 from rmqtools.aio import Producer
+from rmqtools.engine.producer import request_reply
 from rmqtools.errors import CorruptBodyError, RemotingTimeoutError, SendError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.headers import ReplyMessageRequestHeader
@@ -35,11 +36,16 @@ def with_producer(use, broker: TransactionBroker | None = None) -> TransactionBr
 
 
 async def push_reply(
-    broker: TransactionBroker, number: int = 0, *, body: bytes = b"answer", sys_flag: int = 0
+    broker: TransactionBroker,
+    number: int = 0,
+    *,
+    body: bytes = b"answer",
+    sys_flag: int = 0,
+    correlation_id: str | None = None,
 ) -> None:
-    """Reply to the request with this number, in the order of arrival."""
+    """Reply to the request with this number, in the order of arrival; or to a request that there is not."""
     asked = (await broker.arrived(SEND, number + 1))[number]
-    correlation_id = parse_properties(asked.ext_fields["i"])["CORRELATION_ID"]
+    correlation_id = correlation_id or parse_properties(asked.ext_fields["i"])["CORRELATION_ID"]
     header = ReplyMessageRequestHeader(
         producer_group="answerers",
         topic="C_REPLY_TOPIC",
@@ -156,3 +162,21 @@ def test_a_broker_that_ignores_heartbeats_costs_a_request_a_quarter_of_its_time_
         assert 0.5 <= now() - began < 1.5
 
     with_producer(use, broker)
+
+
+def test_replies_that_nobody_awaits_are_logged_once_a_minute_with_their_number(caplog, monkeypatch):
+    async def use(producer, broker):
+        asking = asyncio.create_task(producer.request(MESSAGE, timeout=200))
+        await broker.arrived(SEND)
+        for number in range(500):
+            await push_reply(broker, correlation_id=f"forged-{number}")
+        await asyncio.sleep(6)
+        await push_reply(broker, correlation_id="forged")
+        await push_reply(broker)
+        await asking
+
+    assert request_reply._LOG_INTERVAL == 60.0
+    monkeypatch.setattr(request_reply, "_LOG_INTERVAL", 5.0)
+    with_producer(use)
+    assert caplog.text.count("reply_not_awaited") == 2
+    assert "reply_not_awaited count=500 " in caplog.text
