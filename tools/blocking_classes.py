@@ -234,7 +234,7 @@ def text_of(blocking: BlockingClass) -> str:
     base = f"Blocking{blocking.name}"
     text = f'''"""The blocking {blocking.name}, written by ``python -m tools.blocking_classes``.
 
-Change the class of :mod:`rmqtools.aio` instead, and run the program again.
+Change the class of :mod:`rmqtools.aio` instead, and run the program again. One file because it is one class.
 """
 
 {iterator}from {PACKAGE}.handwritten.{blocking.module} import {base}

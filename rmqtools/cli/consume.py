@@ -47,6 +47,7 @@ class Format(StrEnum):
 Form = Annotated[
     Format, typer.Option("--format", help="Bodies; JSON lines; a hex dump; Parquet (extra arrow).")
 ]
+Raw = Annotated[bool, typer.Option("--raw", help="Print to a terminal unescaped, as to pipes and files.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write to this file. Default: stdout."),
@@ -102,10 +103,7 @@ def consume(
         float,
         typer.Option(min=0.1, help="With --group, without --follow: end after this many idle seconds."),
     ] = 3.0,
-    raw: Annotated[
-        bool,
-        typer.Option("--raw", help="Print to a terminal unescaped, as to pipes and files."),
-    ] = False,
+    raw: Raw = False,
     settings: Settings = None,
 ) -> None:
     """Print a topic's messages: those that are there now, or all from now on with --follow.

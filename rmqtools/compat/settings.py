@@ -4,7 +4,7 @@ from typing import Any
 
 from rmqtools.compat.exceptions import RocketMQException
 from rmqtools.compat.message import Text, to_text
-from rmqtools.engine.connection.name_server_list import fetch_name_servers
+from rmqtools.name_server_list import fetch_name_servers
 
 
 class Configurable:

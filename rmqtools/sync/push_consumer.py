@@ -1,6 +1,6 @@
 """The blocking PushConsumer, written by ``python -m tools.blocking_classes``.
 
-Change the class of :mod:`rmqtools.aio` instead, and run the program again.
+Change the class of :mod:`rmqtools.aio` instead, and run the program again. One file because it is one class.
 """
 
 from rmqtools.config.consumer import PushConsumerConfig

@@ -9,7 +9,7 @@ from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.member_list import MemberList
+from rmqtools.policy.allocate.member_list import MemberList
 from tests.contract.vector_spec import Case, Spec
 from tests.support.clock import ManualClock
 from tests.support.fake import Fake

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from rmqtools.clock import Clock
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import parse_address, parse_addresses
-from rmqtools.engine.connection.name_server_list import fetch_name_servers
 from rmqtools.engine.connection.single_flight import SharedWork
 from rmqtools.errors import ConfigError, RemotingConnectError
 from rmqtools.log import get_logger
+from rmqtools.name_server_list import fetch_name_servers
 
 log = get_logger(__name__)
 

@@ -16,8 +16,8 @@ from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import CheckClientRequestBody, ConsumerData
+from rmqtools.policy.allocate.member_list import FIRST_ENTRY, MemberList, has_doubles, own_entries
 from rmqtools.policy.endpoint.features import SQL_FILTERS
-from rmqtools.policy.member_list import FIRST_ENTRY, MemberList, has_doubles, own_entries
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.headers import (
     GetConsumerConnectionListRequestHeader,

@@ -16,9 +16,9 @@ from rmqtools.log import get_logger
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.allocate.member_list import MemberList
 from rmqtools.policy.allocate.share import share
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.policy.member_list import MemberList
 
 log = get_logger(__name__)
 

@@ -7,9 +7,9 @@ from rmqtools.model.queue import MessageQueue, java_order
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.averagely_by_circle import AllocateAveragelyByCircle
 from rmqtools.policy.allocate.by_pins import AllocateByPins
+from rmqtools.policy.allocate.member_list import FIRST_ENTRY, with_one_entry
 from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.policy.member_list import FIRST_ENTRY, with_one_entry
 
 
 def share(

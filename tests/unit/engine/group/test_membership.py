@@ -4,7 +4,7 @@ import pytest
 
 from rmqtools.errors import BrokerError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.policy.member_list import MemberList
+from rmqtools.policy.allocate.member_list import MemberList
 from rmqtools.protocol.headers import NotifyConsumerIdsChangedRequestHeader
 from rmqtools.protocol.wire.command import encode_command, request, response
 from rmqtools.testing.fake.name_server import NameServer, Registered

@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from rmqtools.engine.connection.name_server_list import domain_url, fetch_name_servers
 from rmqtools.errors import ConfigError
+from rmqtools.name_server_list import domain_url, fetch_name_servers
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from rmqtools.allocate import AllocateAveragely, AllocateAveragelyByCircle, AllocatePinnedByIp, share
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.member_list import has_doubles, own_entries, with_one_entry
+from rmqtools.policy.allocate.member_list import has_doubles, own_entries, with_one_entry
 
 QUEUES = [MessageQueue("T", broker, number) for broker in ("broker-a", "broker-b") for number in range(4)]
 
