@@ -4,6 +4,7 @@ The Docker cluster and the Java peer are in ``tests.support.docker_fixtures``.
 """
 
 import gc
+import inspect
 import os
 import sys
 import uuid
@@ -18,6 +19,7 @@ from rmqtools.cluster import LocalCluster
 from tests.support.clock import ManualClock
 from tests.support.patience import PATIENT_REQUEST
 from tests.support.proxy import running_proxy
+from tests.support.scripted_peer import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +42,16 @@ def pytest_collection_finish() -> None:
     """Leave the thousands of tests that were collected out of every later look for garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an ``async def`` test on a loop whose time jumps, for 20 seconds at the most."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    run(lambda: pyfuncitem.obj(**arguments))
+    return True
 
 
 @pytest.fixture
