@@ -11,7 +11,7 @@ from rmqtools.errors import ClientStateError, RemotingConnectError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.bodies import parse_json
 from rmqtools.testing import FakeCluster
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 
 
 def test_a_client_id_is_the_address_and_the_instance():
@@ -37,68 +37,56 @@ def test_the_own_address_is_the_one_towards_the_name_server():
     assert local_address(ClientConfig(name_server="no-such-host.invalid:9876")) == "127.0.0.1"
 
 
-def test_a_client_is_started_once():
-    async def scenario() -> None:
-        core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
-        with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
-            core.check_started()
+async def test_a_client_is_started_once():
+    core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
+    with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
+        core.check_started()
+    core.start()
+    with pytest.raises(ClientStateError, match="is started: make a new one"):
         core.start()
-        with pytest.raises(ClientStateError, match="is started: make a new one"):
-            core.start()
-        await core.close()
-        await core.close()
-        with pytest.raises(ClientStateError, match="is closed: make a new one"):
-            core.check_started()
-
-    run(scenario)
+    await core.close()
+    await core.close()
+    with pytest.raises(ClientStateError, match="is closed: make a new one"):
+        core.check_started()
 
 
-def test_an_error_that_ends_a_background_task_is_logged(caplog):
+async def test_an_error_that_ends_a_background_task_is_logged(caplog):
     async def fail() -> None:
         raise RuntimeError("seven")
 
-    async def scenario() -> None:
-        core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
-        core.start()
-        core.spawn("doomed", fail())
-        (doomed,) = [task for task in asyncio.all_tasks() if task.get_name() == "doomed"]
-        await asyncio.wait([doomed])
-        await core.close()
-
-    run(scenario)
+    core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
+    core.start()
+    core.spawn("doomed", fail())
+    (doomed,) = [task for task in asyncio.all_tasks() if task.get_name() == "doomed"]
+    await asyncio.wait([doomed])
+    await core.close()
     assert "background_task_failed task='doomed' reason=\"RuntimeError('seven')\"" in caplog.text
 
 
-def test_closing_ends_a_question_for_a_route_without_complaint(caplog):
-    async def scenario() -> None:
-        asked = asyncio.Event()
-        async with ScriptedPeer(lambda _: asked.set()).serving() as silent:
-            core = ClientCore(ClientConfig(name_server=silent.addr))
-            core.start()
-            left, waiting = (asyncio.ensure_future(core.routes.refresh("T")) for _ in range(2))
-            await asked.wait()
-            left.cancel()
-            await core.close()
-            with pytest.raises(ClientStateError, match="closed meanwhile"):
-                await waiting
-            assert not [task for task in asyncio.all_tasks() if "Routes" in repr(task)]
-
-    run(scenario)
+async def test_closing_ends_a_question_for_a_route_without_complaint(caplog):
+    asked = asyncio.Event()
+    async with ScriptedPeer(lambda _: asked.set()).serving() as silent:
+        core = ClientCore(ClientConfig(name_server=silent.addr))
+        core.start()
+        left, waiting = (asyncio.ensure_future(core.routes.refresh("T")) for _ in range(2))
+        await asked.wait()
+        left.cancel()
+        await core.close()
+        with pytest.raises(ClientStateError, match="closed meanwhile"):
+            await waiting
+        assert not [task for task in asyncio.all_tasks() if "Routes" in repr(task)]
     assert "name_server_failed" not in caplog.text
 
 
-def test_heartbeats_tell_every_master_the_groups_and_close_takes_them_back():
+async def test_heartbeats_tell_every_master_the_groups_and_close_takes_them_back():
     cluster = FakeCluster(("a", "b"))
     cluster.create_topic("T")
 
-    async def scenario() -> None:
-        async with cluster:
-            config = ProducerConfig(name_server=cluster.name_server, group="orders", instance_name="i")
-            async with Producer(config) as producer:
-                await producer._client.routes.publish_info("T")
-                await producer._client.send_heartbeats()
-
-    run(scenario)
+    async with cluster:
+        config = ProducerConfig(name_server=cluster.name_server, group="orders", instance_name="i")
+        async with Producer(config) as producer:
+            await producer._client.routes.publish_info("T")
+            await producer._client.send_heartbeats()
     for broker in ("a", "b"):
         body = parse_json(cluster.requests(RequestCode.HEART_BEAT, broker=broker)[0].body)
         (farewell,) = cluster.requests(RequestCode.UNREGISTER_CLIENT, broker=broker)
@@ -106,17 +94,14 @@ def test_heartbeats_tell_every_master_the_groups_and_close_takes_them_back():
         assert farewell.ext_fields["producerGroup"] == "orders"
 
 
-def test_a_dead_broker_does_not_keep_a_client_from_closing():
+async def test_a_dead_broker_does_not_keep_a_client_from_closing():
     cluster = FakeCluster(("a", "b"))
     cluster.create_topic("T")
 
-    async def scenario() -> None:
-        async with cluster:
-            config = ProducerConfig(name_server=cluster.name_server)
-            async with Producer(config) as producer:
-                await producer._client.routes.publish_info("T")
-                cluster.stop("a")
-                with pytest.raises(RemotingConnectError):
-                    await producer._client.remoting.connect(cluster.addr("a"))
-
-    run(scenario)
+    async with cluster:
+        config = ProducerConfig(name_server=cluster.name_server)
+        async with Producer(config) as producer:
+            await producer._client.routes.publish_info("T")
+            cluster.stop("a")
+            with pytest.raises(RemotingConnectError):
+                await producer._client.remoting.connect(cluster.addr("a"))

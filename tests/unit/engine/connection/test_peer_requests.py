@@ -6,7 +6,6 @@ from rmqtools.engine.connection.peer_requests import PER_SECOND, PeerRequests
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
 from rmqtools.protocol.wire.framing import FrameDecoder
-from tests.support.scripted_peer import run
 
 NEWS = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
 INFO = RequestCode.GET_CONSUMER_RUNNING_INFO
@@ -41,88 +40,70 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_flood_of_news_is_handled_ten_times_and_the_last_one_a_moment_later():
-    async def scenario() -> None:
-        scene, began = Scene(), asyncio.get_running_loop().time()
-        for number in range(1000):
-            scene.requests.take(RemotingCommand(NEWS, {"consumerGroup": "g"}, opaque=number, flag=2))
-            await asyncio.sleep(0)
-        at_once = len(scene.handled)
-        while scene.handled[-1].opaque != 999:  # noqa: ASYNC110 - the limit's own timer is waited for
-            await asyncio.sleep(0.01)
-        await scene.requests.stop()
-        seconds = asyncio.get_running_loop().time() - began
+async def test_a_flood_of_news_is_handled_ten_times_and_the_last_one_a_moment_later():
+    scene, began = Scene(), asyncio.get_running_loop().time()
+    for number in range(1000):
+        scene.requests.take(RemotingCommand(NEWS, {"consumerGroup": "g"}, opaque=number, flag=2))
+        await asyncio.sleep(0)
+    at_once = len(scene.handled)
+    while scene.handled[-1].opaque != 999:  # noqa: ASYNC110 - the limit's own timer is waited for
+        await asyncio.sleep(0.01)
+    await scene.requests.stop()
+    seconds = asyncio.get_running_loop().time() - began
 
-        assert BURST <= at_once <= len(scene.handled) <= BURST + 1 + PER_SECOND * seconds
-
-    run(scenario)
+    assert BURST <= at_once <= len(scene.handled) <= BURST + 1 + PER_SECOND * seconds
 
 
-def test_equal_requests_that_wait_are_handled_once_and_all_answered():
-    async def scenario() -> None:
-        scene = Scene()
-        for number in range(BURST):
-            scene.ask(INFO, 1, consumerGroup=f"g{number}")
-        scene.ask(INFO, 5, consumerGroup="g")
-        await asyncio.sleep(2 / PER_SECOND)
-        await scene.requests.stop()
+async def test_equal_requests_that_wait_are_handled_once_and_all_answered():
+    scene = Scene()
+    for number in range(BURST):
+        scene.ask(INFO, 1, consumerGroup=f"g{number}")
+    scene.ask(INFO, 5, consumerGroup="g")
+    await asyncio.sleep(2 / PER_SECOND)
+    await scene.requests.stop()
 
-        assert len(scene.handled) == BURST + 1
-        assert scene.answers() == BURST + 5
-
-    run(scenario)
+    assert len(scene.handled) == BURST + 1
+    assert scene.answers() == BURST + 5
 
 
-def test_of_resets_that_wait_the_newest_counts():
-    async def scenario() -> None:
-        scene = Scene()
-        scene.ask(NEWS, 1, consumerGroup="a")
-        for number in range(BURST - 1):
-            scene.ask(INFO, 1, consumerGroup=f"g{number}")
-        for body in (b"old", b"new"):
-            scene.ask(RESET, 1, body=body, topic="T", group="g")
-        await asyncio.sleep(2 / PER_SECOND)
-        await scene.requests.stop()
+async def test_of_resets_that_wait_the_newest_counts():
+    scene = Scene()
+    scene.ask(NEWS, 1, consumerGroup="a")
+    for number in range(BURST - 1):
+        scene.ask(INFO, 1, consumerGroup=f"g{number}")
+    for body in (b"old", b"new"):
+        scene.ask(RESET, 1, body=body, topic="T", group="g")
+    await asyncio.sleep(2 / PER_SECOND)
+    await scene.requests.stop()
 
-        assert [request.body for request in scene.handled if request.code == RESET] == [b"new"]
-
-    run(scenario)
+    assert [request.body for request in scene.handled if request.code == RESET] == [b"new"]
 
 
-def test_replies_and_check_backs_are_never_limited():
-    async def scenario() -> None:
-        scene = Scene()
-        scene.ask(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, 500)
-        scene.ask(RequestCode.CHECK_TRANSACTION_STATE, 500)
-        await turn()
-        await scene.requests.stop()
+async def test_replies_and_check_backs_are_never_limited():
+    scene = Scene()
+    scene.ask(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, 500)
+    scene.ask(RequestCode.CHECK_TRANSACTION_STATE, 500)
+    await turn()
+    await scene.requests.stop()
 
-        assert len(scene.handled) == 1000
-
-    run(scenario)
+    assert len(scene.handled) == 1000
 
 
-def test_different_requests_that_wait_are_bounded():
-    async def scenario() -> None:
-        scene = Scene()
-        for number in range(10_000):
-            scene.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, 1, body=b"%d" % number)
-        await turn()
+async def test_different_requests_that_wait_are_bounded():
+    scene = Scene()
+    for number in range(10_000):
+        scene.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, 1, body=b"%d" % number)
+    await turn()
 
-        assert BURST <= len(scene.handled) <= BURST + 32  # more where the machine is slow, and never all
-        assert len(scene.requests._waiting) <= 32
-        await scene.requests.stop()
-
-    run(scenario)
+    assert BURST <= len(scene.handled) <= BURST + 32  # more where the machine is slow, and never all
+    assert len(scene.requests._waiting) <= 32
+    await scene.requests.stop()
 
 
-def test_a_peer_that_does_not_read_gets_no_answers():
-    async def scenario() -> None:
-        scene = Scene(reads=False)
-        scene.ask(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, 100)
-        await turn()
-        await scene.requests.stop()
+async def test_a_peer_that_does_not_read_gets_no_answers():
+    scene = Scene(reads=False)
+    scene.ask(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, 100)
+    await turn()
+    await scene.requests.stop()
 
-        assert (len(scene.handled), scene.answers()) == (100, 0)
-
-    run(scenario)
+    assert (len(scene.handled), scene.answers()) == (100, 0)

@@ -16,7 +16,6 @@ from rmqtools.testing import FakeCluster
 from rmqtools.testing.fake.faults import FaultAnswer
 from tests.support.batch_topics import BATCH_CONFIG, NORMAL_CONFIG
 from tests.support.clock import ManualClock
-from tests.support.scripted_peer import run
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 TAGS = build_subscription("T", "a || b", version_ms=7)
@@ -47,13 +46,10 @@ async def answering(answer: FaultAnswer) -> AsyncIterator[Scene]:
             await core.close()
 
 
-def test_of_a_queue_that_holds_batches_everything_is_asked_for():
-    async def scenario() -> None:
-        async with answering(BATCH_CONFIG) as scene:
-            asked = await scene.core.queue_types.filter_at_broker(QUEUE, TAGS)
-            assert (asked.sub_string, asked.tags_set, asked.sub_version) == ("*", (), 7)
-
-    run(scenario)
+async def test_of_a_queue_that_holds_batches_everything_is_asked_for():
+    async with answering(BATCH_CONFIG) as scene:
+        asked = await scene.core.queue_types.filter_at_broker(QUEUE, TAGS)
+        assert (asked.sub_string, asked.tags_set, asked.sub_version) == ("*", (), 7)
 
 
 @pytest.mark.parametrize(
@@ -65,51 +61,36 @@ def test_of_a_queue_that_holds_batches_everything_is_asked_for():
         pytest.param(ResponseCode.NO_PERMISSION, id="not-allowed-to-ask"),
     ],
 )
-def test_any_other_queue_is_filtered_by_its_broker(answer):
-    async def scenario() -> None:
-        async with answering(answer) as scene:
-            assert await scene.expression() == "a || b"
-
-    run(scenario)
+async def test_any_other_queue_is_filtered_by_its_broker(answer):
+    async with answering(answer) as scene:
+        assert await scene.expression() == "a || b"
 
 
-def test_a_broker_that_does_not_tell_the_type_is_logged(caplog):
-    async def scenario() -> None:
-        async with answering(ResponseCode.NO_PERMISSION) as scene:
-            await scene.expression()
-
-    run(scenario)
+async def test_a_broker_that_does_not_tell_the_type_is_logged(caplog):
+    async with answering(ResponseCode.NO_PERMISSION) as scene:
+        await scene.expression()
     assert "queue_type_unknown" in caplog.text
 
 
-def test_who_wants_everything_does_not_ask():
-    async def scenario() -> None:
-        async with answering(BATCH_CONFIG) as scene:
-            assert await scene.expression(build_subscription("T", "*")) == "*"
-            assert scene.asked() == 0
-
-    run(scenario)
+async def test_who_wants_everything_does_not_ask():
+    async with answering(BATCH_CONFIG) as scene:
+        assert await scene.expression(build_subscription("T", "*")) == "*"
+        assert scene.asked() == 0
 
 
-def test_a_broker_is_asked_once_a_minute_for_a_topic_also_by_many_at_a_time():
-    async def scenario() -> None:
-        async with answering(BATCH_CONFIG) as scene:
-            await asyncio.gather(*(scene.expression() for _ in range(8)))
-            scene.clock.advance(59)
-            await scene.expression()
-            before = scene.asked()
-            scene.clock.advance(2)
-            await scene.expression()
-            assert (before, scene.asked()) == (1, 2)
-
-    run(scenario)
+async def test_a_broker_is_asked_once_a_minute_for_a_topic_also_by_many_at_a_time():
+    async with answering(BATCH_CONFIG) as scene:
+        await asyncio.gather(*(scene.expression() for _ in range(8)))
+        scene.clock.advance(59)
+        await scene.expression()
+        before = scene.asked()
+        scene.clock.advance(2)
+        await scene.expression()
+        assert (before, scene.asked()) == (1, 2)
 
 
-def test_a_condition_on_a_queue_that_holds_batches_is_refused_by_topic_type_and_condition():
-    async def scenario() -> None:
-        wanted = build_subscription("T", "price > 5", expression_type=SQL92)
-        async with answering(BATCH_CONFIG) as scene:
-            with pytest.raises(ConfigError, match=r"'T' has the queue type BatchCQ.*sql='price > 5'"):
-                await scene.expression(wanted)
-
-    run(scenario)
+async def test_a_condition_on_a_queue_that_holds_batches_is_refused_by_topic_type_and_condition():
+    wanted = build_subscription("T", "price > 5", expression_type=SQL92)
+    async with answering(BATCH_CONFIG) as scene:
+        with pytest.raises(ConfigError, match=r"'T' has the queue type BatchCQ.*sql='price > 5'"):
+            await scene.expression(wanted)

@@ -31,24 +31,18 @@ def error_of(rules: Any, addr: str) -> str:
 
 
 @pytest.mark.parametrize("rule", ["*:10911", "127.9.9.*", "*"])
-def test_a_broker_is_reached_by_a_rule(rule):
-    async def scenario() -> None:
-        async with ScriptedPeer(lambda _: response(ResponseCode.SUCCESS, 0)).serving() as peer:
-            client = remoting({rule: peer.addr})
-            assert (await client.invoke("127.9.9.9:10911", ASK)).code == ResponseCode.SUCCESS
-            await client.close()
-
-    run(scenario)
+async def test_a_broker_is_reached_by_a_rule(rule):
+    async with ScriptedPeer(lambda _: response(ResponseCode.SUCCESS, 0)).serving() as peer:
+        client = remoting({rule: peer.addr})
+        assert (await client.invoke("127.9.9.9:10911", ASK)).code == ResponseCode.SUCCESS
+        await client.close()
 
 
-def test_a_broker_is_reached_by_a_function():
-    async def scenario() -> None:
-        async with ScriptedPeer(lambda _: response(ResponseCode.SUCCESS, 0)).serving() as peer:
-            client = remoting(lambda addr: peer.addr)
-            assert (await client.invoke("127.9.9.9:10911", ASK)).code == ResponseCode.SUCCESS
-            await client.close()
-
-    run(scenario)
+async def test_a_broker_is_reached_by_a_function():
+    async with ScriptedPeer(lambda _: response(ResponseCode.SUCCESS, 0)).serving() as peer:
+        client = remoting(lambda addr: peer.addr)
+        assert (await client.invoke("127.9.9.9:10911", ASK)).code == ResponseCode.SUCCESS
+        await client.close()
 
 
 def test_the_error_of_an_unreachable_broker_names_both_addresses_and_the_option():

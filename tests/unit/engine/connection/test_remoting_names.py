@@ -14,7 +14,6 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import Message
 from rmqtools.protocol.wire.command import RemotingCommand
 from tests.support.scripted_cluster import ScriptedCluster, stored
-from tests.support.scripted_peer import run
 from tests.support.scripted_transactions import until
 
 NAMES = [
@@ -27,26 +26,20 @@ NAMES = [
 
 @pytest.mark.parametrize("host", NAMES)
 @pytest.mark.parametrize("tls_enable", [False, True])
-def test_a_name_that_cannot_be_resolved_is_a_connect_error_that_names_it(host, tls_enable):
-    async def scenario() -> None:
-        remoting = Remoting(ClientConfig(name_server="127.0.0.1:1", tls_enable=tls_enable))
-        with pytest.raises(RemotingConnectError) as caught:
-            await remoting.invoke(f"{host}:10911", RemotingCommand(RequestCode.HEART_BEAT))
-        assert f"cannot connect to {host}:10911" in str(caught.value)
-        await remoting.close()
-
-    run(scenario)
+async def test_a_name_that_cannot_be_resolved_is_a_connect_error_that_names_it(host, tls_enable):
+    remoting = Remoting(ClientConfig(name_server="127.0.0.1:1", tls_enable=tls_enable))
+    with pytest.raises(RemotingConnectError) as caught:
+        await remoting.invoke(f"{host}:10911", RemotingCommand(RequestCode.HEART_BEAT))
+    assert f"cannot connect to {host}:10911" in str(caught.value)
+    await remoting.close()
 
 
 @pytest.mark.parametrize("addr", ["broker-a", "broker-a:0", "broker-a:" + "9" * 5000])
-def test_an_address_of_a_route_that_is_none_is_a_connect_error(addr):
-    async def scenario() -> None:
-        remoting = Remoting(ClientConfig(name_server="127.0.0.1:1"))
-        with pytest.raises(RemotingConnectError, match="want host:port"):
-            await remoting.connect(addr)
-        await remoting.close()
-
-    run(scenario)
+async def test_an_address_of_a_route_that_is_none_is_a_connect_error(addr):
+    remoting = Remoting(ClientConfig(name_server="127.0.0.1:1"))
+    with pytest.raises(RemotingConnectError, match="want host:port"):
+        await remoting.connect(addr)
+    await remoting.close()
 
 
 def test_tls_files_with_a_nul_in_their_path_are_a_config_error():
@@ -80,34 +73,28 @@ class Heard(ScriptedCluster):
         return heard
 
 
-def test_one_broker_with_an_impossible_name_costs_neither_sends_nor_heartbeats_nor_a_clean_close(monkeypatch):
+async def test_a_broker_with_an_impossible_name_costs_neither_sends_nor_heartbeats_nor_a_clean_close(
+    monkeypatch,
+):
     monkeypatch.setattr(client_module, "_FIRST_HEARTBEAT_DELAY", 0.01)
     cluster = Heard()
 
-    async def scenario() -> None:
-        async with cluster.serving():
-            cluster.announce("a", "a..b:10911")
-            config = ProducerConfig(name_server=cluster.name_server, heartbeat_broker_interval=0.01)
-            async with Producer(config) as producer:
-                results = [await producer.send(Message("T", b"x")) for _ in range(8)]
-                assert {result.queue.broker_name for result in results} == {"b"}
-                await until(lambda: len(cluster.heartbeats) >= 3)
-            assert cluster.farewells == ["b"]
-            assert not [
-                task for task in asyncio.all_tasks() if task.get_name() in ("heartbeat", "route_poll")
-            ]
-
-    run(scenario)
+    async with cluster.serving():
+        cluster.announce("a", "a..b:10911")
+        config = ProducerConfig(name_server=cluster.name_server, heartbeat_broker_interval=0.01)
+        async with Producer(config) as producer:
+            results = [await producer.send(Message("T", b"x")) for _ in range(8)]
+            assert {result.queue.broker_name for result in results} == {"b"}
+            await until(lambda: len(cluster.heartbeats) >= 3)
+        assert cluster.farewells == ["b"]
+        assert not [task for task in asyncio.all_tasks() if task.get_name() in ("heartbeat", "route_poll")]
 
 
-def test_all_brokers_with_impossible_names_are_a_send_error_that_names_them():
-    async def scenario() -> None:
-        cluster = ScriptedCluster({"a": stored})
-        async with cluster.serving():
-            cluster.announce("a", "a..b:10911")
-            async with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
-                with pytest.raises(Exception, match=r"cannot connect to a\.\.b:10911") as caught:
-                    await producer.send(Message("T", b"x"))
-                assert type(caught.value).__name__ == "SendError"
-
-    run(scenario)
+async def test_all_brokers_with_impossible_names_are_a_send_error_that_names_them():
+    cluster = ScriptedCluster({"a": stored})
+    async with cluster.serving():
+        cluster.announce("a", "a..b:10911")
+        async with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+            with pytest.raises(Exception, match=r"cannot connect to a\.\.b:10911") as caught:
+                await producer.send(Message("T", b"x"))
+            assert type(caught.value).__name__ == "SendError"

@@ -9,7 +9,7 @@ from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import ProtocolError
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 from tests.support.scripted_transactions import until
 
 ENDLESS = "a:" + "9" * 5000
@@ -34,32 +34,26 @@ class NameServer:
         return response(0, 0, body=json.dumps(route).encode())
 
 
-def test_a_route_whose_order_cannot_be_read_is_a_protocol_error():
-    async def scenario() -> None:
-        server = NameServer()
-        server.order_topic_conf = ENDLESS
-        async with server.peer.serving():
-            core = ClientCore(ClientConfig(name_server=server.peer.addr))
-            core.start()
-            with pytest.raises(ProtocolError, match="orderTopicConf"):
-                await core.routes.refresh("bad")
-            await core.close()
-
-    run(scenario)
-
-
-def test_a_route_whose_order_cannot_be_read_ends_no_polls():
-    async def scenario() -> None:
-        server = NameServer()
-        async with server.peer.serving():
-            core = ClientCore(ClientConfig(name_server=server.peer.addr, poll_name_server_interval=0.01))
-            core.start()
+async def test_a_route_whose_order_cannot_be_read_is_a_protocol_error():
+    server = NameServer()
+    server.order_topic_conf = ENDLESS
+    async with server.peer.serving():
+        core = ClientCore(ClientConfig(name_server=server.peer.addr))
+        core.start()
+        with pytest.raises(ProtocolError, match="orderTopicConf"):
             await core.routes.refresh("bad")
-            await core.routes.refresh("good")
-            server.order_topic_conf, server.queues = ENDLESS, 3
-            await until(lambda: len(core.routes.tables.publish["good"].queues) == 3)
-            server.order_topic_conf = "a:1"
-            await until(lambda: core.routes.tables.publish["bad"].queues == (MessageQueue("bad", "a", 0),))
-            await core.close()
+        await core.close()
 
-    run(scenario)
+
+async def test_a_route_whose_order_cannot_be_read_ends_no_polls():
+    server = NameServer()
+    async with server.peer.serving():
+        core = ClientCore(ClientConfig(name_server=server.peer.addr, poll_name_server_interval=0.01))
+        core.start()
+        await core.routes.refresh("bad")
+        await core.routes.refresh("good")
+        server.order_topic_conf, server.queues = ENDLESS, 3
+        await until(lambda: len(core.routes.tables.publish["good"].queues) == 3)
+        server.order_topic_conf = "a:1"
+        await until(lambda: core.routes.tables.publish["bad"].queues == (MessageQueue("bad", "a", 0),))
+        await core.close()

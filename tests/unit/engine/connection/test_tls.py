@@ -10,7 +10,6 @@ from rmqtools.errors import ConfigError, ConnectionLostError
 from rmqtools.model.codes import RequestCode
 from rmqtools.policy.retry import may_retry
 from rmqtools.protocol.wire.command import RemotingCommand
-from tests.support.scripted_peer import run
 
 
 def alert(reason: str) -> ssl.SSLError:
@@ -54,20 +53,17 @@ def test_a_peer_that_hangs_up_on_plain_text_may_want_tls():
 
 
 @pytest.mark.parametrize("is_name_server", [True, False], ids=["name server", "broker"])
-def test_a_broker_that_hangs_up_may_restart_and_a_name_server_wants_tls(is_name_server):
+async def test_a_broker_that_hangs_up_may_restart_and_a_name_server_wants_tls(is_name_server):
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    async def scenario() -> None:
-        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-            addr = "{}:{}".format(*server.sockets[0].getsockname())
-            remoting = Remoting(ClientConfig(name_server=addr if is_name_server else "127.0.0.1:1"))
-            with pytest.raises(ConnectionLostError, match="set tls_enable=True") as lost:
-                await remoting.invoke(addr, RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO))
-            await remoting.close()
-        assert may_retry(lost.value) is not is_name_server
-
-    run(scenario)
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        addr = "{}:{}".format(*server.sockets[0].getsockname())
+        remoting = Remoting(ClientConfig(name_server=addr if is_name_server else "127.0.0.1:1"))
+        with pytest.raises(ConnectionLostError, match="set tls_enable=True") as lost:
+            await remoting.invoke(addr, RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO))
+        await remoting.close()
+    assert may_retry(lost.value) is not is_name_server
 
 
 def test_plain_text_needs_no_context():

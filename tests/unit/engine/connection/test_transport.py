@@ -9,7 +9,6 @@ from rmqtools.errors import ConnectionLostError, RemotingTimeoutError
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
 from rmqtools.protocol.wire.framing import FrameDecoder
 from tests.support.event_loops import on_both_loops
-from tests.support.scripted_peer import run
 
 ASK = RemotingCommand(28)
 
@@ -42,64 +41,52 @@ def connected() -> tuple[Connection, Wire]:
     return connection, wire
 
 
-def test_a_request_alone_goes_out_at_once_those_behind_it_together():
-    async def scenario() -> None:
-        connection, wire = connected()
-        for _ in range(4):
-            connection.start(ASK, 5)
-        assert wire.opaques() == [[1]]
-        await asyncio.sleep(0)
-        assert wire.opaques() == [[1], [2, 3, 4]]
-        connection.connection_lost(None)
-
-    run(scenario)
+async def test_a_request_alone_goes_out_at_once_those_behind_it_together():
+    connection, wire = connected()
+    for _ in range(4):
+        connection.start(ASK, 5)
+    assert wire.opaques() == [[1]]
+    await asyncio.sleep(0)
+    assert wire.opaques() == [[1], [2, 3, 4]]
+    connection.connection_lost(None)
 
 
-def test_a_frame_that_begins_while_no_request_waits_makes_the_connection_unusable_until_it_is_whole():
+async def test_a_frame_that_begins_while_no_request_waits_makes_the_connection_unusable_until_it_is_whole():
     stray = RemotingCommand(40).encode(7)
 
     def arrive(connection: Connection, data: bytes) -> None:
         connection.get_buffer(-1)[: len(data)] = data
         connection.buffer_updated(len(data))
 
-    async def scenario() -> None:
-        connection, _ = connected()
-        arrive(connection, stray[:9])
-        assert not connection.is_usable
-        assert not connection.is_ready
-        arrive(connection, stray[9:])
-        assert connection.is_usable
-        answer = connection.start(ASK, 5)
-        arrive(connection, response(0, 1).encode(1)[:9])
-        assert connection.is_usable  # the answer that is waited for
-        answer.cancel()
-        connection.connection_lost(None)
-
-    run(scenario)
+    connection, _ = connected()
+    arrive(connection, stray[:9])
+    assert not connection.is_usable
+    assert not connection.is_ready
+    arrive(connection, stray[9:])
+    assert connection.is_usable
+    answer = connection.start(ASK, 5)
+    arrive(connection, response(0, 1).encode(1)[:9])
+    assert connection.is_usable  # the answer that is waited for
+    answer.cancel()
+    connection.connection_lost(None)
 
 
-def test_a_large_request_takes_those_before_it_along():
-    async def scenario() -> None:
-        connection, wire = connected()
-        for body in (b"", b"", bytes(100_000)):
-            connection.start(RemotingCommand(310, body=body), 5)
-        assert wire.opaques() == [[1], [2, 3]]
-        connection.connection_lost(None)
-
-    run(scenario)
+async def test_a_large_request_takes_those_before_it_along():
+    connection, wire = connected()
+    for body in (b"", b"", bytes(100_000)):
+        connection.start(RemotingCommand(310, body=body), 5)
+    assert wire.opaques() == [[1], [2, 3]]
+    connection.connection_lost(None)
 
 
-def test_each_request_ends_at_its_own_time():
-    async def scenario() -> None:
-        connection, _ = connected()
-        long, short = connection.start(ASK, 5), connection.start(ASK, 0.01)
-        with pytest.raises(RemotingTimeoutError, match=r"within 0\.010 s"):
-            await short
-        assert not long.done()
-        connection.connection_lost(None)
-        assert long.exception() is not None
-
-    run(scenario)
+async def test_each_request_ends_at_its_own_time():
+    connection, _ = connected()
+    long, short = connection.start(ASK, 5), connection.start(ASK, 0.01)
+    with pytest.raises(RemotingTimeoutError, match=r"within 0\.010 s"):
+        await short
+    assert not long.done()
+    connection.connection_lost(None)
+    assert long.exception() is not None
 
 
 @on_both_loops

@@ -11,7 +11,6 @@ from rmqtools.engine.connection import transport
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.errors import ConnectionLostError, RemotingTimeoutError
 from rmqtools.protocol.wire.command import RemotingCommand
-from tests.support.scripted_peer import run
 
 
 @pytest.fixture(autouse=True)
@@ -52,35 +51,26 @@ async def connected(pace: float, size: int) -> AsyncIterator[Connection]:
         await server.wait_closed()
 
 
-def test_an_answer_past_its_deadline_that_hardly_grows_ends_the_connection():
-    async def scenario() -> None:
-        async with connected(0.02, 1) as connection:
-            late = connection.start(RemotingCommand(1), 10)
+async def test_an_answer_past_its_deadline_that_hardly_grows_ends_the_connection():
+    async with connected(0.02, 1) as connection:
+        late = connection.start(RemotingCommand(1), 10)
+        with pytest.raises(RemotingTimeoutError):
+            await connection.invoke(RemotingCommand(1), 0.1)
+        with pytest.raises(ConnectionLostError):
+            await late
+
+
+async def test_a_slow_answer_that_grows_keeps_the_connection():
+    async with connected(0.02, 500) as connection:
+        for _ in range(8):
             with pytest.raises(RemotingTimeoutError):
                 await connection.invoke(RemotingCommand(1), 0.1)
-            with pytest.raises(ConnectionLostError):
-                await late
-
-    run(scenario)
+        assert connection.is_usable
 
 
-def test_a_slow_answer_that_grows_keeps_the_connection():
-    async def scenario() -> None:
-        async with connected(0.02, 500) as connection:
-            for _ in range(8):
-                with pytest.raises(RemotingTimeoutError):
-                    await connection.invoke(RemotingCommand(1), 0.1)
-            assert connection.is_usable
-
-    run(scenario)
-
-
-def test_a_connection_whose_answers_keep_their_deadlines_is_not_judged():
-    async def scenario() -> None:
-        async with connected(0.02, 1) as connection:
-            late = connection.start(RemotingCommand(1), 10)
-            await asyncio.wait({late}, timeout=0.6)
-            assert connection.is_usable
-        assert isinstance(late.exception(), ConnectionLostError)
-
-    run(scenario)
+async def test_a_connection_whose_answers_keep_their_deadlines_is_not_judged():
+    async with connected(0.02, 1) as connection:
+        late = connection.start(RemotingCommand(1), 10)
+        await asyncio.wait({late}, timeout=0.6)
+        assert connection.is_usable
+    assert isinstance(late.exception(), ConnectionLostError)
