@@ -7,7 +7,6 @@ from rmqtools.engine.group import held_queues
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, refuses, stored, until
 
 SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
@@ -51,22 +50,19 @@ async def pass_suspension(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("failure", [SUSPEND, OSError("disk full"), asyncio.CancelledError(), True])
-def test_a_failed_batch_comes_again_before_anything_behind_it_with_a_try_more(failure):
+async def test_a_failed_batch_comes_again_before_anything_behind_it_with_a_try_more(failure):
     listener = Script(None, failure, failure)
 
-    async def scenario():
-        async with pushing(listener, orderly=True) as scene:
-            await consume(scene, 0, 1, 2)
-            assert (listener.heard, scene.committed) == ([[(0, 0)], [(1, 0)]], 1)
-            await pass_suspension(scene)
-            await pass_suspension(scene)
-            await until(lambda: scene.committed == 3)
-
-    run(scenario)
+    async with pushing(listener, orderly=True) as scene:
+        await consume(scene, 0, 1, 2)
+        assert (listener.heard, scene.committed) == ([[(0, 0)], [(1, 0)]], 1)
+        await pass_suspension(scene)
+        await pass_suspension(scene)
+        await until(lambda: scene.committed == 3)
     assert listener.heard[1:] == [[(1, 0)], [(1, 1)], [(1, 2)], [(2, 0)]]
 
 
-def test_a_queue_waits_as_long_as_the_listener_or_the_configuration_says():
+async def test_a_queue_waits_as_long_as_the_listener_or_the_configuration_says():
     calls = []
 
     async def listen(messages, context):
@@ -74,183 +70,150 @@ def test_a_queue_waits_as_long_as_the_listener_or_the_configuration_says():
         context.suspend_current_queue_time = 4.0 if len(calls) == 1 else None
         return SUSPEND
 
-    async def scenario():
-        async with pushing(listen, orderly=True, suspend_current_queue_time=2.0) as scene:
-            await consume(scene, 0)
-            for seconds, count in [(3.9, 1), (0.2, 2), (1.9, 2), (0.2, 3)]:
-                scene.clock.advance(seconds)
-                scene.held.wake()
-                await idle()
-                assert len(calls) == count
-
-    run(scenario)
+    async with pushing(listen, orderly=True, suspend_current_queue_time=2.0) as scene:
+        await consume(scene, 0)
+        for seconds, count in [(3.9, 1), (0.2, 2), (1.9, 2), (0.2, 3)]:
+            scene.clock.advance(seconds)
+            scene.held.wake()
+            await idle()
+            assert len(calls) == count
 
 
-def test_what_was_tried_too_often_becomes_a_dead_letter_once_and_the_rest_of_its_batch_comes_again():
+async def test_what_was_tried_too_often_becomes_a_dead_letter_once_and_the_rest_of_its_batch_comes_again():
     listener = Script(SUSPEND, SUSPEND)
 
-    async def scenario():
-        settings: Any = {"orderly": True, "max_reconsume_times": 1, "consume_message_batch_max_size": 2}
-        async with pushing(listener, **settings) as scene:
-            scene.arrive(stored(0, times=1), stored(1))
-            scene.consumption.work_on(scene.held)
-            await until(lambda: len(scene.asked(SEND_BACK)) == 1 and not scene.held.taken)
-            await pass_suspension(scene)
-            await until(lambda: scene.committed == 2)
-            assert [(one["offset"], one["delayLevel"]) for one in scene.asked(SEND_BACK)] == [
-                ("0", "-1"),
-                ("100", "-1"),
-            ]
-
-    run(scenario)
+    settings: Any = {"orderly": True, "max_reconsume_times": 1, "consume_message_batch_max_size": 2}
+    async with pushing(listener, **settings) as scene:
+        scene.arrive(stored(0, times=1), stored(1))
+        scene.consumption.work_on(scene.held)
+        await until(lambda: len(scene.asked(SEND_BACK)) == 1 and not scene.held.taken)
+        await pass_suspension(scene)
+        await until(lambda: scene.committed == 2)
+        assert [(one["offset"], one["delayLevel"]) for one in scene.asked(SEND_BACK)] == [
+            ("0", "-1"),
+            ("100", "-1"),
+        ]
     assert listener.heard == [[(0, 1), (1, 0)], [(1, 1)]]
 
 
-def test_a_dead_letter_that_no_broker_takes_is_tried_again_and_keeps_its_place():
+async def test_a_dead_letter_that_no_broker_takes_is_tried_again_and_keeps_its_place():
     listener = Script(SUSPEND)
 
-    async def scenario():
-        async with pushing(listener, answer=refuses, orderly=True, max_reconsume_times=0) as scene:
-            await consume(scene, 0, 1)
-            await until(lambda: scene.asked(SEND_BACK) and not scene.held.taken)
-            assert scene.committed is None
-            await pass_suspension(scene)
-            await until(lambda: scene.committed == 2)
-
-    run(scenario)
+    async with pushing(listener, answer=refuses, orderly=True, max_reconsume_times=0) as scene:
+        await consume(scene, 0, 1)
+        await until(lambda: scene.asked(SEND_BACK) and not scene.held.taken)
+        assert scene.committed is None
+        await pass_suspension(scene)
+        await until(lambda: scene.committed == 2)
     assert listener.heard == [[(0, 0)], [(0, 1)], [(1, 0)]]
 
 
-def test_without_auto_commit_success_goes_on_and_commit_is_for_all_before():
+async def test_without_auto_commit_success_goes_on_and_commit_is_for_all_before():
     listener = Script(None, None, ConsumeOrderlyStatus.COMMIT, None, auto_commit=False)
 
-    async def scenario():
-        async with pushing(listener, orderly=True) as scene:
-            await consume(scene, 0, 1)
-            assert (listener.offsets, scene.committed) == ([0, 1], None)
-            scene.arrive(stored(2), stored(3))
-            await idle()
-            assert (listener.offsets, scene.committed) == ([0, 1, 2, 3], 3)
-
-    run(scenario)
+    async with pushing(listener, orderly=True) as scene:
+        await consume(scene, 0, 1)
+        assert (listener.offsets, scene.committed) == ([0, 1], None)
+        scene.arrive(stored(2), stored(3))
+        await idle()
+        assert (listener.offsets, scene.committed) == ([0, 1, 2, 3], 3)
 
 
-def test_without_auto_commit_rollback_brings_back_all_since_the_last_commit():
+async def test_without_auto_commit_rollback_brings_back_all_since_the_last_commit():
     listener = Script(
         ConsumeOrderlyStatus.COMMIT, None, ConsumeOrderlyStatus.ROLLBACK, None, None, auto_commit=False
     )
 
-    async def scenario():
-        async with pushing(listener, orderly=True) as scene:
-            await consume(scene, 0, 1, 2)
-            assert scene.committed == 1
-            await pass_suspension(scene)
-
-    run(scenario)
+    async with pushing(listener, orderly=True) as scene:
+        await consume(scene, 0, 1, 2)
+        assert scene.committed == 1
+        await pass_suspension(scene)
     assert listener.offsets == [0, 1, 2, 1, 2]
 
 
-def test_a_queue_with_nothing_but_uncommitted_messages_leaves_the_loop_to_others():
-    async def scenario():
-        async with pushing(Script(auto_commit=False), orderly=True) as scene:
-            await consume(scene, 0)
-            assert scene.held.count == 1
-            await asyncio.wait_for(asyncio.sleep(0.01), 1)
-
-    run(scenario)
+async def test_a_queue_with_nothing_but_uncommitted_messages_leaves_the_loop_to_others():
+    async with pushing(Script(auto_commit=False), orderly=True) as scene:
+        await consume(scene, 0)
+        assert scene.held.count == 1
+        await asyncio.wait_for(asyncio.sleep(0.01), 1)
 
 
-def test_nothing_is_handed_out_without_the_lock_or_when_it_is_too_old():
+async def test_nothing_is_handed_out_without_the_lock_or_when_it_is_too_old():
     listener = Script()
 
-    async def scenario():
-        async with pushing(listener, orderly=True) as scene:
-            scene.held.lock(False)
-            await consume(scene, 0)
-            assert listener.offsets == []
-            scene.held.lock(True)
-            scene.clock.advance(31)
-            await idle()
-            assert listener.offsets == []
-            scene.held.lock(True)
-            await until(lambda: listener.offsets == [0])
-
-    run(scenario)
+    async with pushing(listener, orderly=True) as scene:
+        scene.held.lock(False)
+        await consume(scene, 0)
+        assert listener.offsets == []
+        scene.held.lock(True)
+        scene.clock.advance(31)
+        await idle()
+        assert listener.offsets == []
+        scene.held.lock(True)
+        await until(lambda: listener.offsets == [0])
 
 
-def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
+async def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
     ended = asyncio.Event()
 
     async def listen(messages, context):
         await ended.wait()
 
-    async def scenario():
-        async with pushing(listen, orderly=True) as scene:
-            await consume(scene, 0)
-            scene.held.drop()
-            del scene.member.held.pulled[QUEUE]
-            ended.set()
-            await until(lambda: not scene.consumption._tasks)
-            assert scene.committed is None
-
-    run(scenario)
+    async with pushing(listen, orderly=True) as scene:
+        await consume(scene, 0)
+        scene.held.drop()
+        del scene.member.held.pulled[QUEUE]
+        ended.set()
+        await until(lambda: not scene.consumption._tasks)
+        assert scene.committed is None
 
 
-def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
+async def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
     monkeypatch.setattr(held_queues, "_PATIENCE", 0.01)
     ended = asyncio.Event()
 
     async def listen(messages, context):
         await ended.wait()
 
-    async def scenario():
-        async with pushing(listen, orderly=True) as scene:
-            await consume(scene, 0)
-            held = scene.member.held
-            await held.give_up([scene.held])
-            assert held.pulled == {QUEUE: scene.held}
-            ended.set()
-            await held.give_up([scene.held])
-            assert held.pulled == {}
-
-    run(scenario)
+    async with pushing(listen, orderly=True) as scene:
+        await consume(scene, 0)
+        held = scene.member.held
+        await held.give_up([scene.held])
+        assert held.pulled == {QUEUE: scene.held}
+        ended.set()
+        await held.give_up([scene.held])
+        assert held.pulled == {}
 
 
-def test_a_queue_that_cannot_be_given_up_yet_is_looked_at_again_soon(monkeypatch):
+async def test_a_queue_that_cannot_be_given_up_yet_is_looked_at_again_soon(monkeypatch):
     monkeypatch.setattr(held_queues, "_PATIENCE", 0.01)
     asked: list[Any] = []
 
-    async def scenario():
-        async with pushing(orderly=True) as scene:
-            monkeypatch.setattr(scene.ownership.rounds, "request_later", asked.append)
-            async with scene.held.consuming:
-                await scene.member.held.give_up([scene.held])
-            assert asked == [0.5]
+    async with pushing(orderly=True) as scene:
+        monkeypatch.setattr(scene.ownership.rounds, "request_later", asked.append)
+        async with scene.held.consuming:
             await scene.member.held.give_up([scene.held])
-            assert asked == [0.5]
+        assert asked == [0.5]
+        await scene.member.held.give_up([scene.held])
+        assert asked == [0.5]
 
-    run(scenario)
 
-
-def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_listener_of_its_topic():
+async def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_listener_of_its_topic():
     first, second = Script(), Script()
 
-    async def scenario():
-        async with pushing(first, orderly=True, consume_message_batch_max_size=8) as scene:
-            scene.consumer.subscribe("U", second)
-            retry = ProcessQueue(scene.held.queue.__class__("%RETRY%g", "broker-a", 0), scene.clock, 0)
-            retry.lock(True)
-            for offset, topic in enumerate("TUT"):
-                retry.put([stored(offset, topic="%RETRY%g", RETRY_TOPIC=topic)])
-            scene.consumption.work_on(retry)
-            await until(lambda: retry.count == 0)
-            retry.drop()
-
-    run(scenario)
+    async with pushing(first, orderly=True, consume_message_batch_max_size=8) as scene:
+        scene.consumer.subscribe("U", second)
+        retry = ProcessQueue(scene.held.queue.__class__("%RETRY%g", "broker-a", 0), scene.clock, 0)
+        retry.lock(True)
+        for offset, topic in enumerate("TUT"):
+            retry.put([stored(offset, topic="%RETRY%g", RETRY_TOPIC=topic)])
+        scene.consumption.work_on(retry)
+        await until(lambda: retry.count == 0)
+        retry.drop()
     assert (first.heard, second.heard) == ([[(0, 0)], [(2, 0)]], [[(1, 0)]])
 
 
-def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
+async def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
     calls = []
 
     async def listen(messages, context):
@@ -258,18 +221,15 @@ def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
         context.suspend_current_queue_time = "soon" if len(calls) == 1 else 0.0
         return SUSPEND if len(calls) == 1 else None
 
-    async def scenario():
-        async with pushing(listen, orderly=True) as scene:
-            await consume(scene, 0)
-            scene.clock.advance(1.1)
-            scene.held.wake()
-            await until(lambda: scene.committed == 1)
-
-    run(scenario)
+    async with pushing(listen, orderly=True) as scene:
+        await consume(scene, 0)
+        scene.clock.advance(1.1)
+        scene.held.wake()
+        await until(lambda: scene.committed == 1)
     assert "consume_failed" in caplog.text
 
 
-def test_closing_waits_for_the_listener_under_way_and_starts_no_other():
+async def test_closing_waits_for_the_listener_under_way_and_starts_no_other():
     ended = asyncio.Event()
     listener = Script()
 
@@ -277,14 +237,11 @@ def test_closing_waits_for_the_listener_under_way_and_starts_no_other():
         await listener(messages, context)
         await ended.wait()
 
-    async def scenario():
-        async with pushing(listen, orderly=True) as scene:
-            await consume(scene, 0, 1)
-            closing = asyncio.create_task(scene.consumption.close(5.0))
-            await idle()
-            assert not closing.done()
-            ended.set()
-            await closing
-            assert (listener.offsets, scene.committed) == ([0], 1)
-
-    run(scenario)
+    async with pushing(listen, orderly=True) as scene:
+        await consume(scene, 0, 1)
+        closing = asyncio.create_task(scene.consumption.close(5.0))
+        await idle()
+        assert not closing.done()
+        ended.set()
+        await closing
+        assert (listener.offsets, scene.committed) == ([0], 1)

@@ -8,7 +8,6 @@ import pytest
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.consume import ConsumeOrderlyStatus
 from rmqtools.model.queue import MessageQueue
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.blocking_scene import PATIENCE, Heard, blocking, until
 from tests.unit.engine.consumer.push_scene import Scene, stored
 
@@ -31,21 +30,18 @@ async def until_over_suspensions(scene: Scene, committed: int) -> None:
     await until(is_there)
 
 
-def test_a_thread_takes_many_messages_in_order_and_each_is_committed():
+async def test_a_thread_takes_many_messages_in_order_and_each_is_committed():
     heard = Heard()
 
-    async def scenario():
-        async with blocking(heard, orderly=True) as (scene, pool):
-            consume(scene, *range(500))
-            await until(lambda: scene.committed == 500)
-            assert (pool.count, scene.held.count, scene.held.cached_bytes) == (2, 0, 0)
-
-    run(scenario)
+    async with blocking(heard, orderly=True) as (scene, pool):
+        consume(scene, *range(500))
+        await until(lambda: scene.committed == 500)
+        assert (pool.count, scene.held.count, scene.held.cached_bytes) == (2, 0, 0)
     assert heard.offsets == list(range(500))
 
 
 @pytest.mark.parametrize("failure", [SUSPEND, OSError("disk full"), SystemExit(3), True])
-def test_a_failed_message_comes_again_before_anything_behind_it_and_nothing_before_it_does(failure):
+async def test_a_failed_message_comes_again_before_anything_behind_it_and_nothing_before_it_does(failure):
     heard = []
 
     def listen(messages, context):
@@ -57,74 +53,62 @@ def test_a_failed_message_comes_again_before_anything_behind_it_and_nothing_befo
             return failure
         return None
 
-    async def scenario():
-        async with blocking(listen, orderly=True) as (scene, _):
-            consume(scene, *range(6))
-            await until_over_suspensions(scene, 6)
-
-    run(scenario)
+    async with blocking(listen, orderly=True) as (scene, _):
+        consume(scene, *range(6))
+        await until_over_suspensions(scene, 6)
     assert heard == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (4, 0), (5, 0)]
 
 
-def test_results_count_while_a_later_call_runs_and_a_given_up_queue_is_left_after_it():
+async def test_results_count_while_a_later_call_runs_and_a_given_up_queue_is_left_after_it():
     heard = Heard(3)
 
-    async def scenario():
-        async with blocking(heard, orderly=True) as (scene, _):
-            consume(scene, *range(10))
-            await until(lambda: scene.committed == 3)
-            assert scene.held.consuming.locked()
-            scene.held.drop()
-            heard.go_on.set()
-            await until(lambda: not scene.held.consuming.locked())
-            assert scene.committed == 4
-
-    run(scenario)
+    async with blocking(heard, orderly=True) as (scene, _):
+        consume(scene, *range(10))
+        await until(lambda: scene.committed == 3)
+        assert scene.held.consuming.locked()
+        scene.held.drop()
+        heard.go_on.set()
+        await until(lambda: not scene.held.consuming.locked())
+        assert scene.committed == 4
     assert heard.offsets == [0, 1, 2, 3]
 
 
-def test_without_the_lock_no_further_call_begins():
+async def test_without_the_lock_no_further_call_begins():
     heard = Heard(2)
 
-    async def scenario():
-        async with blocking(heard, orderly=True) as (scene, _):
-            consume(scene, *range(5))
-            await asyncio.to_thread(heard.reached[2].wait, PATIENCE)
-            scene.held.lock(False)
-            heard.go_on.set()
-            await until(lambda: scene.committed == 3 and not scene.held.consuming.locked())
-            assert heard.offsets == [0, 1, 2]
-            scene.held.lock(True)
-            await until(lambda: scene.committed == 5)
-
-    run(scenario)
+    async with blocking(heard, orderly=True) as (scene, _):
+        consume(scene, *range(5))
+        await asyncio.to_thread(heard.reached[2].wait, PATIENCE)
+        scene.held.lock(False)
+        heard.go_on.set()
+        await until(lambda: scene.committed == 3 and not scene.held.consuming.locked())
+        assert heard.offsets == [0, 1, 2]
+        scene.held.lock(True)
+        await until(lambda: scene.committed == 5)
     assert heard.offsets == [0, 1, 2, 3, 4]
 
 
-def test_queues_with_slow_listeners_share_a_thread_call_by_call():
+async def test_queues_with_slow_listeners_share_a_thread_call_by_call():
     heard, both = list[object](), threading.Event()
 
-    async def scenario():
-        def listen(messages, context):
-            assert both.wait(PATIENCE)
-            scene.clock.advance(0.02)
-            heard.append((context.message_queue.queue_id, messages[0].queue_offset))
+    def listen(messages, context):
+        assert both.wait(PATIENCE)
+        scene.clock.advance(0.02)
+        heard.append((context.message_queue.queue_id, messages[0].queue_offset))
 
-        async with blocking(listen, orderly=True) as (scene, _):
-            other = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
-            other.lock(True)
-            for held in (scene.held, other):
-                held.put(map(stored, range(3)))
-                scene.consumption.work_on(held)
-            both.set()
-            await until(lambda: not scene.held.count and not other.count)
-            other.drop()
-
-    run(scenario)
+    async with blocking(listen, orderly=True) as (scene, _):
+        other = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
+        other.lock(True)
+        for held in (scene.held, other):
+            held.put(map(stored, range(3)))
+            scene.consumption.work_on(held)
+        both.set()
+        await until(lambda: not scene.held.count and not other.count)
+        other.drop()
     assert heard == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]
 
 
-def test_without_auto_commit_commit_is_for_all_before_and_rollback_brings_them_back():
+async def test_without_auto_commit_commit_is_for_all_before_and_rollback_brings_them_back():
     heard, answers = [], iter([None, None, COMMIT, None, ROLLBACK, None, COMMIT])
 
     def listen(messages, context):
@@ -133,31 +117,25 @@ def test_without_auto_commit_commit_is_for_all_before_and_rollback_brings_them_b
         context.suspend_current_queue_time = 0.0
         return next(answers)
 
-    async def scenario():
-        async with blocking(listen, orderly=True) as (scene, _):
-            consume(scene, *range(5))
-            await until_over_suspensions(scene, 5)
-
-    run(scenario)
+    async with blocking(listen, orderly=True) as (scene, _):
+        consume(scene, *range(5))
+        await until_over_suspensions(scene, 5)
     assert heard == [0, 1, 2, 3, 4, 3, 4]
 
 
-def test_calls_with_several_messages_stay_together():
+async def test_calls_with_several_messages_stay_together():
     heard = []
 
     def listen(messages, context):
         heard.append([message.queue_offset for message in messages])
 
-    async def scenario():
-        async with blocking(listen, orderly=True, consume_message_batch_max_size=3) as (scene, _):
-            consume(scene, *range(8))
-            await until(lambda: scene.committed == 8)
-
-    run(scenario)
+    async with blocking(listen, orderly=True, consume_message_batch_max_size=3) as (scene, _):
+        consume(scene, *range(8))
+        await until(lambda: scene.committed == 8)
     assert heard == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
-def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
+async def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
     calls = []
 
     def listen(messages, context):
@@ -165,73 +143,61 @@ def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
         context.suspend_current_queue_time = "long" if len(calls) == 2 else 0.0
         return SUSPEND if len(calls) == 2 else None
 
-    async def scenario():
-        async with blocking(listen, orderly=True, suspend_current_queue_time=0.01) as (scene, _):
-            consume(scene, *range(3))
-            await until_over_suspensions(scene, 3)
-
-    run(scenario)
+    async with blocking(listen, orderly=True, suspend_current_queue_time=0.01) as (scene, _):
+        consume(scene, *range(3))
+        await until_over_suspensions(scene, 3)
     assert calls == [0, 1, 1, 2]
     assert "consume_failed" in caplog.text
 
 
-def test_closing_waits_for_the_call_under_way_and_no_other_begins():
+async def test_closing_waits_for_the_call_under_way_and_no_other_begins():
     heard = Heard(2)
 
-    async def scenario():
-        async with blocking(heard, orderly=True) as (scene, _):
-            consume(scene, *range(10))
-            await until(lambda: scene.committed == 2)
-            closing = asyncio.create_task(scene.consumption.close(PATIENCE))
-            await until(scene.consumption._closing.is_set)
-            assert not closing.done()
-            heard.go_on.set()
-            await until(closing.done)
-            assert scene.committed == 3
-
-    run(scenario)
+    async with blocking(heard, orderly=True) as (scene, _):
+        consume(scene, *range(10))
+        await until(lambda: scene.committed == 2)
+        closing = asyncio.create_task(scene.consumption.close(PATIENCE))
+        await until(scene.consumption._closing.is_set)
+        assert not closing.done()
+        heard.go_on.set()
+        await until(closing.done)
+        assert scene.committed == 3
     assert heard.offsets == [0, 1, 2]
 
 
-def test_every_call_is_counted_with_its_result_and_its_time():
+async def test_every_call_is_counted_with_its_result_and_its_time():
     failed: list[object] = []
 
-    async def scenario():
-        def listen(messages, context):
-            scene.clock.advance(0.001)
-            context.suspend_current_queue_time = 0.0
-            if messages[0].queue_offset == 5 and not failed:
-                failed.append(5)
-                return SUSPEND
-            return None
+    def listen(messages, context):
+        scene.clock.advance(0.001)
+        context.suspend_current_queue_time = 0.0
+        if messages[0].queue_offset == 5 and not failed:
+            failed.append(5)
+            return SUSPEND
+        return None
 
-        async with blocking(listen, orderly=True) as (scene, _):
-            consume(scene, *range(8))
-            await until_over_suspensions(scene, 8)
-            counted = scene.member.rates._slices["T"]
-            assert sum(one.succeeded for one in counted) == 8
-            assert (sum(one.failed for one in counted), sum(one.calls for one in counted)) == (1, 9)
-
-    run(scenario)
+    async with blocking(listen, orderly=True) as (scene, _):
+        consume(scene, *range(8))
+        await until_over_suspensions(scene, 8)
+        counted = scene.member.rates._slices["T"]
+        assert sum(one.succeeded for one in counted) == 8
+        assert (sum(one.failed for one in counted), sum(one.calls for one in counted)) == (1, 9)
 
 
-def test_a_call_that_may_not_begin_any_more_leaves_its_message_in_the_queue():
+async def test_a_call_that_may_not_begin_any_more_leaves_its_message_in_the_queue():
     heard, free = Heard(), threading.Event()
 
-    async def scenario():
-        async with blocking(heard, orderly=True) as (scene, pool):
-            other = pool.call(free.wait, PATIENCE)
-            consume(scene, 0, 1)
-            await until(lambda: pool.count == 2)
-            scene.held.lock(False)
-            free.set()
-            await other
-            await until(lambda: not scene.held.consuming.locked())
-            assert (heard.offsets, len(scene.held.taken)) == ([], 0)
-            scene.held.lock(True)
-            await until(lambda: scene.committed == 2)
-
-    run(scenario)
+    async with blocking(heard, orderly=True) as (scene, pool):
+        other = pool.call(free.wait, PATIENCE)
+        consume(scene, 0, 1)
+        await until(lambda: pool.count == 2)
+        scene.held.lock(False)
+        free.set()
+        await other
+        await until(lambda: not scene.held.consuming.locked())
+        assert (heard.offsets, len(scene.held.taken)) == ([], 0)
+        scene.held.lock(True)
+        await until(lambda: scene.committed == 2)
     assert heard.offsets == [0, 1]
 
 
@@ -243,18 +209,15 @@ def test_a_call_that_may_not_begin_any_more_leaves_its_message_in_the_queue():
         pytest.param(range(300), [range(300, 303)], 2, id="while-the-queue-holds-more-than-a-run"),
     ],
 )
-def test_a_run_goes_on_with_messages_that_come_meanwhile_each_once_and_in_order(first, coming, runs):
+async def test_a_run_goes_on_with_messages_that_come_meanwhile_each_once_and_in_order(first, coming, runs):
     heard = Heard(0)
 
-    async def scenario():
-        async with blocking(heard, orderly=True) as (scene, pool):
-            consume(scene, *first)
-            await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
-            for offsets in coming:
-                scene.arrive(*map(stored, offsets))
-            heard.go_on.set()
-            await until(lambda: scene.committed == coming[-1].stop)
-            assert pool.count == runs
-
-    run(scenario)
+    async with blocking(heard, orderly=True) as (scene, pool):
+        consume(scene, *first)
+        await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
+        for offsets in coming:
+            scene.arrive(*map(stored, offsets))
+        heard.go_on.set()
+        await until(lambda: scene.committed == coming[-1].stop)
+        assert pool.count == runs
     assert heard.offsets == list(range(coming[-1].stop))

@@ -50,25 +50,22 @@ def test_without_auto_commit_a_rollback_brings_all_back_since_the_last_commit():
     assert heard_by(SUCCESS, COMMIT, SUCCESS, ROLLBACK) == [(n, 0) for n in (0, 1, 2, 3, 2, 3)]
 
 
-def test_the_result_of_the_listener_that_a_queue_waits_for_counts_before_the_queue_is_given_up():
+async def test_the_result_of_the_listener_that_a_queue_waits_for_counts_before_the_queue_is_given_up():
     ended = asyncio.Event()
 
     async def listen(messages, context):
         await ended.wait()
 
-    async def scenario():
-        async with pushing(listen, orderly=True) as scene:
-            begin(scene, 0, 1)
-            await until(lambda: scene.held.taken)
-            giving_up = asyncio.create_task(scene.member.held.give_up([scene.held]))
-            await until(lambda: scene.held.is_dropped)
-            ended.set()
-            await giving_up
-            stored_offsets = scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
-            assert [asked["commitOffset"] for asked in stored_offsets] == ["1"]
-            assert QUEUE not in scene.member.held.pulled
-
-    run(scenario)
+    async with pushing(listen, orderly=True) as scene:
+        begin(scene, 0, 1)
+        await until(lambda: scene.held.taken)
+        giving_up = asyncio.create_task(scene.member.held.give_up([scene.held]))
+        await until(lambda: scene.held.is_dropped)
+        ended.set()
+        await giving_up
+        stored_offsets = scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
+        assert [asked["commitOffset"] for asked in stored_offsets] == ["1"]
+        assert QUEUE not in scene.member.held.pulled
 
 
 class Waits:
@@ -85,42 +82,33 @@ class Waits:
             await self.go_on.wait()
 
 
-def test_results_count_while_a_later_call_waits_and_a_given_up_queue_is_left_after_it():
-    async def scenario():
-        listener = Waits(3)
-        async with pushing(listener, orderly=True) as scene:
-            begin(scene, *range(10))
-            await until(lambda: scene.committed == 3)
-            scene.held.drop()
-            listener.go_on.set()
-            await until(lambda: not scene.held.consuming.locked())
-            assert (scene.committed, listener.offsets) == (4, [0, 1, 2, 3])
-
-    run(scenario)
+async def test_results_count_while_a_later_call_waits_and_a_given_up_queue_is_left_after_it():
+    listener = Waits(3)
+    async with pushing(listener, orderly=True) as scene:
+        begin(scene, *range(10))
+        await until(lambda: scene.committed == 3)
+        scene.held.drop()
+        listener.go_on.set()
+        await until(lambda: not scene.held.consuming.locked())
+        assert (scene.committed, listener.offsets) == (4, [0, 1, 2, 3])
 
 
-def test_a_run_cut_off_by_closing_counts_up_to_the_call_that_did_not_end():
-    async def scenario():
-        listener = Waits(3)
-        async with pushing(listener, orderly=True) as scene:
-            begin(scene, *range(10))
-            await until(lambda: listener.offsets == [0, 1, 2, 3])
-            await scene.consumption.close(0.01)
-            assert (scene.committed, scene.held.count) == (3, 7)
-
-    run(scenario)
+async def test_a_run_cut_off_by_closing_counts_up_to_the_call_that_did_not_end():
+    listener = Waits(3)
+    async with pushing(listener, orderly=True) as scene:
+        begin(scene, *range(10))
+        await until(lambda: listener.offsets == [0, 1, 2, 3])
+        await scene.consumption.close(0.01)
+        assert (scene.committed, scene.held.count) == (3, 7)
 
 
-def test_coroutine_calls_are_counted_each_with_its_time():
-    async def scenario():
-        async def listen(messages, context):
-            scene.clock.advance(0.001)
+async def test_coroutine_calls_are_counted_each_with_its_time():
+    async def listen(messages, context):
+        scene.clock.advance(0.001)
 
-        async with pushing(listen, orderly=True) as scene:
-            begin(scene, *range(8))
-            await until(lambda: scene.committed == 8)
-            (counted,) = scene.member.rates._slices["T"]
-            assert (counted.succeeded, counted.failed, counted.calls) == (8, 0, 8)
-            assert counted.call_seconds == pytest.approx(0.008, rel=0.05)
-
-    run(scenario)
+    async with pushing(listen, orderly=True) as scene:
+        begin(scene, *range(8))
+        await until(lambda: scene.committed == 8)
+        (counted,) = scene.member.rates._slices["T"]
+        assert (counted.succeeded, counted.failed, counted.calls) == (8, 0, 8)
+        assert counted.call_seconds == pytest.approx(0.008, rel=0.05)

@@ -3,59 +3,49 @@ import threading
 from typing import Any
 
 from rmqtools.engine.consumer.crossing import Crossing
-from tests.support.scripted_peer import run
 
 
-def test_the_loop_takes_all_that_has_come_in_order_and_is_woken_once():
+async def test_the_loop_takes_all_that_has_come_in_order_and_is_woken_once():
     taken: list[Any] = []
 
-    async def scenario():
-        crossing = Crossing(taken.append)
-        crossing.open()
-        for number in range(100):
-            crossing.put(number)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-
-    run(scenario)
+    crossing = Crossing(taken.append)
+    crossing.open()
+    for number in range(100):
+        crossing.put(number)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
     assert taken == [list(range(100))]
 
 
-def test_results_of_many_threads_all_arrive():
+async def test_results_of_many_threads_all_arrive():
     taken: list[Any] = []
 
-    async def scenario():
-        crossing = Crossing(taken.extend)
-        crossing.open()
+    crossing = Crossing(taken.extend)
+    crossing.open()
 
-        def put(begin):
-            for number in range(begin, begin + 1000):
-                crossing.put(number)
+    def put(begin):
+        for number in range(begin, begin + 1000):
+            crossing.put(number)
 
-        threads = [threading.Thread(target=put, args=(begin,)) for begin in range(0, 4000, 1000)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            await asyncio.to_thread(thread.join)
-        await asyncio.sleep(0)
-
-    run(scenario)
+    threads = [threading.Thread(target=put, args=(begin,)) for begin in range(0, 4000, 1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    await asyncio.sleep(0)
     assert sorted(taken) == list(range(4000))
 
 
-def test_taking_early_leaves_nothing_for_later():
+async def test_taking_early_leaves_nothing_for_later():
     taken: list[Any] = []
 
-    async def scenario():
-        crossing = Crossing(taken.append)
-        crossing.open()
-        crossing.put(1)
-        crossing.take()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        crossing.put(2)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-
-    run(scenario)
+    crossing = Crossing(taken.append)
+    crossing.open()
+    crossing.put(1)
+    crossing.take()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    crossing.put(2)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
     assert taken == [[1], [2]]

@@ -14,7 +14,6 @@ from rmqtools.protocol.messages.inner_batch import INNER_BATCH
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 from rmqtools.protocol.wire.command import RemotingCommand
 from tests.support.batch_topics import keeping_batches
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_script import answered, asked_offsets, pulls, script
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, stored, until
 
@@ -74,152 +73,119 @@ def sent_back(scene: Scene) -> list[tuple[int, int]]:
     return [(int(fields["offset"]), int(fields["delayLevel"])) for fields in scene.asked(SEND_BACK)]
 
 
-def test_a_corrupt_message_is_sent_back_its_neighbours_are_consumed_and_the_queue_goes_on():
-    async def scenario():
-        answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
-        async with pushing(listener := Reader(), answer=answer) as scene:
-            await pulls(scene, 2)
-            await until(lambda: scene.committed == 3)
-            assert asked_offsets(scene) == [0, 3]
-            assert sorted(listener.bodies) == [b"0", b"2"]
-            assert sent_back(scene) == [(100, 0)]
-
-    run(scenario)
+async def test_a_corrupt_message_is_sent_back_its_neighbours_are_consumed_and_the_queue_goes_on():
+    answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
+    async with pushing(listener := Reader(), answer=answer) as scene:
+        await pulls(scene, 2)
+        await until(lambda: scene.committed == 3)
+        assert asked_offsets(scene) == [0, 3]
+        assert sorted(listener.bodies) == [b"0", b"2"]
+        assert sent_back(scene) == [(100, 0)]
 
 
-def test_a_listener_of_batches_gets_a_corrupt_message_alone():
-    async def scenario():
-        messages = [good(0), good(1), corrupt(2), good(3), good(4)]
-        answer = script(pulled(*messages, next_offset=5))
-        async with pushing(listener := Reader(), answer=answer, consume_message_batch_max_size=10) as scene:
-            await pulls(scene, 2)
-            await until(lambda: scene.committed == 5)
-            assert sorted(listener.given) == [[0, 1], [2], [3, 4]]
-            assert sent_back(scene) == [(200, 0)]
-
-    run(scenario)
+async def test_a_listener_of_batches_gets_a_corrupt_message_alone():
+    messages = [good(0), good(1), corrupt(2), good(3), good(4)]
+    answer = script(pulled(*messages, next_offset=5))
+    async with pushing(listener := Reader(), answer=answer, consume_message_batch_max_size=10) as scene:
+        await pulls(scene, 2)
+        await until(lambda: scene.committed == 5)
+        assert sorted(listener.given) == [[0, 1], [2], [3, 4]]
+        assert sent_back(scene) == [(200, 0)]
 
 
 @pytest.mark.parametrize("size", [1, 10])
-def test_in_order_a_corrupt_message_is_a_dead_letter_after_its_first_failure(size):
-    async def scenario():
-        answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
-        settings = {"orderly": True, "consume_message_batch_max_size": size}
-        async with pushing(listener := Reader(), answer=answer, **settings) as scene:
-            scene.consumption.work_on(scene.held)
-            await pulls(scene, 2)
-            await until(lambda: scene.committed == 3)
-            assert listener.given == [[0], [1], [2]]
-            assert sent_back(scene) == [(100, -1)]
-
-    run(scenario)
+async def test_in_order_a_corrupt_message_is_a_dead_letter_after_its_first_failure(size):
+    answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
+    settings = {"orderly": True, "consume_message_batch_max_size": size}
+    async with pushing(listener := Reader(), answer=answer, **settings) as scene:
+        scene.consumption.work_on(scene.held)
+        await pulls(scene, 2)
+        await until(lambda: scene.committed == 3)
+        assert listener.given == [[0], [1], [2]]
+        assert sent_back(scene) == [(100, -1)]
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_broadcasting_a_corrupt_message_is_logged_and_passed(orderly, tmp_path, caplog):
-    async def scenario():
-        answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
-        settings = {"orderly": orderly, "message_model": MessageModel.BROADCASTING}
-        async with pushing(
-            listener := Reader(), answer=answer, offset_store_path=str(tmp_path / "offsets.json"), **settings
-        ) as scene:
-            scene.consumption.work_on(scene.held)
-            await pulls(scene, 2)
-            await until(lambda: scene.committed == 3)
-            assert listener.bodies == [b"0", b"2"]
-            assert sent_back(scene) == []
-
-    run(scenario)
+async def test_broadcasting_a_corrupt_message_is_logged_and_passed(orderly, tmp_path, caplog):
+    answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
+    settings = {"orderly": orderly, "message_model": MessageModel.BROADCASTING}
+    async with pushing(
+        listener := Reader(), answer=answer, offset_store_path=str(tmp_path / "offsets.json"), **settings
+    ) as scene:
+        scene.consumption.work_on(scene.held)
+        await pulls(scene, 2)
+        await until(lambda: scene.committed == 3)
+        assert listener.bodies == [b"0", b"2"]
+        assert sent_back(scene) == []
     assert "dropped_after_failure" in caplog.text
 
 
-def test_a_message_whose_head_is_broken_is_passed_over_alone_counted_and_logged(caplog):
-    async def scenario():
-        answer = script(pulled(good(0), headless(1), good(2), headless(3), next_offset=4))
-        async with pushing(answer=answer) as scene:
-            await pulls(scene, 2)
-            await until(lambda: scene.committed == 3)
-            assert (asked_offsets(scene), scene.heard) == ([0, 4], [[0], [2]])
-            assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "2"
-            assert scene.member.rates.status("T", scene.clock.monotonic()).consume_failed_msgs == 2
-
-    run(scenario)
+async def test_a_message_whose_head_is_broken_is_passed_over_alone_counted_and_logged(caplog):
+    answer = script(pulled(good(0), headless(1), good(2), headless(3), next_offset=4))
+    async with pushing(answer=answer) as scene:
+        await pulls(scene, 2)
+        await until(lambda: scene.committed == 3)
+        assert (asked_offsets(scene), scene.heard) == ([0, 4], [[0], [2]])
+        assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "2"
+        assert scene.member.rates.status("T", scene.clock.monotonic()).consume_failed_msgs == 2
     assert f"queue offset 1 of {QUEUE} cannot be decoded" in caplog.text
 
 
-def test_messages_in_front_of_an_impossible_size_are_heard_and_the_log_says_where_they_end(caplog):
-    async def scenario():
-        answer = script(pulled(good(0), good(1), changed(2, 0, 0), good(3), next_offset=4))
-        async with pushing(answer=answer) as scene:
-            await pulls(scene, 1)
-            await until(lambda: scene.committed == 2)
-            await until(lambda: "pull_failed" in caplog.text)
-            assert (scene.heard, scene.held.next_offset) == ([[0], [1]], 2)
-
-    run(scenario)
+async def test_messages_in_front_of_an_impossible_size_are_heard_and_the_log_says_where_they_end(caplog):
+    answer = script(pulled(good(0), good(1), changed(2, 0, 0), good(3), next_offset=4))
+    async with pushing(answer=answer) as scene:
+        await pulls(scene, 1)
+        await until(lambda: scene.committed == 2)
+        await until(lambda: "pull_failed" in caplog.text)
+        assert (scene.heard, scene.held.next_offset) == ([[0], [1]], 2)
     assert f"answer to a pull of {QUEUE} at 0: pull body of" in caplog.text
     assert "no message can be found from 2 on" in caplog.text
 
 
-def test_a_stored_batch_is_taken_apart_and_every_message_has_its_offset():
-    async def scenario():
-        answer = script(pulled(batch(0, 3), batch(3, 2), next_offset=5))
-        async with pushing(listener := Reader(), answer=answer) as scene:
-            await pulls(scene, 2)
-            await until(lambda: scene.committed == 5)
-            assert asked_offsets(scene) == [0, 5]
-            assert listener.given == [[0], [1], [2], [3], [4]]
-            assert listener.bodies == [b"0", b"1", b"2", b"3", b"4"]
-
-    run(scenario)
+async def test_a_stored_batch_is_taken_apart_and_every_message_has_its_offset():
+    answer = script(pulled(batch(0, 3), batch(3, 2), next_offset=5))
+    async with pushing(listener := Reader(), answer=answer) as scene:
+        await pulls(scene, 2)
+        await until(lambda: scene.committed == 5)
+        assert asked_offsets(scene) == [0, 5]
+        assert listener.given == [[0], [1], [2], [3], [4]]
+        assert listener.bodies == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_tags_choose_among_the_messages_of_a_stored_batch_and_the_broker_is_asked_for_all():
-    async def scenario():
-        answer = keeping_batches(script(pulled(batch(0, 5), next_offset=5)))
-        async with pushing(answer=answer) as scene:
-            scene.member.subscriptions.want("T", tags="odd")
-            await pulls(scene, 2)
-            await idle()
-            assert scene.heard == [[1], [3]]
-            assert {fields["subscription"] for fields in scene.asked(RequestCode.PULL_MESSAGE)} == {"*"}
-            assert [data.sub_string for data in scene.member.data.subscription_data_set] == ["odd"]
-
-    run(scenario)
+async def test_tags_choose_among_the_messages_of_a_stored_batch_and_the_broker_is_asked_for_all():
+    answer = keeping_batches(script(pulled(batch(0, 5), next_offset=5)))
+    async with pushing(answer=answer) as scene:
+        scene.member.subscriptions.want("T", tags="odd")
+        await pulls(scene, 2)
+        await idle()
+        assert scene.heard == [[1], [3]]
+        assert {fields["subscription"] for fields in scene.asked(RequestCode.PULL_MESSAGE)} == {"*"}
+        assert [data.sub_string for data in scene.member.data.subscription_data_set] == ["odd"]
 
 
-def test_a_stored_batch_that_cannot_be_taken_apart_is_wanted_whatever_the_tags():
-    async def scenario():
-        whole = replace(decode_message(batch(0, 5)), body=b"no batch")
-        answer = keeping_batches(script(pulled(encode_message(whole), next_offset=5)))
-        async with pushing(answer=answer) as scene:
-            scene.member.subscriptions.want("T", tags="odd")
-            await pulls(scene, 2)
-            await idle()
-            assert scene.heard == [[0]]
-
-    run(scenario)
+async def test_a_stored_batch_that_cannot_be_taken_apart_is_wanted_whatever_the_tags():
+    whole = replace(decode_message(batch(0, 5)), body=b"no batch")
+    answer = keeping_batches(script(pulled(encode_message(whole), next_offset=5)))
+    async with pushing(answer=answer) as scene:
+        scene.member.subscriptions.want("T", tags="odd")
+        await pulls(scene, 2)
+        await idle()
+        assert scene.heard == [[0]]
 
 
-def test_a_condition_on_stored_batches_is_refused_and_nothing_is_pulled(caplog):
-    async def scenario():
-        answer = keeping_batches(script(pulled(batch(0, 5), next_offset=5)))
-        async with pushing(answer=answer) as scene:
-            scene.member.subscriptions.want("T", sql="a > 1")
-            scene.puller.start(scene.held)
-            await until(lambda: "pull_failed" in caplog.text)
-            assert asked_offsets(scene) == []
-
-    run(scenario)
+async def test_a_condition_on_stored_batches_is_refused_and_nothing_is_pulled(caplog):
+    answer = keeping_batches(script(pulled(batch(0, 5), next_offset=5)))
+    async with pushing(answer=answer) as scene:
+        scene.member.subscriptions.want("T", sql="a > 1")
+        scene.puller.start(scene.held)
+        await until(lambda: "pull_failed" in caplog.text)
+        assert asked_offsets(scene) == []
     assert "'T' has the queue type BatchCQ" in caplog.text
 
 
-def test_a_pull_inside_a_stored_batch_hands_out_only_what_was_asked_for():
-    async def scenario():
-        async with pushing(answer=script(pulled(batch(0, 5), next_offset=5))) as scene:
-            scene.held.next_offset = 3
-            await pulls(scene, 2)
-            await until(lambda: scene.committed == 5)
-            assert (asked_offsets(scene), scene.heard) == ([3, 5], [[3], [4]])
-
-    run(scenario)
+async def test_a_pull_inside_a_stored_batch_hands_out_only_what_was_asked_for():
+    async with pushing(answer=script(pulled(batch(0, 5), next_offset=5))) as scene:
+        scene.held.next_offset = 3
+        await pulls(scene, 2)
+        await until(lambda: scene.committed == 5)
+        assert (asked_offsets(scene), scene.heard) == ([3, 5], [[3], [4]])

@@ -7,7 +7,6 @@ import pytest
 from rmqtools import aio
 from rmqtools.errors import ClientStateError
 from rmqtools.model.codes import RequestCode
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import TOPIC, config
 from tests.unit.engine.consumer.push_scene import until
 from tests.unit.engine.consumer.quiet_brokers import QuietBrokers
@@ -21,91 +20,70 @@ def consumer_of(brokers: QuietBrokers) -> aio.PullConsumer:
     return consumer
 
 
-def test_a_start_that_is_cut_off_leaves_the_group_before_it_raises():
-    async def scenario():
-        async with QuietBrokers(10).serving() as brokers:
-            brokers.silent.add(MEMBERS)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2):
-                    await consumer_of(brokers).start()
-            assert brokers.left() == 1
-
-    run(scenario)
+async def test_a_start_that_is_cut_off_leaves_the_group_before_it_raises():
+    async with QuietBrokers(10).serving() as brokers:
+        brokers.silent.add(MEMBERS)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await consumer_of(brokers).start()
+        assert brokers.left() == 1
 
 
-def test_a_consumer_whose_block_is_cut_off_at_its_beginning_leaves_the_group():
-    async def scenario():
-        async with QuietBrokers(10).serving() as brokers:
-            brokers.silent.add(MEMBERS)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2), consumer_of(brokers):
-                    raise AssertionError("the first round cannot have been made")
-            assert brokers.left() == 1
-
-    run(scenario)
+async def test_a_consumer_whose_block_is_cut_off_at_its_beginning_leaves_the_group():
+    async with QuietBrokers(10).serving() as brokers:
+        brokers.silent.add(MEMBERS)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2), consumer_of(brokers):
+                raise AssertionError("the first round cannot have been made")
+        assert brokers.left() == 1
 
 
-def test_a_close_during_a_start_ends_both():
-    async def scenario():
-        async with QuietBrokers(10).serving() as brokers:
-            brokers.silent.add(MEMBERS)
-            consumer = consumer_of(brokers)
-            starting = asyncio.create_task(consumer.start())
-            await until(lambda: brokers.count_of(MEMBERS))
-            await consumer.close()
-            assert brokers.left() == 1
-            with pytest.raises(ClientStateError, match="was closed meanwhile"):
-                await starting
-
-    run(scenario)
+async def test_a_close_during_a_start_ends_both():
+    async with QuietBrokers(10).serving() as brokers:
+        brokers.silent.add(MEMBERS)
+        consumer = consumer_of(brokers)
+        starting = asyncio.create_task(consumer.start())
+        await until(lambda: brokers.count_of(MEMBERS))
+        await consumer.close()
+        assert brokers.left() == 1
+        with pytest.raises(ClientStateError, match="was closed meanwhile"):
+            await starting
 
 
-def test_a_close_that_is_cut_off_is_finished_by_the_next():
-    async def scenario():
-        async with QuietBrokers(10).serving() as brokers:
-            consumer = consumer_of(brokers)
+async def test_a_close_that_is_cut_off_is_finished_by_the_next():
+    async with QuietBrokers(10).serving() as brokers:
+        consumer = consumer_of(brokers)
+        await consumer.start()
+        await consumer.poll(5)
+        brokers.silent.add(STORE)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await consumer.close()
+        assert brokers.left() == 0
+        await consumer.close()
+        assert (brokers.left(), brokers.updates[-1]) == (1, (0, 10))
+
+
+async def test_two_closes_at_the_same_time_leave_the_group_once_and_both_wait_for_it():
+    async with QuietBrokers(10).serving() as brokers:
+        consumer = consumer_of(brokers)
+        await consumer.start()
+        first = asyncio.create_task(consumer.close())
+        await asyncio.sleep(0)
+        await consumer.close()
+        assert (brokers.left(), first.done()) == (1, True)
+
+
+async def test_a_second_start_is_refused_and_does_not_close_the_consumer():
+    async with QuietBrokers(10).serving() as brokers, consumer_of(brokers) as consumer:
+        with pytest.raises(ClientStateError, match="is started"):
             await consumer.start()
-            await consumer.poll(5)
-            brokers.silent.add(STORE)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.1):
-                    await consumer.close()
-            assert brokers.left() == 0
-            await consumer.close()
-            assert (brokers.left(), brokers.updates[-1]) == (1, (0, 10))
-
-    run(scenario)
+        assert len(await consumer.poll(5, 10)) == 10
 
 
-def test_two_closes_at_the_same_time_leave_the_group_once_and_both_wait_for_it():
-    async def scenario():
-        async with QuietBrokers(10).serving() as brokers:
-            consumer = consumer_of(brokers)
+async def test_a_consumer_that_was_never_started_can_be_closed_and_not_started_then():
+    async with QuietBrokers(10).serving() as brokers:
+        consumer = consumer_of(brokers)
+        await consumer.close()
+        with pytest.raises(ClientStateError, match="is closed"):
             await consumer.start()
-            first = asyncio.create_task(consumer.close())
-            await asyncio.sleep(0)
-            await consumer.close()
-            assert (brokers.left(), first.done()) == (1, True)
-
-    run(scenario)
-
-
-def test_a_second_start_is_refused_and_does_not_close_the_consumer():
-    async def scenario():
-        async with QuietBrokers(10).serving() as brokers, consumer_of(brokers) as consumer:
-            with pytest.raises(ClientStateError, match="is started"):
-                await consumer.start()
-            assert len(await consumer.poll(5, 10)) == 10
-
-    run(scenario)
-
-
-def test_a_consumer_that_was_never_started_can_be_closed_and_not_started_then():
-    async def scenario():
-        async with QuietBrokers(10).serving() as brokers:
-            consumer = consumer_of(brokers)
-            await consumer.close()
-            with pytest.raises(ClientStateError, match="is closed"):
-                await consumer.start()
-
-    run(scenario)

@@ -10,7 +10,6 @@ import pytest
 import rmqtools
 from rmqtools import ConsumeContext, MessageExt, PushConsumerConfig, aio
 from rmqtools.model.codes import RequestCode
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.push_scene import idle, pushing, stored, until
 
 CONFIG = PushConsumerConfig(name_server="127.0.0.1:1", group="g")
@@ -54,53 +53,44 @@ def test_whatever_can_be_called_with_messages_and_context_is_taken(face, listene
 
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrently", "orderly"])
-def test_a_listener_is_given_a_list(orderly):
+async def test_a_listener_is_given_a_list(orderly):
     given = []
 
     async def listen(messages, context):
         given.append(type(messages))
 
-    async def scenario():
-        async with pushing(listen, orderly=orderly) as scene:
-            scene.arrive(stored(0))
-            scene.consumption.work_on(scene.held)
-            await until(lambda: given)
-
-    run(scenario)
+    async with pushing(listen, orderly=orderly) as scene:
+        scene.arrive(stored(0))
+        scene.consumption.work_on(scene.held)
+        await until(lambda: given)
     assert given == [list]
 
 
-def test_a_listener_that_empties_its_list_and_fails_is_counted_and_its_messages_come_again():
+async def test_a_listener_that_empties_its_list_and_fails_is_counted_and_its_messages_come_again():
     async def listen(messages, context):
         messages.clear()
         raise ValueError("no more")
 
-    async def scenario():
-        async with pushing(listen) as scene:
-            scene.arrive(stored(0))
-            await until(lambda: scene.committed == 1)
-            assert len(scene.asked(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
-
-    run(scenario)
+    async with pushing(listen) as scene:
+        scene.arrive(stored(0))
+        await until(lambda: scene.committed == 1)
+        assert len(scene.asked(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
 
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrently", "orderly"])
-def test_listeners_that_close_their_own_consumer_are_not_waited_for(orderly):
+async def test_listeners_that_close_their_own_consumer_are_not_waited_for(orderly):
     closed: list[Any] = []
     both = asyncio.Event()
 
-    async def scenario():
-        async def listen(messages, context):
-            if messages[0].queue_offset == 1 or orderly:
-                both.set()
-            await both.wait()
-            await idle(messages[0].queue_offset * 50)  # the second comes while the first is being closed
-            await scene.consumer.close()
-            closed.append(messages[0].queue_offset)
+    async def listen(messages, context):
+        if messages[0].queue_offset == 1 or orderly:
+            both.set()
+        await both.wait()
+        await idle(messages[0].queue_offset * 50)  # the second comes while the first is being closed
+        await scene.consumer.close()
+        closed.append(messages[0].queue_offset)
 
-        async with pushing(listen, orderly=orderly, close_timeout=15.0) as scene:
-            scene.arrive(stored(0), stored(1))
-            scene.consumption.work_on(scene.held)
-            await until(lambda: sorted(closed) == ([0] if orderly else [0, 1]))
-
-    run(scenario)
+    async with pushing(listen, orderly=orderly, close_timeout=15.0) as scene:
+        scene.arrive(stored(0), stored(1))
+        scene.consumption.work_on(scene.held)
+        await until(lambda: sorted(closed) == ([0] if orderly else [0, 1]))

@@ -19,7 +19,7 @@ from rmqtools.protocol.wire.bodies import (
     parse_running_info,
 )
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
-from tests.support.scripted_peer import Script, run
+from tests.support.scripted_peer import Script
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
 from tests.unit.engine.consumer.test_decode_answers import corrupt
 
@@ -66,119 +66,98 @@ async def reset(scene: Scene, offset: int, *, topic: str = "T", group: str = "g"
     assert answer.code == ResponseCode.SUCCESS
 
 
-def test_the_running_info_tells_queues_messages_and_settings():
-    async def scenario() -> None:
-        async with pushing(consume_threads=3) as scene:
-            scene.held.put([stored(4), stored(5)])
-            scene.member.offsets.update(QUEUE, 4)
-            answer = await ask(
-                scene,
-                RequestCode.GET_CONSUMER_RUNNING_INFO,
-                consumerGroup="g",
-                clientId="c",
-                jstackEnable="true",
-            )
-            info = parse_running_info(answer.body)
-            queue = info.mq_table[QUEUE]
+async def test_the_running_info_tells_queues_messages_and_settings():
+    async with pushing(consume_threads=3) as scene:
+        scene.held.put([stored(4), stored(5)])
+        scene.member.offsets.update(QUEUE, 4)
+        answer = await ask(
+            scene,
+            RequestCode.GET_CONSUMER_RUNNING_INFO,
+            consumerGroup="g",
+            clientId="c",
+            jstackEnable="true",
+        )
+        info = parse_running_info(answer.body)
+        queue = info.mq_table[QUEUE]
 
-            assert (queue.commit_offset, queue.cached_msg_count, queue.locked) == (4, 2, True)
-            assert (queue.cached_msg_min_offset, queue.cached_msg_max_offset) == (4, 5)
-            assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "3"
-            assert info.properties["PROP_CONSUMEORDERLY"] == "false"
-            assert info.properties["PROP_RMQTOOLS_STRATEGY"] == "AVG"
-            assert "PROP_RMQTOOLS_PIN_VERSION" not in info.properties
-            assert [data.topic for data in info.subscription_set] == ["T"]
-            assert set(info.status_table) == {"T"}
-            assert "MainThread  TID:" in (info.jstack or "")
-
-    run(scenario)
+        assert (queue.commit_offset, queue.cached_msg_count, queue.locked) == (4, 2, True)
+        assert (queue.cached_msg_min_offset, queue.cached_msg_max_offset) == (4, 5)
+        assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "3"
+        assert info.properties["PROP_CONSUMEORDERLY"] == "false"
+        assert info.properties["PROP_RMQTOOLS_STRATEGY"] == "AVG"
+        assert "PROP_RMQTOOLS_PIN_VERSION" not in info.properties
+        assert [data.topic for data in info.subscription_set] == ["T"]
+        assert set(info.status_table) == {"T"}
+        assert "MainThread  TID:" in (info.jstack or "")
 
 
-def test_the_running_info_has_no_secrets():
-    async def scenario() -> None:
-        async with pushing(access_key="anna", secret_key="0123456789abcdef") as scene:
-            answer = await ask(
-                scene,
-                RequestCode.GET_CONSUMER_RUNNING_INFO,
-                consumerGroup="g",
-                clientId="c",
-                jstackEnable="false",
-            )
+async def test_the_running_info_has_no_secrets():
+    async with pushing(access_key="anna", secret_key="0123456789abcdef") as scene:
+        answer = await ask(
+            scene,
+            RequestCode.GET_CONSUMER_RUNNING_INFO,
+            consumerGroup="g",
+            clientId="c",
+            jstackEnable="false",
+        )
 
-            assert b"0123456789abcdef" not in answer.body
-            assert parse_running_info(answer.body).jstack is None
-
-    run(scenario)
+        assert b"0123456789abcdef" not in answer.body
+        assert parse_running_info(answer.body).jstack is None
 
 
-def test_a_question_for_another_group_is_refused():
-    async def scenario() -> None:
-        async with pushing() as scene:
-            answer = await ask(
-                scene,
-                RequestCode.GET_CONSUMER_RUNNING_INFO,
-                consumerGroup="h",
-                clientId="c",
-                jstackEnable="false",
-            )
+async def test_a_question_for_another_group_is_refused():
+    async with pushing() as scene:
+        answer = await ask(
+            scene,
+            RequestCode.GET_CONSUMER_RUNNING_INFO,
+            consumerGroup="h",
+            clientId="c",
+            jstackEnable="false",
+        )
 
-            assert answer.code == ResponseCode.SYSTEM_ERROR
-            assert answer.remark == "this client is a member of group g, not of h"
-
-    run(scenario)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.remark == "this client is a member of group g, not of h"
 
 
-def test_offsets_in_memory_are_told_for_the_topic_asked():
-    async def scenario() -> None:
-        async with pushing() as scene:
-            scene.member.offsets.update(QUEUE, 12)
-            scene.member.offsets.update(MessageQueue("U", "broker-a", 0), 3)
-            answer = await ask(scene, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, topic="T", group="g")
+async def test_offsets_in_memory_are_told_for_the_topic_asked():
+    async with pushing() as scene:
+        scene.member.offsets.update(QUEUE, 12)
+        scene.member.offsets.update(MessageQueue("U", "broker-a", 0), 3)
+        answer = await ask(scene, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, topic="T", group="g")
 
-            assert parse_consumer_status(answer.body).message_queue_table == {QUEUE: 12}
-
-    run(scenario)
+        assert parse_consumer_status(answer.body).message_queue_table == {QUEUE: 12}
 
 
-def test_a_message_consumed_directly_goes_to_its_listener_and_moves_no_offset():
-    async def scenario() -> None:
-        async with pushing() as scene:
-            result = parse_consume_directly((await consume(scene, stored(8))).body)
+async def test_a_message_consumed_directly_goes_to_its_listener_and_moves_no_offset():
+    async with pushing() as scene:
+        result = parse_consume_directly((await consume(scene, stored(8))).body)
 
-            assert (result.consume_result, result.order, result.remark) == ("CR_SUCCESS", False, None)
-            assert scene.heard == [[8]]
-            assert scene.committed is None
-
-    run(scenario)
+        assert (result.consume_result, result.order, result.remark) == ("CR_SUCCESS", False, None)
+        assert scene.heard == [[8]]
+        assert scene.committed is None
 
 
-def test_a_message_whose_body_cannot_be_read_is_consumed_directly_like_any_other():
-    async def scenario() -> None:
-        async def listen(messages, context) -> None:
-            _ = messages[0].body
+async def test_a_message_whose_body_cannot_be_read_is_consumed_directly_like_any_other():
+    async def listen(messages, context) -> None:
+        _ = messages[0].body
 
-        async with pushing(listen) as scene:
-            answer = await consume(scene, corrupt(4))
-            result = parse_consume_directly(answer.body)
+    async with pushing(listen) as scene:
+        answer = await consume(scene, corrupt(4))
+        result = parse_consume_directly(answer.body)
 
-            assert (answer.code, result.consume_result) == (ResponseCode.SUCCESS, "CR_THROW_EXCEPTION")
-            assert "CorruptBodyError: body of the message at queue offset 4" in (result.remark or "")
-
-    run(scenario)
+        assert (answer.code, result.consume_result) == (ResponseCode.SUCCESS, "CR_THROW_EXCEPTION")
+        assert "CorruptBodyError: body of the message at queue offset 4" in (result.remark or "")
 
 
-def test_an_error_of_the_listener_is_told_to_whoever_asked():
+async def test_an_error_of_the_listener_is_told_to_whoever_asked():
     async def fails(messages, context) -> None:
         raise ValueError("no such customer")
 
-    async def scenario() -> None:
-        async with pushing(fails) as scene:
-            result = parse_consume_directly((await consume(scene, stored(8))).body)
+    async with pushing(fails) as scene:
+        result = parse_consume_directly((await consume(scene, stored(8))).body)
 
-            assert result.consume_result == "CR_THROW_EXCEPTION"
-            assert result.remark == "ValueError: no such customer"
-
-    run(scenario)
+        assert result.consume_result == "CR_THROW_EXCEPTION"
+        assert result.remark == "ValueError: no such customer"
 
 
 @pytest.mark.parametrize(
@@ -188,103 +167,80 @@ def test_an_error_of_the_listener_is_told_to_whoever_asked():
         (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, "CR_SUCCESS"),
     ],
 )
-def test_what_the_listener_answers_is_told(status, expected):
+async def test_what_the_listener_answers_is_told(status, expected):
     async def listener(messages, context) -> ConsumeConcurrentlyStatus:
         return status
 
-    async def scenario() -> None:
-        async with pushing(listener) as scene:
-            assert parse_consume_directly((await consume(scene, stored(8))).body).consume_result == expected
-
-    run(scenario)
+    async with pushing(listener) as scene:
+        assert parse_consume_directly((await consume(scene, stored(8))).body).consume_result == expected
 
 
-def test_a_dead_letter_goes_to_the_listener_of_its_first_topic():
-    async def scenario() -> None:
-        async with pushing() as scene:
-            letter = stored(8, topic=DLQ, RETRY_TOPIC="T")
-            answer = await consume(scene, letter)
+async def test_a_dead_letter_goes_to_the_listener_of_its_first_topic():
+    async with pushing() as scene:
+        letter = stored(8, topic=DLQ, RETRY_TOPIC="T")
+        answer = await consume(scene, letter)
 
-            assert parse_consume_directly(answer.body).consume_result == "CR_SUCCESS"
-
-    run(scenario)
+        assert parse_consume_directly(answer.body).consume_result == "CR_SUCCESS"
 
 
-def test_a_topic_without_a_listener_is_refused():
-    async def scenario() -> None:
-        async with pushing() as scene:
-            answer = await consume(scene, stored(8, topic="U"))
+async def test_a_topic_without_a_listener_is_refused():
+    async with pushing() as scene:
+        answer = await consume(scene, stored(8, topic="U"))
 
-            assert answer.code == ResponseCode.SYSTEM_ERROR
-            assert answer.remark == "group g has no listener for topic U at this member"
-
-    run(scenario)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.remark == "group g has no listener for topic U at this member"
 
 
-def test_after_a_reset_a_queue_goes_on_at_the_new_offset_and_it_is_stored():
-    async def scenario() -> None:
-        async with pushing() as scene:
-            scene.member.offsets.update(QUEUE, 50)
-            await reset(scene, 7)
-            await until(lambda: scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET))
+async def test_after_a_reset_a_queue_goes_on_at_the_new_offset_and_it_is_stored():
+    async with pushing() as scene:
+        scene.member.offsets.update(QUEUE, 50)
+        await reset(scene, 7)
+        await until(lambda: scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET))
 
-            assert scene.held.is_dropped
-            assert scene.member.held.pulled[QUEUE].next_offset == 7
-            assert [asked["commitOffset"] for asked in scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)] == [
-                "7"
-            ]
-
-    run(scenario)
+        assert scene.held.is_dropped
+        assert scene.member.held.pulled[QUEUE].next_offset == 7
+        assert [asked["commitOffset"] for asked in scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)] == ["7"]
 
 
 @pytest.mark.parametrize(("topic", "group"), [("U", "g"), ("T", "h")])
-def test_a_reset_of_another_topic_or_group_moves_nothing(topic, group):
-    async def scenario() -> None:
-        async with pushing() as scene:
-            await reset(scene, 7, topic=topic, group=group)
+async def test_a_reset_of_another_topic_or_group_moves_nothing(topic, group):
+    async with pushing() as scene:
+        await reset(scene, 7, topic=topic, group=group)
 
-            assert scene.member.held.pulled[QUEUE] is scene.held
-            assert not scene.held.is_dropped
-
-    run(scenario)
+        assert scene.member.held.pulled[QUEUE] is scene.held
+        assert not scene.held.is_dropped
 
 
-def test_what_was_being_consumed_during_a_reset_does_not_move_the_offset():
-    async def scenario() -> None:
-        gate = asyncio.Event()
-        async with pushing(held_up_by(gate)) as scene:
-            scene.arrive(stored(50), stored(51))
-            await idle()
-            await reset(scene, 7)
-            gate.set()
-            await idle()
+async def test_what_was_being_consumed_during_a_reset_does_not_move_the_offset():
+    gate = asyncio.Event()
+    async with pushing(held_up_by(gate)) as scene:
+        scene.arrive(stored(50), stored(51))
+        await idle()
+        await reset(scene, 7)
+        gate.set()
+        await idle()
 
-            assert scene.committed == 7
-
-    run(scenario)
+        assert scene.committed == 7
 
 
-def test_in_order_nothing_begins_after_a_reset_before_the_listener_has_ended():
-    async def scenario() -> None:
-        gate = asyncio.Event()
-        async with pushing(held_up_by(gate), orderly=True) as scene:
-            scene.consumption.work_on(scene.held)
-            scene.arrive(stored(50))
-            await until(lambda: scene.held.taken)
-            await reset(scene, 7)
-            fresh = scene.member.held.pulled[QUEUE]
-            fresh.put([stored(7)])
-            await idle()
-            before = list(fresh.taken)
-            gate.set()
-            await until(lambda: fresh.count == 0)
+async def test_in_order_nothing_begins_after_a_reset_before_the_listener_has_ended():
+    gate = asyncio.Event()
+    async with pushing(held_up_by(gate), orderly=True) as scene:
+        scene.consumption.work_on(scene.held)
+        scene.arrive(stored(50))
+        await until(lambda: scene.held.taken)
+        await reset(scene, 7)
+        fresh = scene.member.held.pulled[QUEUE]
+        fresh.put([stored(7)])
+        await idle()
+        before = list(fresh.taken)
+        gate.set()
+        await until(lambda: fresh.count == 0)
 
-            assert before == []
-            assert fresh.is_locked
-            assert scene.committed == 8
-            fresh.drop()
-
-    run(scenario)
+        assert before == []
+        assert fresh.is_locked
+        assert scene.committed == 8
+        fresh.drop()
 
 
 def moved(next_offset: int) -> Script:
@@ -300,20 +256,17 @@ def moved(next_offset: int) -> Script:
     return answer
 
 
-def test_a_broker_that_has_reset_an_offset_itself_is_followed_at_once_whatever_is_in_work():
-    async def scenario() -> None:
-        gate = asyncio.Event()
-        async with pushing(held_up_by(gate), answer=moved(7)) as scene:
-            scene.arrive(stored(50), stored(51))
-            scene.held.next_offset = 52
-            scene.puller.start(scene.held)
-            await until(lambda: scene.held.is_dropped)
-            fresh = scene.member.held.pulled[QUEUE]
-            gate.set()
-            await idle()
+async def test_a_broker_that_has_reset_an_offset_itself_is_followed_at_once_whatever_is_in_work():
+    gate = asyncio.Event()
+    async with pushing(held_up_by(gate), answer=moved(7)) as scene:
+        scene.arrive(stored(50), stored(51))
+        scene.held.next_offset = 52
+        scene.puller.start(scene.held)
+        await until(lambda: scene.held.is_dropped)
+        fresh = scene.member.held.pulled[QUEUE]
+        gate.set()
+        await idle()
 
-            assert fresh.next_offset == 7
-            assert scene.committed == 7
-            fresh.drop()
-
-    run(scenario)
+        assert fresh.next_offset == 7
+        assert scene.committed == 7
+        fresh.drop()

@@ -10,7 +10,6 @@ from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
 
 Answers = deque[RemotingCommand]
@@ -57,185 +56,152 @@ def pops(scene: Scene) -> int:
     return len(scene.asked(RequestCode.POP_MESSAGE))
 
 
-def test_a_pop_asks_with_the_consumers_settings():
-    async def scenario() -> None:
-        async with pushing(answer=scripted(), pop_batch_nums=7, pop_invisible_time=20.0) as scene:
-            begin(scene)
-            await until(lambda: pops(scene))
-            (asked,) = scene.asked(RequestCode.POP_MESSAGE)
-            await end(scene)
+async def test_a_pop_asks_with_the_consumers_settings():
+    async with pushing(answer=scripted(), pop_batch_nums=7, pop_invisible_time=20.0) as scene:
+        begin(scene)
+        await until(lambda: pops(scene))
+        (asked,) = scene.asked(RequestCode.POP_MESSAGE)
+        await end(scene)
 
-            wanted = {
-                "consumerGroup": "g",
-                "topic": "T",
-                "queueId": "0",
-                "maxMsgNums": "7",
-                "invisibleTime": "20000",
-                "pollTime": "15000",
-                "bornTime": str(scene.clock.now_ms()),
-                "initMode": "1",
-                "expType": "TAG",
-                "exp": "*",
-                "order": "false",
-                "bname": "broker-a",
-            }
-            assert {name: asked.get(name) for name in wanted} == wanted
-
-    run(scenario)
+        wanted = {
+            "consumerGroup": "g",
+            "topic": "T",
+            "queueId": "0",
+            "maxMsgNums": "7",
+            "invisibleTime": "20000",
+            "pollTime": "15000",
+            "bornTime": str(scene.clock.now_ms()),
+            "initMode": "1",
+            "expType": "TAG",
+            "exp": "*",
+            "order": "false",
+            "bname": "broker-a",
+        }
+        assert {name: asked.get(name) for name in wanted} == wanted
 
 
-def test_what_is_popped_is_handed_out_and_acknowledged_and_the_next_pop_asked_at_once():
-    async def scenario() -> None:
-        async with pushing(answer=scripted(found(4, 5), found(6))) as scene:
-            held = begin(scene)
-            await until(lambda: pops(scene) == 3 and held.wait_ack_count == 0)
-            await end(scene)
+async def test_what_is_popped_is_handed_out_and_acknowledged_and_the_next_pop_asked_at_once():
+    async with pushing(answer=scripted(found(4, 5), found(6))) as scene:
+        held = begin(scene)
+        await until(lambda: pops(scene) == 3 and held.wait_ack_count == 0)
+        await end(scene)
 
-            assert sorted(scene.heard) == [[4], [5], [6]]
-            assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
-                "4",
-                "5",
-                "6",
-            ]
-
-    run(scenario)
+        assert sorted(scene.heard) == [[4], [5], [6]]
+        assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
+            "4",
+            "5",
+            "6",
+        ]
 
 
-def test_a_pop_that_finds_nothing_is_made_again():
-    async def scenario() -> None:
-        nothing = response(ResponseCode.POLLING_TIMEOUT, 0)
-        async with pushing(answer=scripted(nothing, nothing, found(4))) as scene:
-            begin(scene)
-            await until(lambda: scene.clock.advance(0.02) or scene.heard == [[4]])
-            await end(scene)
-
-    run(scenario)
+async def test_a_pop_that_finds_nothing_is_made_again():
+    nothing = response(ResponseCode.POLLING_TIMEOUT, 0)
+    async with pushing(answer=scripted(nothing, nothing, found(4))) as scene:
+        begin(scene)
+        await until(lambda: scene.clock.advance(0.02) or scene.heard == [[4]])
+        await end(scene)
 
 
-def test_messages_of_other_tags_and_those_tried_too_often_are_acknowledged_unheard():
-    async def scenario() -> None:
-        answers = (found(4, tags="B"), found(5, tags="A", times=17), found(6, tags="A", times=16))
-        async with pushing(answer=scripted(*answers)) as scene:
-            scene.member.subscriptions.want("T", tags="A")
-            held = begin(scene)
-            await until(lambda: pops(scene) == 4 and held.wait_ack_count == 0)
-            await end(scene)
+async def test_messages_of_other_tags_and_those_tried_too_often_are_acknowledged_unheard():
+    answers = (found(4, tags="B"), found(5, tags="A", times=17), found(6, tags="A", times=16))
+    async with pushing(answer=scripted(*answers)) as scene:
+        scene.member.subscriptions.want("T", tags="A")
+        held = begin(scene)
+        await until(lambda: pops(scene) == 4 and held.wait_ack_count == 0)
+        await end(scene)
 
-            assert scene.heard == [[6]]
-            assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
-                "4",
-                "5",
-                "6",
-            ]
-
-    run(scenario)
+        assert scene.heard == [[6]]
+        assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
+            "4",
+            "5",
+            "6",
+        ]
 
 
-def test_while_too_many_wait_for_their_listener_nothing_is_popped():
-    async def scenario() -> None:
-        gate = asyncio.Event()
+async def test_while_too_many_wait_for_their_listener_nothing_is_popped():
+    gate = asyncio.Event()
 
-        async def listen(messages, context) -> None:
-            await gate.wait()
+    async def listen(messages, context) -> None:
+        await gate.wait()
 
-        answers = scripted(found(4, 5, 6), found(7))
-        async with pushing(listen, answer=answers, pop_threshold_for_queue=2) as scene:
-            held = begin(scene)
-            await until(lambda: held.wait_ack_count == 3)
-            await idle()
-            before = pops(scene)
-            gate.set()
-            await until(lambda: pops(scene) == 3)
-            await end(scene)
+    answers = scripted(found(4, 5, 6), found(7))
+    async with pushing(listen, answer=answers, pop_threshold_for_queue=2) as scene:
+        held = begin(scene)
+        await until(lambda: held.wait_ack_count == 3)
+        await idle()
+        before = pops(scene)
+        gate.set()
+        await until(lambda: pops(scene) == 3)
+        await end(scene)
 
-            assert before == 1
-
-    run(scenario)
+        assert before == 1
 
 
-def test_a_suspended_consumer_pops_nothing_until_it_is_resumed():
-    async def scenario() -> None:
-        async with pushing(answer=scripted(found(4))) as scene:
-            scene.consumer.suspend()
-            begin(scene)
-            await idle()
-            before = pops(scene)
-            scene.consumer.resume()
-            await until(lambda: scene.heard == [[4]])
-            await end(scene)
+async def test_a_suspended_consumer_pops_nothing_until_it_is_resumed():
+    async with pushing(answer=scripted(found(4))) as scene:
+        scene.consumer.suspend()
+        begin(scene)
+        await idle()
+        before = pops(scene)
+        scene.consumer.resume()
+        await until(lambda: scene.heard == [[4]])
+        await end(scene)
 
-            assert before == 0
-
-    run(scenario)
+        assert before == 0
 
 
-def test_a_busy_broker_is_asked_again_soon():
-    async def scenario() -> None:
-        busy = response(ResponseCode.FLOW_CONTROL, 0, remark="busy")
-        async with pushing(answer=scripted(busy, found(4))) as scene:
-            begin(scene)
-            await until(lambda: scene.clock.advance(0.02) or scene.heard == [[4]])
-            await end(scene)
-
-    run(scenario)
+async def test_a_busy_broker_is_asked_again_soon():
+    busy = response(ResponseCode.FLOW_CONTROL, 0, remark="busy")
+    async with pushing(answer=scripted(busy, found(4))) as scene:
+        begin(scene)
+        await until(lambda: scene.clock.advance(0.02) or scene.heard == [[4]])
+        await end(scene)
 
 
-def test_a_broker_where_too_many_wait_is_asked_again_after_a_while():
-    async def scenario() -> None:
-        full = response(ResponseCode.POLLING_FULL, 0)
-        async with pushing(answer=scripted(full, found(4)), delay_after_error=0.02) as scene:
-            begin(scene)
-            await until(lambda: scene.heard == [[4]])
-            await end(scene)
-
-    run(scenario)
+async def test_a_broker_where_too_many_wait_is_asked_again_after_a_while():
+    full = response(ResponseCode.POLLING_FULL, 0)
+    async with pushing(answer=scripted(full, found(4)), delay_after_error=0.02) as scene:
+        begin(scene)
+        await until(lambda: scene.heard == [[4]])
+        await end(scene)
 
 
-def test_a_queue_that_is_dropped_is_popped_no_more():
-    async def scenario() -> None:
-        async with pushing(answer=scripted(found(4), found(5))) as scene:
-            held = begin(scene)
-            held.drop()
-            await idle()
-            await end(scene)
+async def test_a_queue_that_is_dropped_is_popped_no_more():
+    async with pushing(answer=scripted(found(4), found(5))) as scene:
+        held = begin(scene)
+        held.drop()
+        await idle()
+        await end(scene)
 
-            assert pops(scene) == 0
-
-    run(scenario)
+        assert pops(scene) == 0
 
 
-def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_comes_is_left_to_others():
-    async def scenario() -> None:
-        def answer(request: RemotingCommand) -> RemotingCommand | None:
-            if request.code != RequestCode.POP_MESSAGE:
-                return agrees(request)
-            scene.consumer.unsubscribe("T")
-            return found(4, tags="B")
+async def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_comes_is_left_to_others():
+    def answer(request: RemotingCommand) -> RemotingCommand | None:
+        if request.code != RequestCode.POP_MESSAGE:
+            return agrees(request)
+        scene.consumer.unsubscribe("T")
+        return found(4, tags="B")
 
-        async with pushing(answer=answer) as scene:
-            scene.member.subscriptions.want("T", tags="A")
-            held = begin(scene)
-            await until(lambda: pops(scene))
-            await idle(200)
-            await end(scene)
+    async with pushing(answer=answer) as scene:
+        scene.member.subscriptions.want("T", tags="A")
+        held = begin(scene)
+        await until(lambda: pops(scene))
+        await idle(200)
+        await end(scene)
 
-            assert (pops(scene), scene.heard, held.wait_ack_count) == (1, [], 0)
-            assert scene.asked(RequestCode.ACK_MESSAGE) == []
-
-    run(scenario)
+        assert (pops(scene), scene.heard, held.wait_ack_count) == (1, [], 0)
+        assert scene.asked(RequestCode.ACK_MESSAGE) == []
 
 
 @pytest.mark.parametrize(
     "code", [ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND, ResponseCode.FLOW_CONTROL]
 )
-def test_a_broker_that_answers_pops_at_once_and_without_messages_is_asked_rarely(code):
-    async def scenario() -> None:
-        async with pushing(answer=lambda request: response(code, 0)) as scene:
-            begin(scene)
-            for _ in range(1000):
-                scene.clock.advance(0.01)
-                await asyncio.sleep(0.01)
-            await end(scene)
-            assert 2 <= pops(scene) <= 30
-
-    run(scenario)
+async def test_a_broker_that_answers_pops_at_once_and_without_messages_is_asked_rarely(code):
+    async with pushing(answer=lambda request: response(code, 0)) as scene:
+        begin(scene)
+        for _ in range(1000):
+            scene.clock.advance(0.01)
+            await asyncio.sleep(0.01)
+        await end(scene)
+        assert 2 <= pops(scene) <= 30

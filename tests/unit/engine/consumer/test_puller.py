@@ -6,107 +6,86 @@ from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.pull_script import PULL, answered, asked_offsets, found, pulls, script
 from tests.unit.engine.consumer.push_scene import QUEUE, idle, pushing, stored, until
 
 
-def test_messages_go_to_the_listener_and_the_next_pull_asks_for_what_follows():
-    async def scenario():
-        async with pushing(answer=script(found(0, 1), found(2))) as scene:
-            await pulls(scene, 3)
-            await until(lambda: scene.committed == 3)
-            assert asked_offsets(scene) == [0, 2, 3]
-            assert scene.heard == [[0], [1], [2]]
-
-    run(scenario)
+async def test_messages_go_to_the_listener_and_the_next_pull_asks_for_what_follows():
+    async with pushing(answer=script(found(0, 1), found(2))) as scene:
+        await pulls(scene, 3)
+        await until(lambda: scene.committed == 3)
+        assert asked_offsets(scene) == [0, 2, 3]
+        assert scene.heard == [[0], [1], [2]]
 
 
-def test_a_pull_says_what_is_consumed_and_what_is_wanted():
+async def test_a_pull_says_what_is_consumed_and_what_is_wanted():
     """The offset comes along when the broker has one of the topic: its first two at a time would be one."""
 
-    async def scenario():
-        async with pushing(answer=script(found(0)), pull_batch_size=7, long_poll_timeout=4.0) as scene:
-            scene.member.offsets.update(QUEUE, 5)
-            assert scene.fetching.offset_for_pull(QUEUE) is None
-            await scene.member.offsets.persist([QUEUE])
-            await pulls(scene, 1)
-            fields = scene.asked(PULL)[0]
-            assert (fields["commitOffset"], fields["maxMsgNums"], fields["suspendTimeoutMillis"]) == (
-                "5",
-                "7",
-                "4000",
-            )
-            assert int(fields["sysFlag"]) == 0b111  # commit, wait, with the subscription
-            assert fields["subscription"] == "*"
-
-    run(scenario)
+    async with pushing(answer=script(found(0)), pull_batch_size=7, long_poll_timeout=4.0) as scene:
+        scene.member.offsets.update(QUEUE, 5)
+        assert scene.fetching.offset_for_pull(QUEUE) is None
+        await scene.member.offsets.persist([QUEUE])
+        await pulls(scene, 1)
+        fields = scene.asked(PULL)[0]
+        assert (fields["commitOffset"], fields["maxMsgNums"], fields["suspendTimeoutMillis"]) == (
+            "5",
+            "7",
+            "4000",
+        )
+        assert int(fields["sysFlag"]) == 0b111  # commit, wait, with the subscription
+        assert fields["subscription"] == "*"
 
 
-def test_tags_that_only_hash_alike_are_passed_over_and_count_as_consumed():
-    async def scenario():
-        answers = script(found(0, 1, tags="BB"), answered(ResponseCode.PULL_RETRY_IMMEDIATELY, 9))
-        async with pushing(answer=answers) as scene:
-            scene.member.subscriptions.want("T", tags="Aa")
-            await pulls(scene, 3)
-            assert (asked_offsets(scene), scene.committed, scene.heard) == ([0, 2, 9], 9, [])
-
-    run(scenario)
+async def test_tags_that_only_hash_alike_are_passed_over_and_count_as_consumed():
+    answers = script(found(0, 1, tags="BB"), answered(ResponseCode.PULL_RETRY_IMMEDIATELY, 9))
+    async with pushing(answer=answers) as scene:
+        scene.member.subscriptions.want("T", tags="Aa")
+        await pulls(scene, 3)
+        assert (asked_offsets(scene), scene.committed, scene.heard) == ([0, 2, 9], 9, [])
 
 
-def test_what_is_passed_over_is_not_committed_while_something_before_it_is_consumed():
+async def test_what_is_passed_over_is_not_committed_while_something_before_it_is_consumed():
     async def listen(messages, context):
         await asyncio.Event().wait()
 
-    async def scenario():
-        answers = script(found(0), answered(ResponseCode.PULL_NOT_FOUND, 50))
-        async with pushing(listen, answer=answers) as scene:
-            await pulls(scene, 3)
-            assert (asked_offsets(scene)[-1], scene.committed) == (50, None)
-
-    run(scenario)
+    answers = script(found(0), answered(ResponseCode.PULL_NOT_FOUND, 50))
+    async with pushing(listen, answer=answers) as scene:
+        await pulls(scene, 3)
+        assert (asked_offsets(scene)[-1], scene.committed) == (50, None)
 
 
-def test_other_tags_wanted_while_a_broker_holds_the_pull_are_asked_for_at_the_same_offset():
-    async def scenario():
-        def meanwhile(request):
-            scene.member.subscriptions.want("T", tags="new")
-            return found(0, 1, 2, tags="old")
+async def test_other_tags_wanted_while_a_broker_holds_the_pull_are_asked_for_at_the_same_offset():
+    def meanwhile(request):
+        scene.member.subscriptions.want("T", tags="new")
+        return found(0, 1, 2, tags="old")
 
-        async with pushing(answer=script(meanwhile)) as scene:
-            await pulls(scene, 2)
-            assert asked_offsets(scene) == [0, 0]
-            assert scene.asked(PULL)[1]["subscription"] == "new"
-            assert (scene.heard, scene.committed) == ([], None)
-
-    run(scenario)
+    async with pushing(answer=script(meanwhile)) as scene:
+        await pulls(scene, 2)
+        assert asked_offsets(scene) == [0, 0]
+        assert scene.asked(PULL)[1]["subscription"] == "new"
+        assert (scene.heard, scene.committed) == ([], None)
 
 
-def test_an_answer_for_an_offset_that_is_not_wanted_any_more_is_dropped():
-    async def scenario():
-        def meanwhile(request):
-            scene.held.next_offset = 70
-            return found(0)
+async def test_an_answer_for_an_offset_that_is_not_wanted_any_more_is_dropped():
+    def meanwhile(request):
+        scene.held.next_offset = 70
+        return found(0)
 
-        async with pushing(answer=script(meanwhile)) as scene:
-            await pulls(scene, 2)
-            assert (asked_offsets(scene), scene.heard) == ([0, 70], [])
-
-    run(scenario)
+    async with pushing(answer=script(meanwhile)) as scene:
+        await pulls(scene, 2)
+        assert (asked_offsets(scene), scene.heard) == ([0, 70], [])
 
 
-def test_an_answer_for_a_queue_that_was_given_up_is_dropped():
-    async def scenario():
-        def meanwhile(request):
-            scene.held.drop()
-            return found(0)
+async def test_an_answer_for_a_queue_that_was_given_up_is_dropped():
+    def meanwhile(request):
+        scene.held.drop()
+        return found(0)
 
-        async with pushing(answer=script(meanwhile)) as scene:
-            await pulls(scene, 1)
-            await until(lambda: not scene.puller._tasks)
-            assert (scene.heard, scene.committed) == ([], None)
-
-    run(scenario)
+    async with pushing(answer=script(meanwhile)) as scene:
+        await pulls(scene, 1)
+        await until(lambda: not scene.puller._tasks)
+        assert (scene.heard, scene.committed) == ([], None)
 
 
 @pytest.mark.parametrize(
@@ -116,48 +95,42 @@ def test_an_answer_for_a_queue_that_was_given_up_is_dropped():
         pytest.param(4, (0, 4), id="lost-with-a-master"),
     ],
 )
-def test_a_place_that_is_not_stored_is_left_after_what_was_fetched_is_consumed(moved_to, range_, caplog):
+async def test_a_place_that_is_not_stored_is_left_after_what_was_fetched_before(moved_to, range_, caplog):
     ended = asyncio.Event()
 
     async def listen(messages, context):
         await ended.wait()
 
-    async def scenario():
-        moved = answered(ResponseCode.PULL_OFFSET_MOVED, moved_to, stored=range_)
-        async with pushing(listen, answer=script(found(8, 9), moved)) as scene:
-            scene.held.next_offset = 8
-            await pulls(scene, 2)
-            await idle()
-            assert (len(scene.asked(PULL)), scene.held.is_dropped) == (2, False)
-            ended.set()
-            await pulls(scene, 3)
-            assert (asked_offsets(scene)[-1], scene.committed) == (moved_to, moved_to)
-            fresh = scene.member.held.pulled[QUEUE]
-            fresh.put([stored(moved_to)])
-            assert fresh.remove([stored(moved_to)]) == moved_to + 1
-            fresh.drop()
-
-    run(scenario)
+    moved = answered(ResponseCode.PULL_OFFSET_MOVED, moved_to, stored=range_)
+    async with pushing(listen, answer=script(found(8, 9), moved)) as scene:
+        scene.held.next_offset = 8
+        await pulls(scene, 2)
+        await idle()
+        assert (len(scene.asked(PULL)), scene.held.is_dropped) == (2, False)
+        ended.set()
+        await pulls(scene, 3)
+        assert (asked_offsets(scene)[-1], scene.committed) == (moved_to, moved_to)
+        fresh = scene.member.held.pulled[QUEUE]
+        fresh.put([stored(moved_to)])
+        assert fresh.remove([stored(moved_to)]) == moved_to + 1
+        fresh.drop()
     assert "pull_offset_moved" in caplog.text
 
 
-def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_committed():
+async def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_committed():
     ended = asyncio.Event()
 
     async def listen(messages, context):
         await ended.wait()
 
-    async def scenario():
-        reset = answered(ResponseCode.PULL_OFFSET_MOVED, 2)
-        async with pushing(listen, answer=script(found(8, 9), reset)) as scene:
-            scene.held.next_offset = 8
-            await pulls(scene, 3)
-            ended.set()
-            await idle()
-            assert (asked_offsets(scene)[-1], scene.committed) == (2, 2)
-            scene.member.held.pulled[QUEUE].drop()
-
-    run(scenario)
+    reset = answered(ResponseCode.PULL_OFFSET_MOVED, 2)
+    async with pushing(listen, answer=script(found(8, 9), reset)) as scene:
+        scene.held.next_offset = 8
+        await pulls(scene, 3)
+        ended.set()
+        await idle()
+        assert (asked_offsets(scene)[-1], scene.committed) == (2, 2)
+        scene.member.held.pulled[QUEUE].drop()
 
 
 @pytest.mark.parametrize(
@@ -172,105 +145,85 @@ def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_commit
         (ResponseCode.TOPIC_NOT_EXIST, 3.0),
     ],
 )
-def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seconds):
-    async def scenario():
-        async with pushing(answer=script(response(code, 0, remark="no"))) as scene:
-            await pulls(scene, 1)
-            await until(lambda: scene.puller._tasks and scene.held._changed._waiters)
-            scene.clock.advance(seconds * 0.9)
-            scene.held.wake()
-            await idle()
-            assert len(scene.asked(PULL)) == 1
-            scene.clock.advance(seconds * 0.4)  # with the jitter
-            scene.held.wake()
-            await pulls(scene, 2)
-            assert asked_offsets(scene) == [0, 0]
-
-    run(scenario)
+async def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seconds):
+    async with pushing(answer=script(response(code, 0, remark="no"))) as scene:
+        await pulls(scene, 1)
+        await until(lambda: scene.puller._tasks and scene.held._changed._waiters)
+        scene.clock.advance(seconds * 0.9)
+        scene.held.wake()
+        await idle()
+        assert len(scene.asked(PULL)) == 1
+        scene.clock.advance(seconds * 0.4)  # with the jitter
+        scene.held.wake()
+        await pulls(scene, 2)
+        assert asked_offsets(scene) == [0, 0]
 
 
-def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues():
-    async def scenario():
-        forgotten = response(ResponseCode.SUBSCRIPTION_NOT_EXIST, 0, remark="who?")
-        async with pushing(answer=script(*[forgotten] * 8)) as scene:
-            more = [
-                ProcessQueue(MessageQueue("T", "broker-a", number), scene.clock, 0) for number in range(1, 8)
-            ]
-            for held in [scene.held, *more]:
-                scene.puller.start(held)
-            await until(lambda: len(scene.asked(PULL)) == 8 and scene.asked(RequestCode.HEART_BEAT))
-            await idle()
-            assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
-            for held in more:
-                held.drop()
-
-    run(scenario)
+async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues():
+    forgotten = response(ResponseCode.SUBSCRIPTION_NOT_EXIST, 0, remark="who?")
+    async with pushing(answer=script(*[forgotten] * 8)) as scene:
+        more = [ProcessQueue(MessageQueue("T", "broker-a", number), scene.clock, 0) for number in range(1, 8)]
+        for held in [scene.held, *more]:
+            scene.puller.start(held)
+        await until(lambda: len(scene.asked(PULL)) == 8 and scene.asked(RequestCode.HEART_BEAT))
+        await idle()
+        assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
+        for held in more:
+            held.drop()
 
 
-def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
-    async def scenario():
-        torn = answered(ResponseCode.SUCCESS, 2, body=b"\0\0\0\5torn")
-        async with pushing(answer=script(torn, found(0)), delay_after_error=0.001) as scene:
-            await pulls(scene, 1)
-            await until(lambda: scene.held._changed._waiters)
-            scene.clock.advance(1)
-            await until(lambda: scene.heard == [[0]])
-
-    run(scenario)
+async def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
+    torn = answered(ResponseCode.SUCCESS, 2, body=b"\0\0\0\5torn")
+    async with pushing(answer=script(torn, found(0)), delay_after_error=0.001) as scene:
+        await pulls(scene, 1)
+        await until(lambda: scene.held._changed._waiters)
+        scene.clock.advance(1)
+        await until(lambda: scene.heard == [[0]])
     assert "pull_failed" in caplog.text
 
 
-def test_an_error_nobody_foresaw_stops_no_queue_for_good(monkeypatch, caplog):
-    async def scenario():
-        async with pushing(answer=script(found(0), found(0)), delay_after_error=0.001) as scene:
-            take, scene.fetching.take = scene.fetching.take, None
-            await pulls(scene, 1)
-            await until(lambda: "pull_failed" in caplog.text)
-            scene.fetching.take = take
-            scene.held.remove([stored(0)])
-            scene.held.next_offset = 0
-            scene.clock.advance(1)
-            await until(lambda: scene.heard == [[0]])
-
-    run(scenario)
+async def test_an_error_nobody_foresaw_stops_no_queue_for_good(monkeypatch, caplog):
+    async with pushing(answer=script(found(0), found(0)), delay_after_error=0.001) as scene:
+        take, scene.fetching.take = scene.fetching.take, None
+        await pulls(scene, 1)
+        await until(lambda: "pull_failed" in caplog.text)
+        scene.fetching.take = take
+        scene.held.remove([stored(0)])
+        scene.held.next_offset = 0
+        scene.clock.advance(1)
+        await until(lambda: scene.heard == [[0]])
 
 
-def test_a_slave_is_asked_when_the_master_is_dead_and_stays_until_the_master_may_be_back():
-    async def scenario():
-        slave = ScriptedPeer(script(found(0, suggest=0), found(1, suggest=0), found(2, suggest=0)))
-        async with slave.serving(), pushing(delay_after_error=0.001) as scene:
-            addrs = scene.client.routes.tables.broker_addrs
-            addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
-            scene.member.offsets.update(QUEUE, 5)
-            scene.puller.start(scene.held)
-            await until(lambda: scene.held._changed._waiters)
-            scene.clock.advance(1)
-            await until(lambda: len(slave.requests) == 4)
-            assert scene.heard == [[0], [1], [2]]
-            assert not any(int(one.ext_fields["sysFlag"] or "") & 1 for one in slave.requests)  # no commit
-
-    run(scenario)
+async def test_a_slave_is_asked_when_the_master_is_dead_and_stays_until_the_master_may_be_back():
+    slave = ScriptedPeer(script(found(0, suggest=0), found(1, suggest=0), found(2, suggest=0)))
+    async with slave.serving(), pushing(delay_after_error=0.001) as scene:
+        addrs = scene.client.routes.tables.broker_addrs
+        addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
+        scene.member.offsets.update(QUEUE, 5)
+        scene.puller.start(scene.held)
+        await until(lambda: scene.held._changed._waiters)
+        scene.clock.advance(1)
+        await until(lambda: len(slave.requests) == 4)
+        assert scene.heard == [[0], [1], [2]]
+        assert not any(int(one.ext_fields["sysFlag"] or "") & 1 for one in slave.requests)  # no commit
 
 
-def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
-    async def scenario():
-        def late(request):
-            scene.clock.advance(31)
-            return found(0, suggest=0)
+async def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
+    def late(request):
+        scene.clock.advance(31)
+        return found(0, suggest=0)
 
-        slave = ScriptedPeer(script(late))
-        async with slave.serving(), pushing(delay_after_error=0.001, answer=script(found(1))) as scene:
-            addrs = scene.client.routes.tables.broker_addrs
-            addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
-            scene.puller.start(scene.held)
-            await until(lambda: scene.held._changed._waiters)
-            addrs["broker-a"] = {0: scene.broker.addr, 1: slave.addr}
-            scene.puller._unanswered[scene.broker.addr] = scene.clock.monotonic()
-            scene.clock.advance(1)
-            await until(lambda: scene.heard == [[0], [1]])
-            assert len(slave.requests) == 1
-
-    run(scenario)
+    slave = ScriptedPeer(script(late))
+    async with slave.serving(), pushing(delay_after_error=0.001, answer=script(found(1))) as scene:
+        addrs = scene.client.routes.tables.broker_addrs
+        addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
+        scene.puller.start(scene.held)
+        await until(lambda: scene.held._changed._waiters)
+        addrs["broker-a"] = {0: scene.broker.addr, 1: slave.addr}
+        scene.puller._unanswered[scene.broker.addr] = scene.clock.monotonic()
+        scene.clock.advance(1)
+        await until(lambda: scene.heard == [[0], [1]])
+        assert len(slave.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -282,49 +235,40 @@ def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
         {"pull_threshold_for_topic": 4},
     ],
 )
-def test_while_listeners_are_slow_no_more_is_held_than_the_limit_and_one_pull(limit):
+async def test_while_listeners_are_slow_no_more_is_held_than_the_limit_and_one_pull(limit):
     ended = asyncio.Event()
 
     async def listen(messages, context):
         await ended.wait()
 
-    async def scenario():
-        answers = script(*(found(start, start + 1, start + 2) for start in range(0, 30, 3)))
-        async with pushing(listen, answer=answers, **limit) as scene:
-            await pulls(scene, 2)
-            await idle()
-            assert (len(scene.asked(PULL)), scene.held.count) == (2, 6)
-            ended.set()
-            await pulls(scene, 11)
-
-    run(scenario)
+    answers = script(*(found(start, start + 1, start + 2) for start in range(0, 30, 3)))
+    async with pushing(listen, answer=answers, **limit) as scene:
+        await pulls(scene, 2)
+        await idle()
+        assert (len(scene.asked(PULL)), scene.held.count) == (2, 6)
+        ended.set()
+        await pulls(scene, 11)
 
 
-def test_a_suspended_consumer_asks_for_nothing_until_it_is_resumed():
-    async def scenario():
-        async with pushing(answer=script(found(0))) as scene:
-            scene.consumer.suspend()
-            scene.puller.start(scene.held)
-            await idle()
-            assert scene.asked(PULL) == []
-            scene.consumer.resume()
-            await pulls(scene, 2)
-            assert scene.heard == [[0]]
-
-    run(scenario)
+async def test_a_suspended_consumer_asks_for_nothing_until_it_is_resumed():
+    async with pushing(answer=script(found(0))) as scene:
+        scene.consumer.suspend()
+        scene.puller.start(scene.held)
+        await idle()
+        assert scene.asked(PULL) == []
+        scene.consumer.resume()
+        await pulls(scene, 2)
+        assert scene.heard == [[0]]
 
 
-def test_a_topic_that_is_unsubscribed_is_not_asked_for_any_more_before_its_queues_are_given_up():
-    async def scenario():
-        def meanwhile(request):
-            scene.consumer.unsubscribe("T")
-            return found(0, tags="old")
+async def test_a_topic_that_is_unsubscribed_is_not_asked_for_any_more_before_its_queues_are_given_up():
+    def meanwhile(request):
+        scene.consumer.unsubscribe("T")
+        return found(0, tags="old")
 
-        async with pushing(answer=script(meanwhile)) as scene:
-            scene.member.subscriptions.want("T", tags="new")
-            await pulls(scene, 1)
-            await idle(200)
-            assert not scene.held.is_dropped
-            assert (asked_offsets(scene), scene.heard) == ([0], [])
-
-    run(scenario)
+    async with pushing(answer=script(meanwhile)) as scene:
+        scene.member.subscriptions.want("T", tags="new")
+        await pulls(scene, 1)
+        await idle(200)
+        assert not scene.held.is_dropped
+        assert (asked_offsets(scene), scene.heard) == ([0], [])

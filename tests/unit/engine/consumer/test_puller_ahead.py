@@ -8,7 +8,6 @@ from rmqtools.model.codes import ResponseCode
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire.command import RemotingCommand
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_script import PULL, answered, asked_offsets, found, pulls, script
 from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, stored, until
 
@@ -26,85 +25,70 @@ def asking(scene: Scene, noted: list[object], meanwhile: Callable[[int], None] =
     scene.puller._ask = noting
 
 
-def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_counts_as_fetched_only_then():
-    async def scenario():
-        async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
-            noted: list[object] = []
-            asking(scene, noted)
-            take = scene.fetching.take
-            scene.fetching.take = lambda held, messages: (
-                noted.append("taken"),
-                take(held, messages),
-            )
-            await pulls(scene, 4)
-            await until(lambda: scene.committed == 4)
-            assert noted == [(0, 0), "taken", (1, 1), (3, 1), "taken", (4, 3), "taken"]
-
-    run(scenario)
+async def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_counts_as_fetched_only_then():
+    async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
+        noted: list[object] = []
+        asking(scene, noted)
+        take = scene.fetching.take
+        scene.fetching.take = lambda held, messages: (
+            noted.append("taken"),
+            take(held, messages),
+        )
+        await pulls(scene, 4)
+        await until(lambda: scene.committed == 4)
+        assert noted == [(0, 0), "taken", (1, 1), (3, 1), "taken", (4, 3), "taken"]
 
 
-def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for():
-    async def scenario():
-        answers = script(found(0), found(1, stored=(0, 2)), found(2, stored=(0, 3)))
-        async with pushing(answer=answers) as scene:
-            noted: list[object] = []
-            asking(scene, noted)
-            take = scene.fetching.take
-            scene.fetching.take = lambda held, messages: (
-                noted.append("taken"),
-                take(held, messages),
-            )
-            await pulls(scene, 4)
-            assert noted == [(0, 0), "taken", (1, 1), "taken", (2, 2), "taken", (3, 3)]
-
-    run(scenario)
+async def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for():
+    answers = script(found(0), found(1, stored=(0, 2)), found(2, stored=(0, 3)))
+    async with pushing(answer=answers) as scene:
+        noted: list[object] = []
+        asking(scene, noted)
+        take = scene.fetching.take
+        scene.fetching.take = lambda held, messages: (
+            noted.append("taken"),
+            take(held, messages),
+        )
+        await pulls(scene, 4)
+        assert noted == [(0, 0), "taken", (1, 1), "taken", (2, 2), "taken", (3, 3)]
 
 
-def test_no_pull_is_left_at_the_broker_by_an_answer_that_cannot_be_read(caplog):
+async def test_no_pull_is_left_at_the_broker_by_an_answer_that_cannot_be_read(caplog):
     """It could take the broker's only report that an administrator has reset the offset."""
 
-    async def scenario():
-        torn = answered(ResponseCode.SUCCESS, 2, body=b"\0\0\0\5torn")
-        async with pushing(answer=script(torn, torn, found(0)), delay_after_error=0.001) as scene:
-            for number in (1, 2):
-                await pulls(scene, number)
-                await until(lambda: scene.held._changed._waiters)
-                scene.clock.advance(1)
-                scene.held.wake()
-            await until(lambda: scene.heard == [[0]])
-            await pulls(scene, 4)
-            assert asked_offsets(scene) == [0, 0, 0, 1]
-
-    run(scenario)
+    torn = answered(ResponseCode.SUCCESS, 2, body=b"\0\0\0\5torn")
+    async with pushing(answer=script(torn, torn, found(0)), delay_after_error=0.001) as scene:
+        for number in (1, 2):
+            await pulls(scene, number)
+            await until(lambda: scene.held._changed._waiters)
+            scene.clock.advance(1)
+            scene.held.wake()
+        await until(lambda: scene.heard == [[0]])
+        await pulls(scene, 4)
+        assert asked_offsets(scene) == [0, 0, 0, 1]
 
 
-def test_a_seek_between_two_pulls_drops_the_answer_and_the_pull_after_it():
-    async def scenario():
-        async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
+async def test_a_seek_between_two_pulls_drops_the_answer_and_the_pull_after_it():
+    async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
 
-            def seek(offset):
-                if offset == 3:
-                    scene.held.next_offset = 70
+        def seek(offset):
+            if offset == 3:
+                scene.held.next_offset = 70
 
-            asking(scene, [], seek)
-            await pulls(scene, 4)
-            assert (asked_offsets(scene), scene.heard) == ([0, 1, 3, 70], [[0]])
-
-    run(scenario)
+        asking(scene, [], seek)
+        await pulls(scene, 4)
+        assert (asked_offsets(scene), scene.heard) == ([0, 1, 3, 70], [[0]])
 
 
-def test_what_is_given_up_between_two_pulls_is_not_handed_out():
-    async def scenario():
-        async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
-            asking(scene, [], lambda offset: scene.held.drop() if offset == 3 else None)
-            await pulls(scene, 2)
-            await until(lambda: not scene.puller._tasks)
-            assert scene.heard == [[0]]
-
-    run(scenario)
+async def test_what_is_given_up_between_two_pulls_is_not_handed_out():
+    async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
+        asking(scene, [], lambda offset: scene.held.drop() if offset == 3 else None)
+        await pulls(scene, 2)
+        await until(lambda: not scene.puller._tasks)
+        assert scene.heard == [[0]]
 
 
-def test_bodies_that_grow_when_decompressed_are_held_up_to_the_limit_and_one_pull():
+async def test_bodies_that_grow_when_decompressed_are_held_up_to_the_limit_and_one_pull():
     ended = asyncio.Event()
     compressed = MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_ZLIB_TYPE
 
@@ -115,13 +99,10 @@ def test_bodies_that_grow_when_decompressed_are_held_up_to_the_limit_and_one_pul
     async def listen(messages, context):
         await ended.wait()
 
-    async def scenario():
-        answers = script(found(0), large(1), large(2), large(3))
-        async with pushing(listen, answer=answers, pull_threshold_bytes_for_queue=5_000) as scene:
-            await pulls(scene, 3)
-            await idle()
-            assert (len(scene.asked(PULL)), scene.held.count) == (3, 2)  # the third is here, and waits
-            ended.set()
-            await until(lambda: scene.committed == 4)
-
-    run(scenario)
+    answers = script(found(0), large(1), large(2), large(3))
+    async with pushing(listen, answer=answers, pull_threshold_bytes_for_queue=5_000) as scene:
+        await pulls(scene, 3)
+        await idle()
+        assert (len(scene.asked(PULL)), scene.held.count) == (3, 2)  # the third is here, and waits
+        ended.set()
+        await until(lambda: scene.committed == 4)

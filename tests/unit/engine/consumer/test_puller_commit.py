@@ -6,201 +6,158 @@ from rmqtools.errors import BrokerError, ClientStateError, ConfigError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import MessageModel
 from rmqtools.model.queue import MessageQueue
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import Q0, TOPIC, BrokerSet, polled, reading
 from tests.unit.engine.consumer.push_scene import until
 
 OFTEN = {"auto_commit_interval": 1e-6}
 
 
-def test_a_poll_commits_what_was_handed_out_before_it_and_nothing_else():
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers, **OFTEN) as consumer:
-            for _ in range(3):
-                await consumer.poll(5, 5)
-            await until(lambda: brokers.committed == {0: 10})
-
-    run(scenario)
+async def test_a_poll_commits_what_was_handed_out_before_it_and_nothing_else():
+    brokers = BrokerSet(30)
+    async with reading(brokers, **OFTEN) as consumer:
+        for _ in range(3):
+            await consumer.poll(5, 5)
+        await until(lambda: brokers.committed == {0: 10})
 
 
-def test_closing_commits_what_was_handed_out():
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers) as consumer:
-            await consumer.poll(5, 12)
-            await consumer.close()
-            assert brokers.committed == {0: 12}
-
-    run(scenario)
+async def test_closing_commits_what_was_handed_out():
+    brokers = BrokerSet(30)
+    async with reading(brokers) as consumer:
+        await consumer.poll(5, 12)
+        await consumer.close()
+        assert brokers.committed == {0: 12}
 
 
-def test_a_block_left_by_an_error_commits_without_the_last_poll():
+async def test_a_block_left_by_an_error_commits_without_the_last_poll():
     async def fail_after_two_polls(brokers):
         async with reading(brokers) as consumer:
             await consumer.poll(5, 12)
             await consumer.poll(5, 12)
             raise ZeroDivisionError
 
-    async def scenario():
-        brokers = BrokerSet(30)
-        with pytest.raises(ZeroDivisionError):
-            await fail_after_two_polls(brokers)
-        assert brokers.committed == {0: 12}
-
-    run(scenario)
+    brokers = BrokerSet(30)
+    with pytest.raises(ZeroDivisionError):
+        await fail_after_two_polls(brokers)
+    assert brokers.committed == {0: 12}
 
 
-def test_an_error_in_an_iteration_commits_up_to_the_message_it_was_about():
+async def test_an_error_in_an_iteration_commits_up_to_the_message_it_was_about():
     async def fail_at(brokers, offset):
         async with reading(brokers) as consumer:
             async for message in consumer:
                 if message.queue_offset == offset:
                     raise ZeroDivisionError
 
-    async def scenario():
-        brokers = BrokerSet(30)
-        with pytest.raises(ZeroDivisionError):
-            await fail_at(brokers, 14)
-        assert brokers.committed == {0: 14}
-
-    run(scenario)
+    brokers = BrokerSet(30)
+    with pytest.raises(ZeroDivisionError):
+        await fail_at(brokers, 14)
+    assert brokers.committed == {0: 14}
 
 
-def test_without_auto_commit_nothing_is_committed_but_by_commit_and_pulls_carry_no_offset():
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers, auto_commit=False, persist_consumer_offset_interval=0.01) as consumer:
-            await polled(consumer, 30)
-            await until(lambda: brokers.pulls()[-1] == 30)
-            assert await consumer.committed(Q0) is None
+async def test_without_auto_commit_nothing_is_committed_but_by_commit_and_pulls_carry_no_offset():
+    brokers = BrokerSet(30)
+    async with reading(brokers, auto_commit=False, persist_consumer_offset_interval=0.01) as consumer:
+        await polled(consumer, 30)
+        await until(lambda: brokers.pulls()[-1] == 30)
+        assert await consumer.committed(Q0) is None
+        await consumer.commit()
+        assert await consumer.committed(Q0) == 30
+        await consumer.seek(Q0, 5)
+        await polled(consumer, 3)
+        assert brokers.updates == [(0, 30)]
+    assert brokers.updates == [(0, 30), (0, 30)]  # told again in the end: a broker may have lost it
+    assert {
+        int(request.ext_fields["sysFlag"] or 0) & 1 for request in brokers.of(RequestCode.PULL_MESSAGE)
+    } == {0}
+
+
+async def test_without_auto_commit_a_queue_that_is_given_up_is_not_committed():
+    brokers = BrokerSet(30)
+    async with reading(brokers, auto_commit=False) as consumer:
+        await polled(consumer, 10)
+        await polled(consumer, 10)
+        consumer.unsubscribe(TOPIC)
+        await until(lambda: consumer.queues == [])
+    assert brokers.updates == []
+
+
+async def test_commit_counts_of_an_iteration_what_was_handed_out_only():
+    async with reading(BrokerSet(30)) as consumer:
+        async for message in consumer:
+            if message.queue_offset == 3:
+                break
+        await consumer.commit()
+        assert await consumer.committed(Q0) == 4
+        assert await polled(consumer, 1) == [4]
+
+
+async def test_a_sought_offset_can_be_committed():
+    async with reading(BrokerSet(30)) as consumer:
+        await consumer.seek(Q0, 17)
+        await consumer.commit()
+        assert await consumer.committed(Q0) == 17
+
+
+async def test_commit_says_when_a_broker_has_not_stored_it():
+    brokers = BrokerSet(30)
+    async with reading(brokers) as consumer:
+        await consumer.poll(5)
+        brokers.refused = {RequestCode.UPDATE_CONSUMER_OFFSET}
+        with pytest.raises(BrokerError, match="scripted"):
             await consumer.commit()
-            assert await consumer.committed(Q0) == 30
-            await consumer.seek(Q0, 5)
-            await polled(consumer, 3)
-            assert brokers.updates == [(0, 30)]
-        assert brokers.updates == [(0, 30), (0, 30)]  # told again in the end: a broker may have lost it
-        assert {
-            int(request.ext_fields["sysFlag"] or 0) & 1 for request in brokers.of(RequestCode.PULL_MESSAGE)
-        } == {0}
-
-    run(scenario)
+        brokers.refused = set()
+        await consumer.commit()
+        assert brokers.committed == {0: 10}
 
 
-def test_without_auto_commit_a_queue_that_is_given_up_is_not_committed():
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers, auto_commit=False) as consumer:
-            await polled(consumer, 10)
-            await polled(consumer, 10)
-            consumer.unsubscribe(TOPIC)
-            await until(lambda: consumer.queues == [])
+async def test_offsets_that_cannot_be_committed_are_refused_before_anything_is_sent():
+    brokers = BrokerSet(30)
+    async with reading(brokers) as consumer:
+        with pytest.raises(ConfigError, match=r"cannot commit offset -1 of .*want 0 or more"):
+            await consumer.commit({Q0: -1})
+        with pytest.raises(ClientStateError, match=r"queueId=9. is not held"):
+            await consumer.commit({Q0: 1, MessageQueue(TOPIC, "broker-a", 9): 1})
         assert brokers.updates == []
 
-    run(scenario)
 
-
-def test_commit_counts_of_an_iteration_what_was_handed_out_only():
-    async def scenario():
-        async with reading(BrokerSet(30)) as consumer:
-            async for message in consumer:
-                if message.queue_offset == 3:
-                    break
-            await consumer.commit()
-            assert await consumer.committed(Q0) == 4
-            assert await polled(consumer, 1) == [4]
-
-    run(scenario)
-
-
-def test_a_sought_offset_can_be_committed():
-    async def scenario():
-        async with reading(BrokerSet(30)) as consumer:
-            await consumer.seek(Q0, 17)
-            await consumer.commit()
-            assert await consumer.committed(Q0) == 17
-
-    run(scenario)
-
-
-def test_commit_says_when_a_broker_has_not_stored_it():
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers) as consumer:
-            await consumer.poll(5)
-            brokers.refused = {RequestCode.UPDATE_CONSUMER_OFFSET}
-            with pytest.raises(BrokerError, match="scripted"):
-                await consumer.commit()
-            brokers.refused = set()
-            await consumer.commit()
-            assert brokers.committed == {0: 10}
-
-    run(scenario)
-
-
-def test_offsets_that_cannot_be_committed_are_refused_before_anything_is_sent():
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers) as consumer:
-            with pytest.raises(ConfigError, match=r"cannot commit offset -1 of .*want 0 or more"):
-                await consumer.commit({Q0: -1})
-            with pytest.raises(ClientStateError, match=r"queueId=9. is not held"):
-                await consumer.commit({Q0: 1, MessageQueue(TOPIC, "broker-a", 9): 1})
-            assert brokers.updates == []
-
-    run(scenario)
-
-
-def test_broadcasting_members_keep_their_offsets_in_a_file(tmp_path):
+async def test_broadcasting_members_keep_their_offsets_in_a_file(tmp_path):
     path = str(tmp_path / "offsets.json")
     settings = {"message_model": MessageModel.BROADCASTING, "offset_store_path": path}
 
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers, **settings) as consumer:
-            await polled(consumer, 12)
-        async with reading(BrokerSet(30), **settings) as consumer:
-            assert await consumer.committed(Q0) == 12
-            assert await polled(consumer, 1) == [12]
-        assert brokers.updates == []
-
-    run(scenario)
+    brokers = BrokerSet(30)
+    async with reading(brokers, **settings) as consumer:
+        await polled(consumer, 12)
+    async with reading(BrokerSet(30), **settings) as consumer:
+        assert await consumer.committed(Q0) == 12
+        assert await polled(consumer, 1) == [12]
+    assert brokers.updates == []
 
 
-def test_broadcasting_a_restarted_member_finds_its_file_without_any_setting(tmp_path, monkeypatch):
+async def test_broadcasting_a_restarted_member_finds_its_file_without_any_setting(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    async def scenario():
-        async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
-            await polled(consumer, 12)
-        async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
-            assert await polled(consumer, 1) == [12]
-
-    run(scenario)
+    async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
+        await polled(consumer, 12)
+    async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
+        assert await polled(consumer, 1) == [12]
 
 
-def test_an_idle_consumer_tells_a_broker_that_was_away_its_offset_again():
-    async def scenario():
-        brokers = BrokerSet(10)
-        async with reading(brokers, persist_consumer_offset_interval=0.01) as consumer:
-            await polled(consumer, 10)
-            await consumer.commit()
-            await until(lambda: brokers.pulls()[-1] == 10)
-            brokers.forget_offsets()  # killed before it had written them to its disk
-            brokers.cluster.hang_up("broker-a")
-            await until(lambda: brokers.committed == {0: 10})
-
-    run(scenario)
+async def test_an_idle_consumer_tells_a_broker_that_was_away_its_offset_again():
+    brokers = BrokerSet(10)
+    async with reading(brokers, persist_consumer_offset_interval=0.01) as consumer:
+        await polled(consumer, 10)
+        await consumer.commit()
+        await until(lambda: brokers.pulls()[-1] == 10)
+        brokers.forget_offsets()  # killed before it had written them to its disk
+        brokers.cluster.hang_up("broker-a")
+        await until(lambda: brokers.committed == {0: 10})
 
 
-def test_closing_tells_the_broker_offsets_that_it_should_have_already():
-    async def scenario():
-        brokers = BrokerSet(30)
-        async with reading(brokers) as consumer:
-            await polled(consumer, 10)
-            await consumer.commit()
-            brokers.forget_offsets()
-            await consumer.close()
-            assert brokers.committed == {0: 10}
-
-    run(scenario)
+async def test_closing_tells_the_broker_offsets_that_it_should_have_already():
+    brokers = BrokerSet(30)
+    async with reading(brokers) as consumer:
+        await polled(consumer, 10)
+        await consumer.commit()
+        brokers.forget_offsets()
+        await consumer.close()
+        assert brokers.committed == {0: 10}

@@ -12,7 +12,6 @@ from rmqtools.errors import RocketMQError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import ConsumeFromWhere
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import Q0, BrokerSet, config, reading
 from tests.unit.engine.consumer.pull_script import answered
 
@@ -69,70 +68,49 @@ def check(brokers: BrokerSet, code: RequestCode) -> None:
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
-def test_a_pull_consumer_asks_rarely(kind):
-    async def scenario():
-        brokers = BrokerSet(high=5)
-        answer_with(brokers, kind)
-        async with reading(brokers, delay_after_error=3.0) as consumer:
-            await asyncio.sleep(SECONDS)
-            await consumer.commit()
-        check(brokers, PULL)
-
-    run(scenario)
+async def test_a_pull_consumer_asks_rarely(kind):
+    brokers = BrokerSet(high=5)
+    answer_with(brokers, kind)
+    async with reading(brokers, delay_after_error=3.0) as consumer:
+        await asyncio.sleep(SECONDS)
+        await consumer.commit()
+    check(brokers, PULL)
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
 @pytest.mark.parametrize("orderly", [False, True])
-def test_a_push_consumer_asks_rarely(kind, orderly):
-    async def scenario():
-        brokers = BrokerSet(high=5)
-        answer_with(brokers, kind)
-        async with brokers.serving():
-            consumer = aio.PushConsumer(settings(brokers, orderly=orderly))
-            consumer.subscribe("T", listen)
-            async with consumer:
-                await asyncio.sleep(SECONDS)
-        assert len([r for r in brokers.of(PULL) if r.ext_fields["topic"] == "T"]) <= MOST_PULLS
-        assert LARGEST not in brokers.committed.values()
-        for code in (RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ, RequestCode.QUERY_CONSUMER_OFFSET):
-            assert len(brokers.of(code)) <= MOST_PULLS
-
-    run(scenario)
+async def test_a_push_consumer_asks_rarely(kind, orderly):
+    brokers = BrokerSet(high=5)
+    answer_with(brokers, kind)
+    async with brokers.serving():
+        consumer = aio.PushConsumer(settings(brokers, orderly=orderly))
+        consumer.subscribe("T", listen)
+        async with consumer:
+            await asyncio.sleep(SECONDS)
+    assert len([r for r in brokers.of(PULL) if r.ext_fields["topic"] == "T"]) <= MOST_PULLS
+    assert LARGEST not in brokers.committed.values()
+    for code in (RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ, RequestCode.QUERY_CONSUMER_OFFSET):
+        assert len(brokers.of(code)) <= MOST_PULLS
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
-def test_a_range_read_asks_rarely(kind):
-    async def scenario():
-        brokers = BrokerSet(high=5)
-        answer_with(brokers, kind)
-        async with brokers.serving(), aio.Client(ClientConfig(name_server=brokers.name_server)) as client:
-            with contextlib.suppress(RocketMQError, TimeoutError):
-                async with asyncio.timeout(SECONDS):
-                    async for _ in client.read_blocks(QueueRange(Q0, 0, 5)):
-                        pass
-        assert 1 <= len(brokers.of(PULL)) <= MOST_PULLS
-        assert len(brokers.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC)) <= MOST_PULLS
-
-    run(scenario)
+async def test_a_range_read_asks_rarely(kind):
+    brokers = BrokerSet(high=5)
+    answer_with(brokers, kind)
+    async with brokers.serving(), aio.Client(ClientConfig(name_server=brokers.name_server)) as client:
+        with contextlib.suppress(RocketMQError, TimeoutError):
+            async with asyncio.timeout(SECONDS):
+                async for _ in client.read_blocks(QueueRange(Q0, 0, 5)):
+                    pass
+    assert 1 <= len(brokers.of(PULL)) <= MOST_PULLS
+    assert len(brokers.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC)) <= MOST_PULLS
 
 
 @pytest.mark.parametrize(
     "code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY]
 )
 @pytest.mark.parametrize("face", ["push", "pull", "producer"])
-def test_a_name_server_that_gives_no_route_is_asked_rarely(code, face):
-    async def scenario():
-        brokers = BrokerSet(high=5)
-        brokers.cluster.fault(
-            code=RequestCode.GET_ROUTEINFO_BY_TOPIC, times=None, answer=lambda request: response(code, 0)
-        )
-        async with brokers.serving():
-            with contextlib.suppress(RocketMQError, TimeoutError):
-                async with asyncio.timeout(SECONDS):
-                    await use(face, brokers)
-        asked = len(brokers.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC))
-        assert 1 <= asked <= 2 * MOST_PULLS  # several need the route, each with growing waits
-
+async def test_a_name_server_that_gives_no_route_is_asked_rarely(code, face):
     async def use(face: str, brokers: BrokerSet) -> None:
         if face == "producer":
             async with aio.Producer(ProducerConfig(name_server=brokers.name_server, group="p")) as producer:
@@ -147,4 +125,13 @@ def test_a_name_server_that_gives_no_route_is_asked_rarely(code, face):
                 pull_consumer.subscribe("T")
                 await pull_consumer.poll(2 * SECONDS)
 
-    run(scenario)
+    brokers = BrokerSet(high=5)
+    brokers.cluster.fault(
+        code=RequestCode.GET_ROUTEINFO_BY_TOPIC, times=None, answer=lambda request: response(code, 0)
+    )
+    async with brokers.serving():
+        with contextlib.suppress(RocketMQError, TimeoutError):
+            async with asyncio.timeout(SECONDS):
+                await use(face, brokers)
+    asked = len(brokers.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC))
+    assert 1 <= asked <= 2 * MOST_PULLS  # several need the route, each with growing waits

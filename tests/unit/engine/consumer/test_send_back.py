@@ -11,7 +11,7 @@ from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rmqtools.model.queue import MessageQueue
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.push_scene import Scene, agrees, pushing, stored, until
 
 SEND_BACK = RequestCode.CONSUMER_SEND_MSG_BACK
@@ -51,46 +51,34 @@ async def fails_in_order(messages, context):
     [(fails, {}), (fails_in_order, {"orderly": True, "max_reconsume_times": 0})],
     ids=["concurrently", "orderly"],
 )
-def test_a_failed_message_of_a_logic_queue_goes_to_the_broker_that_has_the_queue(listener, settings):
-    async def scenario():
-        async with of_static_topic(listener, **settings) as (scene, held):
-            held.put([LETTER])
-            scene.fetching.take(held, [LETTER])
-            scene.consumption.work_on(held)
-            await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 1)
-            assert [(one["bname"], one["offset"]) for one in scene.asked(SEND_BACK)] == [("broker-a", "0")]
-
-    run(scenario)
+async def test_a_failed_message_of_a_logic_queue_goes_to_the_broker_that_has_the_queue(listener, settings):
+    async with of_static_topic(listener, **settings) as (scene, held):
+        held.put([LETTER])
+        scene.fetching.take(held, [LETTER])
+        scene.consumption.work_on(held)
+        await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 1)
+        assert [(one["bname"], one["offset"]) for one in scene.asked(SEND_BACK)] == [("broker-a", "0")]
 
 
-def test_what_was_stored_before_its_queue_moved_goes_to_the_broker_that_still_has_it():
-    async def scenario():
-        async with of_static_topic(fails) as (scene, _), ScriptedPeer(agrees).serving() as former:
-            scene.client.routes.tables.broker_addrs["broker-b"] = {0: former.addr}
-            old = replace(LETTER, store_host=former.addr)
+async def test_what_was_stored_before_its_queue_moved_goes_to_the_broker_that_still_has_it():
+    async with of_static_topic(fails) as (scene, _), ScriptedPeer(agrees).serving() as former:
+        scene.client.routes.tables.broker_addrs["broker-b"] = {0: former.addr}
+        old = replace(LETTER, store_host=former.addr)
 
-            assert await send_back(scene)(old, 0, queue=LOGIC_QUEUE)
-            assert [request.ext_fields["bname"] for request in former.requests] == ["broker-b"]
-            assert scene.asked(SEND_BACK) == []
-
-    run(scenario)
+        assert await send_back(scene)(old, 0, queue=LOGIC_QUEUE)
+        assert [request.ext_fields["bname"] for request in former.requests] == ["broker-b"]
+        assert scene.asked(SEND_BACK) == []
 
 
-def test_a_message_of_the_retry_topic_goes_to_the_broker_it_came_from():
-    async def scenario():
-        async with pushing(fails) as scene:
-            queue = MessageQueue("%RETRY%g", "broker-a", 0)
+async def test_a_message_of_the_retry_topic_goes_to_the_broker_it_came_from():
+    async with pushing(fails) as scene:
+        queue = MessageQueue("%RETRY%g", "broker-a", 0)
 
-            assert await send_back(scene)(stored(0, times=1), 0, queue=queue)
-            (asked,) = scene.asked(SEND_BACK)
-            assert (asked["bname"], asked["originTopic"]) == ("broker-a", "T")
-
-    run(scenario)
+        assert await send_back(scene)(stored(0, times=1), 0, queue=queue)
+        (asked,) = scene.asked(SEND_BACK)
+        assert (asked["bname"], asked["originTopic"]) == ("broker-a", "T")
 
 
-def test_a_logic_queue_that_no_broker_has_leaves_its_message_here():
-    async def scenario():
-        async with pushing(fails) as scene:
-            assert not await send_back(scene)(LETTER, 0, queue=LOGIC_QUEUE)
-
-    run(scenario)
+async def test_a_logic_queue_that_no_broker_has_leaves_its_message_here():
+    async with pushing(fails) as scene:
+        assert not await send_back(scene)(LETTER, 0, queue=LOGIC_QUEUE)

@@ -12,7 +12,6 @@ from rmqtools.engine.consumer.operator_requests import OperatorRequests
 from rmqtools.engine.consumer.start_offsets import StartOffsets
 from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
 from rmqtools.model.group import ConsumeFromWhere, MessageModel
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import Q0, Q1, BrokerSet, polled, reading
 from tests.unit.engine.consumer.push_scene import QUEUE, pushing, until
 
@@ -26,71 +25,56 @@ def ignored(caplog) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(("consume_from", "begins"), [(FIRST, 0), (LAST, 100)])
-def test_a_broadcasting_member_starts_at_consume_from_where_javas_file_has_none(
+async def test_a_broadcasting_member_starts_at_consume_from_where_javas_file_has_none(
     consume_from, begins, tmp_path, caplog
 ):
     path = tmp_path / "offsets.json"
     path.write_text(JAVA_FILE)
 
-    async def scenario():
-        brokers = BrokerSet(high=100)
-        given = {"message_model": MessageModel.BROADCASTING, "offset_store_path": str(path)}
-        async with reading(brokers, consume_from=consume_from, **given) as consumer:
-            await until(consumer.assignment)
-            brokers.grow(0, range(100, 105))
-            assert await consumer.committed(Q0) is None
-            assert (await polled(consumer, 2))[0] == begins
-            await consumer.commit()
-
-    run(scenario)
+    brokers = BrokerSet(high=100)
+    given = {"message_model": MessageModel.BROADCASTING, "offset_store_path": str(path)}
+    async with reading(brokers, consume_from=consume_from, **given) as consumer:
+        await until(consumer.assignment)
+        brokers.grow(0, range(100, 105))
+        assert await consumer.committed(Q0) is None
+        assert (await polled(consumer, 2))[0] == begins
+        await consumer.commit()
     assert ignored(caplog) == [(str(Q0), -1, begins)]
     assert LocalFileOffsetStore(path).noted() == {Q0: begins + 2}
 
 
 @pytest.mark.parametrize("stored", [-1, -7])
-def test_a_member_starts_at_consume_from_where_its_broker_answers_a_negative_offset(stored, caplog):
-    async def scenario():
-        brokers = BrokerSet(high=5, queues=2)
-        for queue, offset in ((Q0, stored), (Q1, 3)):
-            brokers.cluster.commit("g", queue, offset)
-        async with reading(brokers) as consumer:
-            assert await consumer.committed(Q0) is None
-            assert sorted(await polled(consumer, 7)) == [0, 1, 2, 3, 3, 4, 4]
-
-    run(scenario)
+async def test_a_member_starts_at_consume_from_where_its_broker_answers_a_negative_offset(stored, caplog):
+    brokers = BrokerSet(high=5, queues=2)
+    for queue, offset in ((Q0, stored), (Q1, 3)):
+        brokers.cluster.commit("g", queue, offset)
+    async with reading(brokers) as consumer:
+        assert await consumer.committed(Q0) is None
+        assert sorted(await polled(consumer, 7)) == [0, 1, 2, 3, 3, 4, 4]
     assert ignored(caplog) == [(str(Q0), stored, 0)]
 
 
-def test_an_administrator_sees_no_offset_and_stats_without_one():
-    async def scenario():
-        brokers = BrokerSet(high=5)
-        brokers.cluster.commit("g", Q0, -1)
-        async with brokers.serving(), aio.Admin(ClientConfig(name_server=brokers.name_server)) as admin:
-            assert await admin.fetch_consumer_offsets("g", "T") == {Q0: None}
-            stats = await admin.fetch_consume_stats("g", "T")
-            assert [offsets.consumer_offset for offsets in stats.offset_table.values()] == [0]
-
-    run(scenario)
+async def test_an_administrator_sees_no_offset_and_stats_without_one():
+    brokers = BrokerSet(high=5)
+    brokers.cluster.commit("g", Q0, -1)
+    async with brokers.serving(), aio.Admin(ClientConfig(name_server=brokers.name_server)) as admin:
+        assert await admin.fetch_consumer_offsets("g", "T") == {Q0: None}
+        stats = await admin.fetch_consume_stats("g", "T")
+        assert [offsets.consumer_offset for offsets in stats.offset_table.values()] == [0]
 
 
-def test_a_reset_to_a_negative_offset_moves_nothing(caplog):
-    async def scenario():
-        async with pushing() as scene:
-            OperatorRequests(scene.member)._reset("T", {QUEUE: -1})
-            assert scene.member.held.pulled[QUEUE] is scene.held
-
-    run(scenario)
+async def test_a_reset_to_a_negative_offset_moves_nothing(caplog):
+    async with pushing() as scene:
+        OperatorRequests(scene.member)._reset("T", {QUEUE: -1})
+        assert scene.member.held.pulled[QUEUE] is scene.held
     assert "offset_reset_ignored" in caplog.text
 
 
-def test_a_queue_without_any_stored_offset_is_no_reason_for_a_warning(caplog):
-    async def scenario():
-        async with pushing(consume_from=FIRST) as scene:
-            store = SimpleNamespace(read_memory=lambda _: None, read_store=_nothing)
-            member: Any = SimpleNamespace(offsets=store, config=scene.member.config, group="g")
-            assert await StartOffsets(member, ANY).find(QUEUE) == 0
-
-    run(scenario)
+async def test_a_queue_without_any_stored_offset_is_no_reason_for_a_warning(caplog):
+    async with pushing(consume_from=FIRST) as scene:
+        store = SimpleNamespace(read_memory=lambda _: None, read_store=_nothing)
+        member: Any = SimpleNamespace(offsets=store, config=scene.member.config, group="g")
+        assert await StartOffsets(member, ANY).find(QUEUE) == 0
     assert ignored(caplog) == []
 
 
