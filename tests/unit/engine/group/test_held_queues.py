@@ -6,7 +6,6 @@ from rmqtools.engine.group.held_queues import HeldQueues
 from rmqtools.model.queue import MessageQueue
 from tests.support.clock import ManualClock
 from tests.support.fake import Fake
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.push_scene import idle
 
 QUEUE, OTHER = (MessageQueue("T", "broker-a", number) for number in range(2))
@@ -44,85 +43,67 @@ def holding(events: Events, *, in_order: bool = False) -> HeldQueues:
     return held
 
 
-def test_a_queue_is_given_up_in_one_order_and_is_in_the_table_until_that_is_done():
-    async def scenario():
-        events = Events()
-        events.go_on.clear()
-        held = holding(events, in_order=True)
-        queue = held.pulled[QUEUE]
-        giving_up = asyncio.create_task(held.give_up([queue]))
-        await idle()
-        assert (queue.is_dropped, held.is_leaving(queue), held.holds(queue)) == (True, True, True)
-        assert held.queues() == set()
-        events.go_on.set()
-        await giving_up
-        assert (events, held.pulled) == (["note", "persist", "remove", "unlock"], {})
-
-    run(scenario)
+async def test_a_queue_is_given_up_in_one_order_and_is_in_the_table_until_that_is_done():
+    events = Events()
+    events.go_on.clear()
+    held = holding(events, in_order=True)
+    queue = held.pulled[QUEUE]
+    giving_up = asyncio.create_task(held.give_up([queue]))
+    await idle()
+    assert (queue.is_dropped, held.is_leaving(queue), held.holds(queue)) == (True, True, True)
+    assert held.queues() == set()
+    events.go_on.set()
+    await giving_up
+    assert (events, held.pulled) == (["note", "persist", "remove", "unlock"], {})
 
 
-def test_two_who_give_a_queue_up_at_the_same_time_wait_for_one_run():
-    async def scenario():
-        events = Events()
-        held = holding(events)
-        queue = held.pulled[QUEUE]
-        held.begin_to_give_up([queue])
-        await asyncio.gather(held.give_up([queue]), held.give_up([queue]))
-        assert events == ["note", "persist", "remove"]
-
-    run(scenario)
+async def test_two_who_give_a_queue_up_at_the_same_time_wait_for_one_run():
+    events = Events()
+    held = holding(events)
+    queue = held.pulled[QUEUE]
+    held.begin_to_give_up([queue])
+    await asyncio.gather(held.give_up([queue]), held.give_up([queue]))
+    assert events == ["note", "persist", "remove"]
 
 
-def test_a_caller_that_is_cancelled_does_not_keep_a_queue_from_being_given_up():
-    async def scenario():
-        events = Events()
-        events.go_on.clear()
-        held = holding(events)
-        giving_up = asyncio.create_task(held.give_up(list(held.pulled.values())))
-        await idle()
-        giving_up.cancel()
-        await idle()
-        events.go_on.set()
+async def test_a_caller_that_is_cancelled_does_not_keep_a_queue_from_being_given_up():
+    events = Events()
+    events.go_on.clear()
+    held = holding(events)
+    giving_up = asyncio.create_task(held.give_up(list(held.pulled.values())))
+    await idle()
+    giving_up.cancel()
+    await idle()
+    events.go_on.set()
+    await held.close()
+    assert (events[:3], held.pulled) == (["note", "persist", "remove"], {})
+
+
+async def test_what_is_noted_of_assigned_queues_is_kept():
+    events = Events()
+    held = holding(events)
+    held.keeps_offsets = True
+    await held.give_up(list(held.pulled.values()))
+    assert events == ["note", "persist"]
+
+
+async def test_a_queue_that_is_moved_goes_on_elsewhere_and_only_its_new_place_counts():
+    events, moves = Events(), []
+    held = holding(events, in_order=True)
+    held.on_move(lambda before, now: moves.append((before, now)))
+    before = held.pulled[QUEUE]
+    now = held.move(before, 9, note=True)
+    await idle()
+    assert moves == [(before, now)]
+    assert (before.is_dropped, now.next_offset, now.consuming) == (True, 9, before.consuming)
+    assert (held.holds(before), held.holds(now)) == (False, True)
+    assert events == ["update 9", "persist"]
+
+
+async def test_closing_gives_up_what_a_listener_still_has_and_stores_all_once_more():
+    events = Events()
+    held = holding(events, in_order=True)
+    held.hold_popped(OTHER)
+    async with held.pulled[QUEUE].consuming:
         await held.close()
-        assert (events[:3], held.pulled) == (["note", "persist", "remove"], {})
-
-    run(scenario)
-
-
-def test_what_is_noted_of_assigned_queues_is_kept():
-    async def scenario():
-        events = Events()
-        held = holding(events)
-        held.keeps_offsets = True
-        await held.give_up(list(held.pulled.values()))
-        assert events == ["note", "persist"]
-
-    run(scenario)
-
-
-def test_a_queue_that_is_moved_goes_on_elsewhere_and_only_its_new_place_counts():
-    async def scenario():
-        events, moves = Events(), []
-        held = holding(events, in_order=True)
-        held.on_move(lambda before, now: moves.append((before, now)))
-        before = held.pulled[QUEUE]
-        now = held.move(before, 9, note=True)
-        await idle()
-        assert moves == [(before, now)]
-        assert (before.is_dropped, now.next_offset, now.consuming) == (True, 9, before.consuming)
-        assert (held.holds(before), held.holds(now)) == (False, True)
-        assert events == ["update 9", "persist"]
-
-    run(scenario)
-
-
-def test_closing_gives_up_what_a_listener_still_has_and_stores_all_once_more():
-    async def scenario():
-        events = Events()
-        held = holding(events, in_order=True)
-        held.hold_popped(OTHER)
-        async with held.pulled[QUEUE].consuming:
-            await held.close()
-        assert (events, held.pulled, held.popped) == (["note", "persist again", "remove", "unlock"], {}, {})
-
-    run(scenario)
+    assert (events, held.pulled, held.popped) == (["note", "persist again", "remove", "unlock"], {}, {})

@@ -7,20 +7,16 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.wire.command import response
 from tests.support.batch_topics import BATCH_CONFIG
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.pull_scene import BrokerSet, config
 
 
-def test_a_consumer_with_a_condition_on_stored_batches_does_not_start():
-    async def scenario() -> None:
-        brokers = BrokerSet()
-        brokers.cluster.fault(code=RequestCode.CHECK_CLIENT_CONFIG, answer=response(ResponseCode.SUCCESS, 0))
-        brokers.cluster.fault(code=RequestCode.GET_TOPIC_CONFIG, answer=BATCH_CONFIG)
-        async with brokers.serving():
-            consumer = aio.PullConsumer(config(brokers))
-            consumer.subscribe("T", sql="a > 5")
-            with pytest.raises(ConfigError, match="'T' has the queue type BatchCQ"):
-                await consumer.start()
-            assert brokers.of(RequestCode.HEART_BEAT) == []
-
-    run(scenario)
+async def test_a_consumer_with_a_condition_on_stored_batches_does_not_start():
+    brokers = BrokerSet()
+    brokers.cluster.fault(code=RequestCode.CHECK_CLIENT_CONFIG, answer=response(ResponseCode.SUCCESS, 0))
+    brokers.cluster.fault(code=RequestCode.GET_TOPIC_CONFIG, answer=BATCH_CONFIG)
+    async with brokers.serving():
+        consumer = aio.PullConsumer(config(brokers))
+        consumer.subscribe("T", sql="a > 5")
+        with pytest.raises(ConfigError, match="'T' has the queue type BatchCQ"):
+            await consumer.start()
+        assert brokers.of(RequestCode.HEART_BEAT) == []

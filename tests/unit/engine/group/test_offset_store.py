@@ -7,7 +7,7 @@ from rmqtools.errors import BrokerError, RemotingError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.push_scene import QUEUE, agrees, idle, pushing, refuses, until
 
 UPDATE = RequestCode.UPDATE_CONSUMER_OFFSET
@@ -28,59 +28,47 @@ async def beside_a_paused_broker(*, hang_up: bool = True):
         yield scene, paused
 
 
-def test_offsets_go_to_the_broker_when_they_have_changed():
-    async def scenario():
-        async with pushing() as scene:
-            store = scene.member.offsets
-            store.update(QUEUE, 5)
-            await store.persist([QUEUE])
-            await store.persist([QUEUE])
-            store.update(QUEUE, 6)
-            await store.persist([QUEUE])
-            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6"]
-            assert scene.asked(UPDATE)[0]["consumerGroup"] == "g"
-
-    run(scenario)
+async def test_offsets_go_to_the_broker_when_they_have_changed():
+    async with pushing() as scene:
+        store = scene.member.offsets
+        store.update(QUEUE, 5)
+        await store.persist([QUEUE])
+        await store.persist([QUEUE])
+        store.update(QUEUE, 6)
+        await store.persist([QUEUE])
+        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6"]
+        assert scene.asked(UPDATE)[0]["consumerGroup"] == "g"
 
 
-def test_what_was_not_stored_is_stored_the_next_time_and_the_log_says_so(caplog):
+async def test_what_was_not_stored_is_stored_the_next_time_and_the_log_says_so(caplog):
     answers = [refuses]
 
     def answer(request):
         return answers.pop()(request) if answers else response(ResponseCode.SUCCESS, 0)
 
-    async def scenario():
-        async with pushing(answer=answer) as scene:
-            scene.member.offsets.update(QUEUE, 5)
-            await scene.member.offsets.persist([QUEUE])
-            await scene.member.offsets.persist([QUEUE])
-            assert len(scene.asked(UPDATE)) == 2
-
-    run(scenario)
+    async with pushing(answer=answer) as scene:
+        scene.member.offsets.update(QUEUE, 5)
+        await scene.member.offsets.persist([QUEUE])
+        await scene.member.offsets.persist([QUEUE])
+        assert len(scene.asked(UPDATE)) == 2
     assert "consumer_offset_not_stored" in caplog.text
 
 
-def test_only_the_queues_that_are_named_are_stored():
-    async def scenario():
-        async with pushing() as scene:
-            scene.member.offsets.update(QUEUE, 5)
-            await scene.member.offsets.persist([])
-            assert scene.asked(UPDATE) == []
-
-    run(scenario)
+async def test_only_the_queues_that_are_named_are_stored():
+    async with pushing() as scene:
+        scene.member.offsets.update(QUEUE, 5)
+        await scene.member.offsets.persist([])
+        assert scene.asked(UPDATE) == []
 
 
-def test_an_offset_may_be_kept_from_going_back_and_may_go_back():
-    async def scenario():
-        async with pushing() as scene:
-            store = scene.member.offsets
-            for offset, increase_only, kept in [(5, True, 5), (3, True, 5), (3, False, 3), (4, True, 4)]:
-                store.update(QUEUE, offset, increase_only=increase_only)
-                assert store.read_memory(QUEUE) == kept
-            store.remove(QUEUE)
-            assert store.noted() == {}
-
-    run(scenario)
+async def test_an_offset_may_be_kept_from_going_back_and_may_go_back():
+    async with pushing() as scene:
+        store = scene.member.offsets
+        for offset, increase_only, kept in [(5, True, 5), (3, True, 5), (3, False, 3), (4, True, 4)]:
+            store.update(QUEUE, offset, increase_only=increase_only)
+            assert store.read_memory(QUEUE) == kept
+        store.remove(QUEUE)
+        assert store.noted() == {}
 
 
 @pytest.mark.parametrize(
@@ -90,126 +78,96 @@ def test_an_offset_may_be_kept_from_going_back_and_may_go_back():
         (response(ResponseCode.QUERY_NOT_FOUND, 0), None),
     ],
 )
-def test_a_group_without_offset_is_told_from_one_with_it(answer, offset):
-    async def scenario():
-        async with pushing(answer=lambda request: answer) as scene:
-            assert await scene.member.offsets.read_store(QUEUE) == offset
-            assert scene.committed == offset
-            await scene.member.offsets.persist([QUEUE])
-            assert scene.asked(UPDATE) == []  # it is stored there already
-
-    run(scenario)
+async def test_a_group_without_offset_is_told_from_one_with_it(answer, offset):
+    async with pushing(answer=lambda request: answer) as scene:
+        assert await scene.member.offsets.read_store(QUEUE) == offset
+        assert scene.committed == offset
+        await scene.member.offsets.persist([QUEUE])
+        assert scene.asked(UPDATE) == []  # it is stored there already
 
 
-def test_a_negative_offset_is_read_but_neither_noted_nor_stored_again():
+async def test_a_negative_offset_is_read_but_neither_noted_nor_stored_again():
     answer = response(ResponseCode.SUCCESS, 0, ext_fields={"offset": "-1"})
 
-    async def scenario():
-        async with pushing(answer=lambda request: answer) as scene:
-            assert await scene.member.offsets.read_store(QUEUE) == -1
-            assert scene.member.offsets.noted() == {}
-            await scene.member.offsets.persist([QUEUE])
-            assert scene.asked(UPDATE) == []
-
-    run(scenario)
+    async with pushing(answer=lambda request: answer) as scene:
+        assert await scene.member.offsets.read_store(QUEUE) == -1
+        assert scene.member.offsets.noted() == {}
+        await scene.member.offsets.persist([QUEUE])
+        assert scene.asked(UPDATE) == []
 
 
-def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset():
-    async def scenario():
-        async with pushing(answer=refuses) as scene:
-            with pytest.raises(BrokerError, match="scripted"):
-                await scene.member.offsets.read_store(QUEUE)
-
-    run(scenario)
+async def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset():
+    async with pushing(answer=refuses) as scene:
+        with pytest.raises(BrokerError, match="scripted"):
+            await scene.member.offsets.read_store(QUEUE)
 
 
-def test_a_broker_that_is_paused_keeps_no_offsets_of_others_waiting():
-    async def scenario():
-        async with beside_a_paused_broker(hang_up=False) as (scene, paused):
-            waiting = asyncio.create_task(scene.member.offsets.persist(ELSEWHERE))
-            await until(lambda: paused.requests)
-            scene.member.offsets.update(SECOND, 4)
-            await scene.member.offsets.commit({QUEUE: 5})
-            await scene.member.offsets.persist([SECOND])
-            assert not waiting.done()
-            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "4"]
-            waiting.cancel()
-
-    run(scenario)
+async def test_a_broker_that_is_paused_keeps_no_offsets_of_others_waiting():
+    async with beside_a_paused_broker(hang_up=False) as (scene, paused):
+        waiting = asyncio.create_task(scene.member.offsets.persist(ELSEWHERE))
+        await until(lambda: paused.requests)
+        scene.member.offsets.update(SECOND, 4)
+        await scene.member.offsets.commit({QUEUE: 5})
+        await scene.member.offsets.persist([SECOND])
+        assert not waiting.done()
+        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "4"]
+        waiting.cancel()
 
 
-def test_a_broker_that_does_not_answer_is_asked_for_one_queue_and_the_rest_stays_due(caplog):
-    async def scenario():
-        async with beside_a_paused_broker() as (scene, paused):
-            await scene.member.offsets.persist(ELSEWHERE)
-            assert len(paused.requests) == 1
-            paused._hang_up = False
-            await scene.member.offsets.persist(ELSEWHERE)
-            assert [one.ext_fields["queueId"] for one in paused.requests] == ["0", "0", "1", "2"]
-
-    run(scenario)
+async def test_a_broker_that_does_not_answer_is_asked_for_one_queue_and_the_rest_stays_due(caplog):
+    async with beside_a_paused_broker() as (scene, paused):
+        await scene.member.offsets.persist(ELSEWHERE)
+        assert len(paused.requests) == 1
+        paused._hang_up = False
+        await scene.member.offsets.persist(ELSEWHERE)
+        assert [one.ext_fields["queueId"] for one in paused.requests] == ["0", "0", "1", "2"]
     assert "consumer_offset_not_stored" in caplog.text
 
 
-def test_who_waited_for_a_broker_that_did_not_answer_leaves_its_offsets_for_the_next_time():
-    async def scenario():
-        async with beside_a_paused_broker() as (scene, paused):
-            await asyncio.gather(*(scene.member.offsets.persist([queue]) for queue in ELSEWHERE))
-            assert len(paused.requests) == 1
-
-    run(scenario)
+async def test_who_waited_for_a_broker_that_did_not_answer_leaves_its_offsets_for_the_next_time():
+    async with beside_a_paused_broker() as (scene, paused):
+        await asyncio.gather(*(scene.member.offsets.persist([queue]) for queue in ELSEWHERE))
+        assert len(paused.requests) == 1
 
 
-def test_a_commit_ends_at_the_first_queue_that_its_broker_does_not_answer_for():
-    async def scenario():
-        async with beside_a_paused_broker() as (scene, paused):
-            with pytest.raises(RemotingError):
-                await scene.member.offsets.commit(dict.fromkeys([*ELSEWHERE, QUEUE], 5))
-            assert len(paused.requests) == 1
-            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5"]
-
-    run(scenario)
+async def test_a_commit_ends_at_the_first_queue_that_its_broker_does_not_answer_for():
+    async with beside_a_paused_broker() as (scene, paused):
+        with pytest.raises(RemotingError):
+            await scene.member.offsets.commit(dict.fromkeys([*ELSEWHERE, QUEUE], 5))
+        assert len(paused.requests) == 1
+        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5"]
 
 
-def test_offsets_of_one_broker_are_told_one_after_the_other_whoever_tells_them():
+async def test_offsets_of_one_broker_are_told_one_after_the_other_whoever_tells_them():
     at_once = []
 
-    async def scenario():
-        async with pushing(answer=lambda request: None) as scene:
-            commit = scene.member.offsets.commit
-            telling = [asyncio.create_task(commit({queue: 5})) for queue in (QUEUE, SECOND)]
-            await until(lambda: scene.asked(UPDATE))
-            await idle()
-            at_once.append(len(scene.asked(UPDATE)))
-            for one in telling:
-                one.cancel()
-
-    run(scenario)
+    async with pushing(answer=lambda request: None) as scene:
+        commit = scene.member.offsets.commit
+        telling = [asyncio.create_task(commit({queue: 5})) for queue in (QUEUE, SECOND)]
+        await until(lambda: scene.asked(UPDATE))
+        await idle()
+        at_once.append(len(scene.asked(UPDATE)))
+        for one in telling:
+            one.cancel()
     assert at_once == [1]
 
 
-def test_what_is_stored_already_is_told_again_when_that_is_asked_for():
-    async def scenario():
-        async with pushing() as scene:
-            await scene.member.offsets.commit({QUEUE: 5})
-            await scene.member.offsets.persist([QUEUE, SECOND], again=True)
-            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "5"]
-
-    run(scenario)
+async def test_what_is_stored_already_is_told_again_when_that_is_asked_for():
+    async with pushing() as scene:
+        await scene.member.offsets.commit({QUEUE: 5})
+        await scene.member.offsets.persist([QUEUE, SECOND], again=True)
+        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "5"]
 
 
-def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_all_of_them_again():
-    async def scenario():
-        async with pushing() as scene:
-            store = scene.member.offsets
-            await store.commit({QUEUE: 5})
-            scene.broker._hang_up = True
-            store.update(SECOND, 6)
-            await store.persist([SECOND])
-            scene.broker._hang_up = False
-            assert store.offset_for_pull(QUEUE) is None  # pulls are not in turn
-            await store.persist([QUEUE, SECOND])
-            assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6", "5", "6"]
-            assert store.offset_for_pull(QUEUE) == 5
-
-    run(scenario)
+async def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_all_of_them_again():
+    async with pushing() as scene:
+        store = scene.member.offsets
+        await store.commit({QUEUE: 5})
+        scene.broker._hang_up = True
+        store.update(SECOND, 6)
+        await store.persist([SECOND])
+        scene.broker._hang_up = False
+        assert store.offset_for_pull(QUEUE) is None  # pulls are not in turn
+        await store.persist([QUEUE, SECOND])
+        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6", "5", "6"]
+        assert store.offset_for_pull(QUEUE) == 5

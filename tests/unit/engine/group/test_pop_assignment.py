@@ -22,7 +22,7 @@ from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.by_consistent_hash import AllocateByConsistentHash
 from rmqtools.protocol.wire.bodies import format_body, parse_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 
 POPPED = MessageQueue("T", "broker-a", -1)
 PULLED = [MessageQueue("T", "broker-a", number) for number in range(2)]
@@ -81,104 +81,83 @@ async def rebalance(consumer: PushConsumer) -> bool:
     return await rebalance.run(AllocateAveragely())
 
 
-def test_the_broker_is_asked_for_topic_group_member_and_strategy():
-    async def scenario() -> None:
-        broker = Broker()
-        async with member(broker) as consumer:
-            await rebalance(consumer)
+async def test_the_broker_is_asked_for_topic_group_member_and_strategy():
+    broker = Broker()
+    async with member(broker) as consumer:
+        await rebalance(consumer)
 
-            assert broker.asked == [
-                QueryAssignmentRequestBody(
-                    topic="T", consumer_group="g", client_id=consumer._client.client_id, strategy_name="AVG"
-                )
-            ]
-
-    run(scenario)
+        assert broker.asked == [
+            QueryAssignmentRequestBody(
+                topic="T", consumer_group="g", client_id=consumer._client.client_id, strategy_name="AVG"
+            )
+        ]
 
 
-def test_queues_to_pop_are_popped_and_told_as_held():
-    async def scenario() -> None:
-        async with member(Broker()) as consumer:
-            assert await rebalance(consumer)
-            assert list(consumer._member.held.popped) == [POPPED]
-            assert consumer._member.held.pulled == {}
-            assert consumer._member.held_queues() == [POPPED]
-
-    run(scenario)
+async def test_queues_to_pop_are_popped_and_told_as_held():
+    async with member(Broker()) as consumer:
+        assert await rebalance(consumer)
+        assert list(consumer._member.held.popped) == [POPPED]
+        assert consumer._member.held.pulled == {}
+        assert consumer._member.held_queues() == [POPPED]
 
 
-def test_a_group_that_is_switched_to_pull_pulls_the_retry_topic_of_its_pops_too():
-    async def scenario() -> None:
-        broker = Broker()
-        async with member(broker) as consumer:
-            await rebalance(consumer)
-            popped = consumer._member.held.popped[POPPED]
-            broker.share = share("PULL", *PULLED)
-
-            assert await rebalance(consumer)
-            assert popped.is_dropped
-            assert consumer._member.held.popped == {}
-            assert {
-                queue: held.next_offset for queue, held in consumer._member.held.pulled.items()
-            } == dict.fromkeys(PULLED, 5)
-            assert RETRY in consumer._member.subscriptions
-
-    run(scenario)
-
-
-def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
-    async def scenario() -> None:
-        broker = Broker()
+async def test_a_group_that_is_switched_to_pull_pulls_the_retry_topic_of_its_pops_too():
+    broker = Broker()
+    async with member(broker) as consumer:
+        await rebalance(consumer)
+        popped = consumer._member.held.popped[POPPED]
         broker.share = share("PULL", *PULLED)
-        async with member(broker) as consumer:
-            await rebalance(consumer)
-            held = list(consumer._member.held.pulled.values())
-            broker.share = share("POP", POPPED)
 
-            assert await rebalance(consumer)
-            assert all(each.is_dropped for each in held)
-            assert consumer._member.held.pulled == {}
-            assert list(consumer._member.held.popped) == [POPPED]
-            assert RETRY not in consumer._member.subscriptions
-
-    run(scenario)
+        assert await rebalance(consumer)
+        assert popped.is_dropped
+        assert consumer._member.held.popped == {}
+        assert {
+            queue: held.next_offset for queue, held in consumer._member.held.pulled.items()
+        } == dict.fromkeys(PULLED, 5)
+        assert RETRY in consumer._member.subscriptions
 
 
-def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soon():
-    async def scenario() -> None:
-        broker = Broker()
-        async with member(broker) as consumer:
-            await rebalance(consumer)
-            broker.share = QueryAssignmentResponseBody()
+async def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
+    broker = Broker()
+    broker.share = share("PULL", *PULLED)
+    async with member(broker) as consumer:
+        await rebalance(consumer)
+        held = list(consumer._member.held.pulled.values())
+        broker.share = share("POP", POPPED)
 
-            assert not await rebalance(consumer)
-            assert list(consumer._member.held.popped) == [POPPED]
-
-    run(scenario)
-
-
-def test_a_retry_topic_that_is_not_there_yet_is_no_reason_to_ask_again():
-    async def scenario() -> None:
-        async with member(Broker()) as consumer:
-            consumer._member.subscriptions.want_all("%RETRY%g")
-
-            assert await rebalance(consumer)
-
-    run(scenario)
+        assert await rebalance(consumer)
+        assert all(each.is_dropped for each in held)
+        assert consumer._member.held.pulled == {}
+        assert list(consumer._member.held.popped) == [POPPED]
+        assert RETRY not in consumer._member.subscriptions
 
 
-def test_a_topic_that_is_not_subscribed_any_more_is_popped_no_more():
-    async def scenario() -> None:
-        async with member(Broker()) as consumer:
-            await rebalance(consumer)
-            popped = consumer._member.held.popped[POPPED]
-            consumer.unsubscribe("T")
-            await rebalance(consumer)
+async def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soon():
+    broker = Broker()
+    async with member(broker) as consumer:
+        await rebalance(consumer)
+        broker.share = QueryAssignmentResponseBody()
 
-            assert popped.is_dropped
-            assert consumer._member.held.popped == {}
+        assert not await rebalance(consumer)
+        assert list(consumer._member.held.popped) == [POPPED]
 
-    run(scenario)
+
+async def test_a_retry_topic_that_is_not_there_yet_is_no_reason_to_ask_again():
+    async with member(Broker()) as consumer:
+        consumer._member.subscriptions.want_all("%RETRY%g")
+
+        assert await rebalance(consumer)
+
+
+async def test_a_topic_that_is_not_subscribed_any_more_is_popped_no_more():
+    async with member(Broker()) as consumer:
+        await rebalance(consumer)
+        popped = consumer._member.held.popped[POPPED]
+        consumer.unsubscribe("T")
+        await rebalance(consumer)
+
+        assert popped.is_dropped
+        assert consumer._member.held.popped == {}
 
 
 def test_a_strategy_that_brokers_do_not_know_is_refused():

@@ -9,7 +9,7 @@ from rmqtools.engine.group.queue_lock import QueueLocks
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.push_scene import QUEUE, pushing, until
 
 SECOND = MessageQueue("T", "broker-a", 1)
@@ -24,63 +24,51 @@ def grants(*numbers: int):
     return answer
 
 
-def test_each_lock_is_told_granted_or_refused_and_a_broker_is_asked_once_for_all():
-    async def scenario():
-        async with pushing(answer=grants(1), orderly=True) as scene:
-            assert await QueueLocks(scene.client, "g").lock([QUEUE, SECOND]) == {
-                QUEUE: False,
-                SECOND: True,
-            }
-            (asked,) = scene.broker.requests
-            body = json.loads(asked.body)
-            assert (body["consumerGroup"], body["clientId"]) == ("g", scene.client.client_id)
-            assert len(body["mqSet"]) == 2
-
-    run(scenario)
+async def test_each_lock_is_told_granted_or_refused_and_a_broker_is_asked_once_for_all():
+    async with pushing(answer=grants(1), orderly=True) as scene:
+        assert await QueueLocks(scene.client, "g").lock([QUEUE, SECOND]) == {
+            QUEUE: False,
+            SECOND: True,
+        }
+        (asked,) = scene.broker.requests
+        body = json.loads(asked.body)
+        assert (body["consumerGroup"], body["clientId"]) == ("g", scene.client.client_id)
+        assert len(body["mqSet"]) == 2
 
 
-def test_of_a_broker_that_does_not_answer_nothing_is_known(caplog):
-    async def scenario():
-        async with pushing(answer=grants(0), orderly=True) as scene:
-            scene.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
-            assert await QueueLocks(scene.client, "g").lock([QUEUE, ELSEWHERE]) == {QUEUE: True}
-            await QueueLocks(scene.client, "g").unlock([ELSEWHERE])
-
-    run(scenario)
+async def test_of_a_broker_that_does_not_answer_nothing_is_known(caplog):
+    async with pushing(answer=grants(0), orderly=True) as scene:
+        scene.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
+        assert await QueueLocks(scene.client, "g").lock([QUEUE, ELSEWHERE]) == {QUEUE: True}
+        await QueueLocks(scene.client, "g").unlock([ELSEWHERE])
     assert "lock_failed" in caplog.text
     assert "unlock_failed" in caplog.text
 
 
-def test_renewed_locks_are_noted_refused_ones_too_and_unanswered_ones_stay():
-    async def scenario():
-        async with ScriptedPeer().serving(), pushing(answer=grants(1), orderly=True) as scene:
-            scene.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
-            table = scene.member.held.pulled
-            for queue in (SECOND, ELSEWHERE):
-                table[queue] = ProcessQueue(queue, scene.clock, 0)
-                table[queue].lock(queue is ELSEWHERE)
-            await scene.member.held.renew_locks()
-            assert {queue: held.is_locked for queue, held in table.items()} == {
-                QUEUE: False,
-                SECOND: True,
-                ELSEWHERE: True,
-            }
-            assert {one.code for one in scene.broker.requests} == {RequestCode.LOCK_BATCH_MQ}
-
-    run(scenario)
+async def test_renewed_locks_are_noted_refused_ones_too_and_unanswered_ones_stay():
+    async with ScriptedPeer().serving(), pushing(answer=grants(1), orderly=True) as scene:
+        scene.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
+        table = scene.member.held.pulled
+        for queue in (SECOND, ELSEWHERE):
+            table[queue] = ProcessQueue(queue, scene.clock, 0)
+            table[queue].lock(queue is ELSEWHERE)
+        await scene.member.held.renew_locks()
+        assert {queue: held.is_locked for queue, held in table.items()} == {
+            QUEUE: False,
+            SECOND: True,
+            ELSEWHERE: True,
+        }
+        assert {one.code for one in scene.broker.requests} == {RequestCode.LOCK_BATCH_MQ}
 
 
 @pytest.mark.parametrize("body", [b"\xff", b'{"lockOKMQSet":7}', b'{"lockOKMQSet":[{"queueId":"x"}]}'])
-def test_an_answer_that_cannot_be_read_tells_nothing_about_locks(body, caplog):
-    async def scenario():
-        async with pushing(answer=lambda _: response(ResponseCode.SUCCESS, 0, body=body)) as scene:
-            assert await QueueLocks(scene.client, "g").lock([QUEUE]) == {}
-
-    run(scenario)
+async def test_an_answer_that_cannot_be_read_tells_nothing_about_locks(body, caplog):
+    async with pushing(answer=lambda _: response(ResponseCode.SUCCESS, 0, body=body)) as scene:
+        assert await QueueLocks(scene.client, "g").lock([QUEUE]) == {}
     assert "lock_failed" in caplog.text
 
 
-def test_locks_are_renewed_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
+async def test_locks_are_renewed_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
     monkeypatch.setattr(ownership, "LOCK_INTERVAL", 0.001)
     monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
     tries = []
@@ -89,17 +77,14 @@ def test_locks_are_renewed_again_after_an_error_nobody_foresaw(monkeypatch, capl
         tries.append(1)
         raise KeyError("foreseen by nobody")
 
-    async def scenario():
-        async with pushing(orderly=True) as scene:
-            monkeypatch.setattr(scene.member.held, "renew_locks", fail)
-            scene.ownership._spawn_loops()
-            await until(lambda: len(tries) > 1)
-
-    run(scenario)
+    async with pushing(orderly=True) as scene:
+        monkeypatch.setattr(scene.member.held, "renew_locks", fail)
+        scene.ownership._spawn_loops()
+        await until(lambda: len(tries) > 1)
     assert "foreseen by nobody" in caplog.text
 
 
-def test_offsets_are_persisted_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
+async def test_offsets_are_persisted_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
     monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
     tries = []
 
@@ -107,11 +92,8 @@ def test_offsets_are_persisted_again_after_an_error_nobody_foresaw(monkeypatch, 
         tries.append(queues)
         raise KeyError("foreseen by nobody")
 
-    async def scenario():
-        async with pushing(persist_consumer_offset_interval=0.001) as scene:
-            monkeypatch.setattr(scene.member.offsets, "persist", fail)
-            scene.ownership._spawn_loops()
-            await until(lambda: len(tries) > 1)
-
-    run(scenario)
+    async with pushing(persist_consumer_offset_interval=0.001) as scene:
+        monkeypatch.setattr(scene.member.offsets, "persist", fail)
+        scene.ownership._spawn_loops()
+        await until(lambda: len(tries) > 1)
     assert "foreseen by nobody" in caplog.text

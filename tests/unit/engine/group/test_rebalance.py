@@ -9,7 +9,6 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.member_list import MemberList
 from tests.support.clock import ManualClock
 from tests.support.fake import Fake
-from tests.support.scripted_peer import run
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 AVG = AllocateAveragely()
@@ -88,53 +87,41 @@ class Scene(Fake):
         return held
 
 
-def test_a_queue_that_could_not_be_given_up_is_taken_again_in_the_round_that_wants_it_back():
-    async def scenario():
-        scene = Scene("me")
-        lost = await scene.lose()
-        assert (lost.is_dropped, scene.held.pulled) == (True, {QUEUE: lost})
-        scene.members = ("me",)
-        lost.consuming.release()
-        assert await scene.rounds.run(AVG)
-        assert scene.asked == ["persist", "unlock", "lock"]
-        assert scene.held.pulled[QUEUE] is not lost
-        assert not scene.held.pulled[QUEUE].is_dropped
-
-    run(scenario)
+async def test_a_queue_that_could_not_be_given_up_is_taken_again_in_the_round_that_wants_it_back():
+    scene = Scene("me")
+    lost = await scene.lose()
+    assert (lost.is_dropped, scene.held.pulled) == (True, {QUEUE: lost})
+    scene.members = ("me",)
+    lost.consuming.release()
+    assert await scene.rounds.run(AVG)
+    assert scene.asked == ["persist", "unlock", "lock"]
+    assert scene.held.pulled[QUEUE] is not lost
+    assert not scene.held.pulled[QUEUE].is_dropped
 
 
-def test_a_queue_that_still_cannot_be_given_up_is_not_taken_again():
-    async def scenario():
-        scene = Scene("me")
-        lost = await scene.lose()
-        scene.members = ("me",)
-        assert not await scene.rounds.run(AVG)
-        assert (scene.asked, scene.held.pulled) == ([], {QUEUE: lost})
-
-    run(scenario)
+async def test_a_queue_that_still_cannot_be_given_up_is_not_taken_again():
+    scene = Scene("me")
+    lost = await scene.lose()
+    scene.members = ("me",)
+    assert not await scene.rounds.run(AVG)
+    assert (scene.asked, scene.held.pulled) == ([], {QUEUE: lost})
 
 
-def test_a_queue_that_was_given_up_late_is_given_up_no_more():
-    async def scenario():
-        scene = Scene("me")
-        (await scene.lose()).consuming.release()
-        await scene.rounds.run(AVG)
-        await scene.rounds.run(AVG)
-        assert (scene.asked, scene.held.pulled) == (["persist", "unlock"], {})
-
-    run(scenario)
+async def test_a_queue_that_was_given_up_late_is_given_up_no_more():
+    scene = Scene("me")
+    (await scene.lose()).consuming.release()
+    await scene.rounds.run(AVG)
+    await scene.rounds.run(AVG)
+    assert (scene.asked, scene.held.pulled) == (["persist", "unlock"], {})
 
 
-def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplog):
-    async def scenario():
-        scene = Scene("me")
-        await scene.rounds.run(AVG)
-        scene.members = ("another", "me")
-        scene.offsets.error = KeyError("foreseen by nobody")
-        await scene.rounds.run(AVG)
-        scene.members, scene.offsets.error = ("me",), None
-        assert await scene.rounds.run(AVG)
-        assert scene.asked == ["lock", "persist", "persist", "unlock", "lock"]
-
-    run(scenario)
+async def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplog):
+    scene = Scene("me")
+    await scene.rounds.run(AVG)
+    scene.members = ("another", "me")
+    scene.offsets.error = KeyError("foreseen by nobody")
+    await scene.rounds.run(AVG)
+    scene.members, scene.offsets.error = ("me",), None
+    assert await scene.rounds.run(AVG)
+    assert scene.asked == ["lock", "persist", "persist", "unlock", "lock"]
     assert "foreseen by nobody" in caplog.text

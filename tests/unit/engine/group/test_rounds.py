@@ -144,24 +144,21 @@ class PinAnswers(Fake):
 
 
 @pytest.mark.parametrize("late", [Pins(3, ["10.0.0.3"]), None], ids=["older", "none"])
-def test_an_older_answer_that_comes_late_does_not_replace_newer_pins(late):
+async def test_an_older_answer_that_comes_late_does_not_replace_newer_pins(late):
     newer = Pins(7, ["10.0.0.7"])
 
-    async def scenario():
-        live = LiveStrategy(AllocateByPins(when_absent="nobody"), ClientCore(CONFIG), "g")
-        live._store = answers = PinAnswers(late, newer)
-        slow = asyncio.create_task(live.refresh())
-        await until(lambda: answers.asked)
-        assert await live.refresh()
-        answers.go_on.set()
-        await slow
-        live.now()
-        assert live.pins == newer
-
-    run(scenario)
+    live = LiveStrategy(AllocateByPins(when_absent="nobody"), ClientCore(CONFIG), "g")
+    live._store = answers = PinAnswers(late, newer)
+    slow = asyncio.create_task(live.refresh())
+    await until(lambda: answers.asked)
+    assert await live.refresh()
+    answers.go_on.set()
+    await slow
+    live.now()
+    assert live.pins == newer
 
 
-def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
+async def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
     monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
     tries = []
     config = ConsumerConfig(name_server="127.0.0.1:1", group="g", pin_poll_interval=0.001)
@@ -170,13 +167,10 @@ def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
         tries.append(1)
         raise KeyError("foreseen by nobody")
 
-    async def scenario():
-        live = LiveStrategy(AllocateAveragely(), ClientCore(config), "g")
-        monkeypatch.setattr(live, "refresh", fail)
-        owner, rounds = Background(), Rounds(Rebalances(), live, config)
-        owner.spawn_repeated("watch_pins", config.pin_poll_interval, rounds.watch_pins)
-        await until(lambda: len(tries) > 1)
-        await owner.stop()
-
-    run(scenario)
+    live = LiveStrategy(AllocateAveragely(), ClientCore(config), "g")
+    monkeypatch.setattr(live, "refresh", fail)
+    owner, rounds = Background(), Rounds(Rebalances(), live, config)
+    owner.spawn_repeated("watch_pins", config.pin_poll_interval, rounds.watch_pins)
+    await until(lambda: len(tries) > 1)
+    await owner.stop()
     assert "foreseen by nobody" in caplog.text
