@@ -115,65 +115,53 @@ def test_a_step_that_fails_keeps_no_other_from_running(kind, caplog):
     assert "closing_step_failed" in caplog.text
 
 
-def test_a_producer_that_was_never_started_can_be_closed_and_not_be_started_afterwards(kind):
-    async def scenario() -> None:
-        producer = producer_of(kind, "127.0.0.1:1")
+async def test_a_producer_that_was_never_started_can_be_closed_and_not_be_started_afterwards(kind):
+    producer = producer_of(kind, "127.0.0.1:1")
+    await producer.close()
+    await producer.close()
+    with pytest.raises(ClientStateError, match="closed: make a new one"):
+        await producer.start()
+
+
+async def test_a_request_that_waits_for_its_reply_ends_at_once_when_the_producer_closes():
+    broker = TransactionBroker()
+    async with broker.serving():
+        producer = Producer(ProducerConfig(name_server=broker.name_server, group="g"))
+        await producer.start()
+        asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
+        await broker.arrived(RequestCode.SEND_MESSAGE_V2)
         await producer.close()
-        await producer.close()
-        with pytest.raises(ClientStateError, match="closed: make a new one"):
-            await producer.start()
-
-    run(scenario)
-
-
-def test_a_request_that_waits_for_its_reply_ends_at_once_when_the_producer_closes():
-    async def scenario() -> None:
-        broker = TransactionBroker()
-        async with broker.serving():
-            producer = Producer(ProducerConfig(name_server=broker.name_server, group="g"))
-            await producer.start()
-            asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
-            await broker.arrived(RequestCode.SEND_MESSAGE_V2)
-            await producer.close()
-            with pytest.raises(ClientStateError, match=r"closed before the reply to request .* came"):
-                await asyncio.wait_for(asking, 2)
-
-    run(scenario)
+        with pytest.raises(ClientStateError, match=r"closed before the reply to request .* came"):
+            await asyncio.wait_for(asking, 2)
 
 
 @pytest.mark.parametrize("code", [RequestCode.HEART_BEAT, RequestCode.SEND_MESSAGE_V2])
-def test_a_request_under_way_ends_at_once_when_the_producer_closes(code):
-    async def scenario() -> None:
-        broker = TransactionBroker(sends=silent)
-        broker.fault(code=code, times=None, answer=None)
-        async with broker.serving():
-            producer = Producer(ProducerConfig(name_server=broker.name_server, group="g", request_timeout=20))
-            await producer.start()
-            asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
-            await broker.arrived(code)
-            await producer.close()
-            with pytest.raises(ClientStateError):
-                await asyncio.wait_for(asking, 2)
-
-    run(scenario)
+async def test_a_request_under_way_ends_at_once_when_the_producer_closes(code):
+    broker = TransactionBroker(sends=silent)
+    broker.fault(code=code, times=None, answer=None)
+    async with broker.serving():
+        producer = Producer(ProducerConfig(name_server=broker.name_server, group="g", request_timeout=20))
+        await producer.start()
+        asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
+        await broker.arrived(code)
+        await producer.close()
+        with pytest.raises(ClientStateError):
+            await asyncio.wait_for(asking, 2)
 
 
-def test_a_check_that_does_not_end_is_waited_for_once_however_often_close_is_called(monkeypatch):
+async def test_a_check_that_does_not_end_is_waited_for_once_however_often_close_is_called(monkeypatch):
     monkeypatch.setattr("rmqtools.engine.producer.check_back._CLOSE_GRACE", 0.3)
 
-    async def scenario() -> None:
-        broker = TransactionBroker()
-        async with broker.serving():
-            producer: Any = producer_of(TransactionProducer, broker.name_server)
-            await producer.start()
-            await broker.arrived(RequestCode.HEART_BEAT)
-            await broker.check("0" * 32, place=1)
-            await until(lambda: producer._check_back._checking)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await producer.close()
-            await producer.close()
-            assert producer._check_back._checking == {}
-            assert producer._client.remoting._open == {}
-
-    run(scenario)
+    broker = TransactionBroker()
+    async with broker.serving():
+        producer: Any = producer_of(TransactionProducer, broker.name_server)
+        await producer.start()
+        await broker.arrived(RequestCode.HEART_BEAT)
+        await broker.check("0" * 32, place=1)
+        await until(lambda: producer._check_back._checking)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await producer.close()
+        await producer.close()
+        assert producer._check_back._checking == {}
+        assert producer._client.remoting._open == {}

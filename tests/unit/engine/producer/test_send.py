@@ -290,61 +290,49 @@ def test_a_large_body_is_compressed_and_a_small_one_is_not(compression):
     assert (len(small.body), small.ext_fields["f"]) == (4000, "0")
 
 
-def test_a_producer_that_is_not_started_or_closed_says_so():
-    async def scenario() -> None:
-        producer = Producer(ProducerConfig(name_server="127.0.0.1:1", group="g"))
-        with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
-            await producer.send(MESSAGE)
-        await producer.start()
-        await producer.close()
-        with pytest.raises(ClientStateError, match="is closed: make a new one"):
-            await producer.send(MESSAGE)
-
-    run(scenario)
+async def test_a_producer_that_is_not_started_or_closed_says_so():
+    producer = Producer(ProducerConfig(name_server="127.0.0.1:1", group="g"))
+    with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
+        await producer.send(MESSAGE)
+    await producer.start()
+    await producer.close()
+    with pytest.raises(ClientStateError, match="is closed: make a new one"):
+        await producer.send(MESSAGE)
 
 
-def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
-    async def scenario() -> None:
-        async with ScriptedPeer().serving() as name_server:
-            config = ProducerConfig(name_server=name_server.addr, group="g")
-            async with Producer(config) as producer:
-                began = producer._client.clock.monotonic()
-                with pytest.raises(SendError, match="nothing was sent") as caught:
-                    await producer.send(MESSAGE, timeout=0.1)
-                assert producer._client.clock.monotonic() - began < 1
-                assert not isinstance(caught.value, UnknownOutcomeError)
-
-    run(scenario)
+async def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
+    async with ScriptedPeer().serving() as name_server:
+        config = ProducerConfig(name_server=name_server.addr, group="g")
+        async with Producer(config) as producer:
+            began = producer._client.clock.monotonic()
+            with pytest.raises(SendError, match="nothing was sent") as caught:
+                await producer.send(MESSAGE, timeout=0.1)
+            assert producer._client.clock.monotonic() - began < 1
+            assert not isinstance(caught.value, UnknownOutcomeError)
 
 
-def test_a_send_without_a_name_server_says_which_one_and_why(caplog):
-    async def scenario() -> None:
-        async with Producer(ProducerConfig(name_server="127.0.0.1:1", group="g")) as producer:
-            with pytest.raises(SendError) as error:
-                await producer.send(MESSAGE, timeout=0.3)
-        assert "cannot connect to 127.0.0.1:1: " in str(error.value)
-        assert "check name_server='127.0.0.1:1'" in str(error.value)
-
-    run(scenario)
+async def test_a_send_without_a_name_server_says_which_one_and_why(caplog):
+    async with Producer(ProducerConfig(name_server="127.0.0.1:1", group="g")) as producer:
+        with pytest.raises(SendError) as error:
+            await producer.send(MESSAGE, timeout=0.3)
+    assert "cannot connect to 127.0.0.1:1: " in str(error.value)
+    assert "check name_server='127.0.0.1:1'" in str(error.value)
     assert caplog.text.count("name_server_failed") == 1  # not with every try
 
 
-def test_look_ups_at_the_same_time_all_find_the_name_server_that_is_alive():
+async def test_look_ups_at_the_same_time_all_find_the_name_server_that_is_alive():
     cluster = ScriptedCluster({"a": stored})
 
-    async def scenario() -> None:
-        async with cluster.serving(), ScriptedPeer().serving() as silent_server:
-            for both in (
-                f"{silent_server.addr};{cluster.name_server}",
-                f"{cluster.name_server};{silent_server.addr}",
-            ):
-                config = ProducerConfig(name_server=both, group="g", request_timeout=0.6, send_timeout=5.0)
-                async with Producer(config) as producer:
-                    topics = [Message(f"T{number}", b"x") for number in range(6)]
-                    results = await asyncio.gather(*(producer.send(message) for message in topics))
-                    assert len(results) == 6
-
-    run(scenario)
+    async with cluster.serving(), ScriptedPeer().serving() as silent_server:
+        for both in (
+            f"{silent_server.addr};{cluster.name_server}",
+            f"{cluster.name_server};{silent_server.addr}",
+        ):
+            config = ProducerConfig(name_server=both, group="g", request_timeout=0.6, send_timeout=5.0)
+            async with Producer(config) as producer:
+                topics = [Message(f"T{number}", b"x") for number in range(6)]
+                results = await asyncio.gather(*(producer.send(message) for message in topics))
+                assert len(results) == 6
 
 
 def test_an_answer_that_cannot_be_read_is_no_proof_of_anything():
