@@ -11,7 +11,6 @@ from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import FakeCluster, Fault
-from tests.support.scripted_peer import run
 from tests.support.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading, stored
 
 
@@ -165,7 +164,7 @@ def test_what_a_slave_does_not_have_yet_is_never_passed_over():
         read(Slave(0, 64), 0, 128, request_timeout=0.1, how={"fail_on_data_loss": False})
 
 
-def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
+async def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
     class Restarting(Broker):
         cluster: FakeCluster
 
@@ -179,13 +178,11 @@ def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
     missing: list[Fault] = []
     broker = Restarting(0, 400)
 
-    async def scenario() -> None:
-        async with reading(broker) as (broker.cluster, client):
-            found = client.read_blocks(QueueRange(QUEUE, 0, 400))
-            offsets.extend([offset_at(block, start) async for block in found for start in block.starts])
-
     offsets: list[int] = []
-    run(scenario)
+
+    async with reading(broker) as (broker.cluster, client):
+        found = client.read_blocks(QueueRange(QUEUE, 0, 400))
+        offsets.extend([offset_at(block, start) async for block in found for start in block.starts])
     assert offsets == list(range(400))
     assert missing[0].fired()
 

@@ -10,7 +10,6 @@ from rmqtools.errors import DataLossError, ProtocolError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.support.scripted_peer import run
 from tests.support.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading
 
 END = 6400  # 200 pulls: the pipeline is full after 10, and is filled up again by 32 at a time
@@ -91,7 +90,7 @@ def test_an_answer_that_leads_back_is_an_error_in_a_full_pipeline_too(deep):
         read(Backwards(deep), 0, END)
 
 
-def test_a_connection_that_breaks_while_a_block_is_used_is_made_anew():
+async def test_a_connection_that_breaks_while_a_block_is_used_is_made_anew():
     class Silent(Odd):
         is_silent = True
 
@@ -100,41 +99,30 @@ def test_a_connection_that_breaks_while_a_block_is_used_is_made_anew():
 
     broker = Silent(3552)
 
-    async def scenario() -> None:
-        async with reading(broker) as (cluster, client):
-            offsets: list[int] = []
-            async for block in client.read_blocks(QueueRange(QUEUE, 0, END), max_messages=broker.deep):
-                if not offsets:
-                    connection = await client._client.remoting.connect(cluster.addr())
-                    broker.is_silent = False
-                    cluster.hang_up("broker-a")
-                    await connection._closed
-                offsets += [offset_at(block, start) for start in block.starts]
-            assert offsets == list(range(END))
-
-    run(scenario)
+    async with reading(broker) as (cluster, client):
+        offsets: list[int] = []
+        async for block in client.read_blocks(QueueRange(QUEUE, 0, END), max_messages=broker.deep):
+            if not offsets:
+                connection = await client._client.remoting.connect(cluster.addr())
+                broker.is_silent = False
+                cluster.hang_up("broker-a")
+                await connection._closed
+            offsets += [offset_at(block, start) for start in block.starts]
+        assert offsets == list(range(END))
 
 
-def test_pulls_are_sent_before_the_last_one_is_answered():
-    async def scenario() -> None:
-        async with reading(Broker(0, END)) as (_, client):
-            reader = RangeReader(client._client, QueueRange(QUEUE, 0, END))
-            blocks = reader.blocks(max_messages=32, max_bytes=1 << 20)
-            on_the_wire = [len(reader._waiting) async for _ in blocks]
-            assert min(on_the_wire[10:-IN_FLIGHT]) >= IN_FLIGHT // 2 - 1
-
-    run(scenario)
+async def test_pulls_are_sent_before_the_last_one_is_answered():
+    async with reading(Broker(0, END)) as (_, client):
+        reader = RangeReader(client._client, QueueRange(QUEUE, 0, END))
+        blocks = reader.blocks(max_messages=32, max_bytes=1 << 20)
+        on_the_wire = [len(reader._waiting) async for _ in blocks]
+        assert min(on_the_wire[10:-IN_FLIGHT]) >= IN_FLIGHT // 2 - 1
 
 
-def test_when_all_of_a_range_is_asked_for_nobody_looks_for_more():
-    async def scenario() -> None:
-        async with reading(Broker(0, END)) as (_, client):
-            reader: Any = RangeReader(client._client, QueueRange(QUEUE, 0, 128))
-            looks, predict = [], reader._predict
-            reader._predict = lambda: (looks.append(reader._planned), predict())[1]
-            assert [len(block) async for block in reader.blocks(max_messages=32, max_bytes=1 << 20)] == [
-                32
-            ] * 4
-            assert looks == [0]
-
-    run(scenario)
+async def test_when_all_of_a_range_is_asked_for_nobody_looks_for_more():
+    async with reading(Broker(0, END)) as (_, client):
+        reader: Any = RangeReader(client._client, QueueRange(QUEUE, 0, 128))
+        looks, predict = [], reader._predict
+        reader._predict = lambda: (looks.append(reader._planned), predict())[1]
+        assert [len(block) async for block in reader.blocks(max_messages=32, max_bytes=1 << 20)] == [32] * 4
+        assert looks == [0]

@@ -131,16 +131,13 @@ def test_an_unknown_choice_is_refused_before_anything_is_read():
         run(scenario)
 
 
-def test_an_administrator_reads_past_a_corrupt_message_too():
+async def test_an_administrator_reads_past_a_corrupt_message_too():
     found: list[MessageExt] = []
 
-    async def scenario() -> None:
-        async with (
-            reading(Damaged(with_broken_body())) as (cluster, _),
-            aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin,
-        ):
-            async for messages in admin.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="raw"):
-                found.extend(messages)
-
-    run(scenario)
+    async with (
+        reading(Damaged(with_broken_body())) as (cluster, _),
+        aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin,
+    ):
+        async for messages in admin.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="raw"):
+            found.extend(messages)
     assert [message.body for message in found] == [b"%d" % offset for offset in range(8)]
