@@ -6,7 +6,6 @@ import pytest
 
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
 from rmqtools.testing.fake.server import Server
-from tests.support.scripted_peer import run
 
 
 async def ask(server: Server, data: bytes) -> bytes:
@@ -22,13 +21,10 @@ async def ask(server: Server, data: bytes) -> bytes:
     return said
 
 
-def test_bytes_that_are_no_frame_break_the_connection() -> None:
-    async def scenario() -> None:
-        async with Server(lambda *_: response(0, 0)).serving() as server:
-            assert await ask(server, b"\xff" * 20) == b""
-            assert not server.peers
-
-    run(scenario)
+async def test_bytes_that_are_no_frame_break_the_connection() -> None:
+    async with Server(lambda *_: response(0, 0)).serving() as server:
+        assert await ask(server, b"\xff" * 20) == b""
+        assert not server.peers
 
 
 @pytest.mark.parametrize("iterations", range(6))
@@ -48,30 +44,21 @@ def test_a_connection_that_is_just_being_accepted_ends_with_the_server(iteration
         assert client.recv(1) == b""
 
 
-def test_a_oneway_request_gets_no_answer() -> None:
-    async def scenario() -> None:
-        async with Server(lambda *_: response(0, 0)).serving() as server:
-            assert await ask(server, encode_command(RemotingCommand(1, flag=2))) == b""
-            assert await ask(server, encode_command(RemotingCommand(1))) != b""
-
-    run(scenario)
+async def test_a_oneway_request_gets_no_answer() -> None:
+    async with Server(lambda *_: response(0, 0)).serving() as server:
+        assert await ask(server, encode_command(RemotingCommand(1, flag=2))) == b""
+        assert await ask(server, encode_command(RemotingCommand(1))) != b""
 
 
-def test_after_it_is_closed_nobody_connects() -> None:
-    async def scenario() -> None:
-        async with Server(lambda *_: None).serving() as server:
-            await ask(server, b"")
-        with pytest.raises(ConnectionRefusedError):
-            await ask(server, b"")
-
-    run(scenario)
+async def test_after_it_is_closed_nobody_connects() -> None:
+    async with Server(lambda *_: None).serving() as server:
+        await ask(server, b"")
+    with pytest.raises(ConnectionRefusedError):
+        await ask(server, b"")
 
 
-def test_a_block_that_ends_at_once_listens_no_more() -> None:
-    async def scenario() -> None:
-        async with Server(lambda *_: None).serving() as server:
-            pass
-        with pytest.raises(ConnectionRefusedError):
-            await ask(server, b"")
-
-    run(scenario)
+async def test_a_block_that_ends_at_once_listens_no_more() -> None:
+    async with Server(lambda *_: None).serving() as server:
+        pass
+    with pytest.raises(ConnectionRefusedError):
+        await ask(server, b"")
