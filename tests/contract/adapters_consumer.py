@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from rmqtools.errors import ConfigError, ProtocolError
 from rmqtools.model.group import ConsumeFromWhere, MessageQueueAssignment, SubscriptionData
@@ -10,11 +9,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import plan_assignment, pop_init_mode
 from rmqtools.policy.start_offset import StartAt, checked_offset, start_offset
 from rmqtools.policy.subscription import build_subscription
-from tests.contract.java_settings import consume_from_where, parse_consume_timestamp
 from tests.contract.vector_spec import Case, Spec, outcome
-
-_NO_OFFSET = -1
-_READS = {"push": "READ_FROM_STORE", "lite pull": "MEMORY_FIRST_THEN_STORE"}
 
 
 def subscription(case: Case) -> Case:
@@ -36,43 +31,13 @@ def show_subscription(made: SubscriptionData) -> Case:
 
 
 def start_of_queue(case: Case) -> Case:
-    """Java's lite pull consumer answers -1 where the push consumer raises for what the store answers."""
-    calls = [f"readOffset {_READS[case['consumer']]}"]
-    answer = outcome(found_offset, case, calls)
-    without = {"value": answer.get("value", -1)}
-    if case["consumer"] == "lite pull" and case["committedOffset"] < _NO_OFFSET:
-        answer = without
-    return {"calls": calls, **answer, "withoutException": without}
-
-
-def found_offset(case: Case, calls: list[str]) -> int:
-    if case["committedOffset"] < _NO_OFFSET:  # the sign of Java's store that a look-up failed
-        raise ProtocolError("scripted")
-    start = start_offset(case["committedOffset"], consume_from_where(case["consumeFromWhere"]), case["topic"])
-    return asked_offset(case, start, calls) if isinstance(start, StartAt) else start
-
-
-def asked_offset(case: Case, start: StartAt, calls: list[str]) -> int:
-    timestamp = parse_consume_timestamp(case["consumeTimestamp"], ZoneInfo(case["timeZone"]))
-    call, answer = {
-        StartAt.MAX_OFFSET: ("maxOffset", case["maxOffset"]),
-        StartAt.SEARCH_TIMESTAMP: (f"searchOffset {timestamp}", case["searchOffset"]),
-    }[start]
-    calls.append(call)
-    if answer == "error":
-        raise ProtocolError("scripted")
-    return checked_offset(answer)
-
-
-def refused_setting(case: Case) -> Case:
-    """Only the lite pull consumer refuses a name when it is set."""
-    set_ = outcome(consume_from_where, case["consumeFromWhere"], accept_deprecated=False)
-    return {"consumer": "lite pull", "setterError": set_["error"]}
-
-
-def kind_of_setter_error(answer: Any) -> Any:
-    error = answer["setterError"]
-    return answer | {"setterError": ConfigError.__name__ if isinstance(error, dict) else error}
+    """Where the push consumer begins, and what it asks the broker for that."""
+    start = start_offset(case["committedOffset"], ConsumeFromWhere(case["consumeFromWhere"]), case["topic"])
+    if not isinstance(start, StartAt):
+        return {"calls": [], "value": start}
+    call = {StartAt.MAX_OFFSET: "maxOffset", StartAt.SEARCH_TIMESTAMP: "searchOffset"}[start]
+    answer = -1 if case[call] == "error" else case[call]
+    return {"calls": [call], **outcome(checked_offset, answer)}
 
 
 class AssignedMember:
@@ -134,8 +99,7 @@ def assignment(case: Case) -> Case:
 
 
 _CLIENT_EXCEPTION = "org.apache.rocketmq.client.exception.MQClientException"
-_START_INPUTS = ("consumer", "consumeTimestamp", "timeZone", "topic")
-_SCRIPT = ("committedOffset", "maxOffset", "searchOffset")
+_START_INPUTS = ("consumeFromWhere", "topic", "committedOffset", "maxOffset", "searchOffset")
 
 _MEMBER = ("popRetryTopic", "retryTopicSubscribedBefore", "tableBefore", "popTableBefore")
 
@@ -149,11 +113,10 @@ SPECS: Mapping[str, tuple[Spec, ...]] = {
     ),
     "start_offset": (
         Spec(
-            inputs=("consumeFromWhere", *_START_INPUTS, *_SCRIPT),
+            inputs=_START_INPUTS,
             adapter=start_of_queue,
             errors={_CLIENT_EXCEPTION: ProtocolError},
         ),
-        Spec(inputs=("consumeFromWhere",), adapter=refused_setting, normal=kind_of_setter_error),
     ),
     "rebalance_assignment": (Spec(inputs=("assignments", *_MEMBER), adapter=assignment),),
 }

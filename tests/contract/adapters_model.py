@@ -11,7 +11,6 @@ from rmqtools.model.route import MASTER_ID, Perm
 from rmqtools.protocol.messages import stored as messages
 from rmqtools.protocol.messages.compression import CompressionType
 from rmqtools.protocol.messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
-from tests.contract import unused
 from tests.contract.vector_spec import Case, Spec, outcome
 
 
@@ -79,10 +78,9 @@ CONSTANTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "MessageConst": lambda: public_constants(message_const, str),
     "MessageSysFlag": lambda: members(sys_flag.MessageSysFlag),
     "PullSysFlag": lambda: members(sys_flag.PullSysFlag),
-    "TopicSysFlag": lambda: members(unused.TopicSysFlag),
     "PermName": permissions,
     "MessageDecoder": decoder_constants,
-    "MixAll": lambda: public_constants(names, str) | unused.MIX_ALL | {"MASTER_ID": MASTER_ID},
+    "MixAll": lambda: public_constants(names, str) | {"MASTER_ID": MASTER_ID},
     "MQVersion": lambda: {
         "CURRENT_VERSION": codes.MQ_VERSION,
         "CURRENT_VERSION_NAME": codes.MQ_VERSION_NAME,
@@ -97,10 +95,7 @@ def constants(case: Case) -> Case:
 
 def message_sys_flag(case: Case) -> Case:
     flag = case["flag"]
-    commit = sys_flag.MessageSysFlag.TRANSACTION_COMMIT_TYPE
     return {
-        "transactionValue": unused.transaction_type(flag),
-        "resetToCommit": unused.reset_transaction_type(flag, commit),
         "clearCompressed": sys_flag.clear_compressed_flag(flag),
         "compressionType": outcome(lambda: CompressionType.of_sys_flag(flag).name),
     }
@@ -114,11 +109,7 @@ def pull_sys_flag(case: Case) -> Case:
         class_filter=case["classFilter"],
         lite_pull=case["litePull"],
     )
-    return {
-        "flag": flag,
-        "clearCommit": sys_flag.clear_commit_offset_flag(flag),
-        "clearSuspend": unused.clear_suspend_flag(flag),
-    }
+    return {"flag": flag, "clearCommit": sys_flag.clear_commit_offset_flag(flag)}
 
 
 def namespaces(case: Case) -> Case:

@@ -7,7 +7,12 @@ from typing import Any
 from rmqtools.model import group, route
 from rmqtools.model.codes import LanguageCode, RequestCode, SerializeType
 from rmqtools.protocol.messages.hosts import decode_host, encode_host
-from rmqtools.protocol.messages.message_id import format_offset_msg_id, parse_offset_msg_id
+from rmqtools.protocol.messages.message_id import (
+    UniqueIdGenerator,
+    format_offset_msg_id,
+    month_bounds_ms,
+    parse_offset_msg_id,
+)
 from rmqtools.protocol.messages.properties import format_properties, parse_properties
 from rmqtools.protocol.messages.stored import decode_messages
 from rmqtools.protocol.wire.bodies import format_body, parse_body, parse_json
@@ -19,8 +24,8 @@ from rmqtools.protocol.wire.command import (
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
 from tests.contract.rocketmq_header import encode_rocketmq_header
 from tests.contract.vector_spec import Case, Spec, null_if_empty, outcome
-from tests.support.unique_ids import format_unique_id, parse_unique_id
 
+_NOW = 1_700_000_000_000
 HEADER_ENCODERS: Mapping[SerializeType, Callable[[RemotingCommand], bytes]] = {
     SerializeType.JSON: encode_json_header,
     SerializeType.ROCKETMQ: encode_rocketmq_header,
@@ -117,19 +122,11 @@ def message_id_decode(case: Case) -> Case:
 
 
 def unique_id(case: Case) -> Case:
-    made = parse_unique_id(case["id"])
-    digits = host_hex(f"[{made.ip}]:0" if ":" in made.ip else f"{made.ip}:0").partition(":")[0]
-    return {
-        "id": format_unique_id(made),
-        "length": len(case["id"]),
-        "ip": digits,
-        "javaIp": digits,
-        "pid": made.pid,
-        "javaPid": made.pid,
-        "loaderHash": made.loader_hash,
-        "millisSinceMonthStart": made.millis_since_month_start,
-        "counter": made.counter,
-    }
+    """As many ids of one millisecond as the counter says, and one more."""
+    ip, _ = host_text(f"{case['ip']}:0").rsplit(":", 1)
+    ids = UniqueIdGenerator(ip.strip("[]"), case["pid"], case["loaderHash"])
+    now = month_bounds_ms(_NOW)[0] + case["millisSinceMonthStart"]
+    return {"id": [ids.next(now) for _ in range(case["counter"] + 1)][-1]}
 
 
 BODY_OF_CODE: Mapping[int, type] = {
@@ -192,7 +189,11 @@ SPECS: Mapping[str, tuple[Spec, ...]] = {
         Spec(op="decode", inputs=("msgId",), adapter=message_id_decode),
     ),
     "unique_id": (
-        Spec(inputs=("id",), adapter=unique_id, both=("id",), labels=("javaIpText",)),  # Java's own spelling
+        Spec(
+            inputs=("ip", "pid", "loaderHash", "millisSinceMonthStart", "counter"),
+            adapter=unique_id,
+            labels=(),
+        ),
     ),
     "server_capture": (
         Spec(

@@ -2,23 +2,14 @@
 
 import struct
 from collections.abc import Mapping
-from dataclasses import fields
 
 from rmqtools.model.codes import LanguageCode, SerializeType
-from rmqtools.protocol.headers.codec import Header, TopicRequestHeader, encode_header
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.protocol.wire.framing import encode_frame
 
 _FIXED = struct.Struct(">HbHii")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
-_INHERITED = {field.name for field in fields(TopicRequestHeader)}
-
-
-def rocketmq_fields(header: Header) -> dict[str, str]:
-    """The text fields of a header; ``fast`` classes write their own fields only."""
-    written = encode_header(header)
-    return {wire: text for wire, text in written.items() if not (header.fast and wire in _INHERITED)}
 
 
 def encode_rocketmq_header(command: RemotingCommand) -> bytes:

@@ -1,13 +1,6 @@
-"""Compare our public code with vectors made by the official Java client.
-
-    python -m tests.contract.vectors DIR
-
-Prints ``FILE passed/total`` for every ``*.json`` in DIR, and the first case of each that differs. Exits 1 if
-any differs, or if a file has no adapter.
-"""
+"""Compare our public code with vectors made by the official Java client."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,30 +84,3 @@ def _parts(given: Any, wanted: Any, answered: Any) -> list[tuple[str, Any]]:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 2000 else text[:2000] + "..."
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run all files of the directory; 0 where everything is equal."""
-    if len(arguments) != 1:
-        print("usage: python -m tests.contract.vectors DIR", file=sys.stderr)
-        return 2
-    paths = sorted(Path(arguments[0]).glob("*.json"))
-    good = [_report(path) for path in paths]
-    if not paths:
-        print(f"no *.json in {arguments[0]}", file=sys.stderr)
-    return 0 if good and all(good) else 1
-
-
-def _report(path: Path) -> bool:
-    if path.stem not in SPECS:
-        print(f"{path.stem} has no adapter")
-        return False
-    result = run_file(path)
-    print(f"{path.stem} {result.passed}/{result.total}")
-    if result.difference is not None:
-        print(result.difference)
-    return result.difference is None
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

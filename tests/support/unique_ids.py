@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 _UNIQUE_FIXED = struct.Struct(">HI")
 _UNIQUE_MOVING = struct.Struct(">IH")
-_MASK_16, _MASK_32 = 0xFFFF, 0xFFFF_FFFF
 
 
 class UniqueId(NamedTuple):
@@ -17,13 +16,6 @@ class UniqueId(NamedTuple):
     loader_hash: int
     millis_since_month_start: int
     counter: int
-
-
-def format_unique_id(parts: UniqueId) -> str:
-    """Write a client's message id; numbers are cut to their bits."""
-    fixed = _UNIQUE_FIXED.pack(parts.pid & _MASK_16, parts.loader_hash & _MASK_32)
-    moving = _UNIQUE_MOVING.pack(parts.millis_since_month_start & _MASK_32, parts.counter & _MASK_16)
-    return (ipaddress.ip_address(parts.ip).packed + fixed + moving).hex().upper()
 
 
 def parse_unique_id(text: str) -> UniqueId:

@@ -78,12 +78,9 @@ def _headers(data: bytes) -> None:
 
 
 def _header_seeds() -> list[bytes]:
-    cases = _vectors("header")
-    return [
-        "\n".join(f"{name}\n{value}" for name, value in c["extFields"].items()).encode()
-        for c in cases
-        if c["extFields"]
-    ]
+    frames = [bytes.fromhex(case["jsonFrame"]) for case in _vectors("header")]
+    fields = [command.ext_fields for frame in frames for command in _commands(frame)]
+    return ["\n".join(f"{name}\n{value}" for name, value in each.items()).encode() for each in fields if each]
 
 
 def _texts(data: bytes) -> None:

@@ -19,7 +19,6 @@ from rmqtools.protocol.headers import (
     encode_header,
 )
 from rmqtools.protocol.headers.codec import camel_case, header_fields, parse_int
-from tests.contract.rocketmq_header import rocketmq_fields
 
 PULLED = {"suggestWhichBrokerId": "0", "nextBeginOffset": "8", "minOffset": "1", "maxOffset": "9"}
 SEND = SendMessageRequestHeaderV2(
@@ -47,11 +46,6 @@ def test_none_is_left_out_and_booleans_are_words():
 
     assert fields["m"] == "false"
     assert "i" not in fields
-
-
-def test_fast_headers_write_what_they_inherit_in_json_only():
-    assert encode_header(SEND)["bname"] == "b"
-    assert "bname" not in rocketmq_fields(SEND)
 
 
 def test_enumerations_travel_by_name():
