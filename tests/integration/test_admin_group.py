@@ -8,7 +8,6 @@ from rmqtools import Admin, ClientConfig, Message, MessageQueue, QueueRange
 from rmqtools.errors import (
     BrokerError,
     ConfigError,
-    MessageRejectedError,
     RocketMQError,
     TopicNotFoundError,
 )
@@ -57,11 +56,6 @@ def test_offsets_of_a_topic_that_is_not_there_cannot_be_asked_for_nor_written(ad
         admin.fetch_consumer_offsets(group, "no-such-topic")
     with pytest.raises(TopicNotFoundError):
         admin.update_consumer_offset(group, MessageQueue("no-such-topic", "broker-a", 0), 1)
-
-
-def test_a_group_name_that_brokers_refuse_is_refused_here(admin, filled):
-    with pytest.raises(MessageRejectedError, match="illegal character"):
-        admin.update_consumer_offset("a group", MessageQueue(filled, "broker-a", 0), 1)
 
 
 def test_a_reset_moves_every_queue_to_the_time(admin, group, filled):

@@ -68,16 +68,6 @@ def test_in_any_order_a_corrupt_message_is_tried_again_and_its_neighbours_are_co
     assert [AT] in listener.given
 
 
-def test_in_order_a_corrupt_message_is_a_dead_letter_at_once(queue, consume, admin):
-    group, listener = new_group(), Reads()
-    consume(queue.topic, listener, group=group, orderly=True)
-
-    wait_until(lambda: committed(admin, group, queue.topic) == COUNT)
-
-    assert listener.bodies == GOOD
-    assert listener.given == [[number] for number in range(COUNT)]
-
-
 def test_a_pull_consumer_hands_it_out(queue, local_cluster):
     config = PullConsumerConfig(
         name_server=local_cluster.name_server,

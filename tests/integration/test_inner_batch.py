@@ -15,7 +15,6 @@ from rmqtools import (
     QueueRange,
 )
 from rmqtools.arrow import read_range
-from rmqtools.errors import ConfigError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard, committed, new_group
 from tests.support.patience import PATIENCE
@@ -80,16 +79,6 @@ def test_a_push_consumer_hears_every_message_of_stored_batches_once(filled, cons
     assert committed(admin, group, filled.topic) == COUNT
 
 
-def test_tags_choose_among_the_messages_of_stored_batches(filled, consume):
-    heard = Heard()
-    consume(filled.topic, heard, tags="t1")
-
-    wanted = [number for number in range(COUNT) if number % 3 == 1]
-    found = heard.wait(len(wanted))
-
-    assert sorted(int(message.body) for message in found) == wanted
-
-
 def test_tags_choose_among_the_messages_of_stored_batches_in_range_reads(filled, client):
     range_, wanted = QueueRange(filled, 0, COUNT), [number for number in range(COUNT) if number % 3]
 
@@ -98,13 +87,6 @@ def test_tags_choose_among_the_messages_of_stored_batches_in_range_reads(filled,
 
     assert [int(row["body"]) for row in rows] == [row["queueOffset"] for row in rows] == wanted
     assert [int(message.body) for message in found] == wanted
-
-
-def test_a_condition_on_stored_batches_is_refused(filled, client, consume):
-    with pytest.raises(ConfigError, match="BatchCQ"):
-        list(client.read_messages(QueueRange(filled, 0, COUNT), sql="a > 5"))
-    with pytest.raises(ConfigError, match="BatchCQ"):
-        consume(filled.topic, Heard(), sql="a > 5")
 
 
 def test_a_message_of_a_stored_batch_that_fails_comes_again_alone(filled, consume, admin):

@@ -28,10 +28,6 @@ from rmqtools import (
 )
 from rmqtools.allocate import strategy_of
 from rmqtools.cluster import LocalCluster
-from rmqtools.errors import BrokerError
-from rmqtools.protocol.headers import GetConsumerStatusRequestHeader
-from rmqtools.protocol.wire.bodies import parse_consumer_status
-from rmqtools.protocol.wire.command import request
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable
@@ -171,32 +167,6 @@ def test_mqadmin_lets_a_member_consume_one_message_once_more(mqadmin, local_clus
     assert "consumeResult=CR_SUCCESS" in shown
 
 
-def test_a_message_in_work_does_not_move_a_reset_offset(local_cluster, group, filled, admin, producer):
-    heard = Heard()
-    with member(local_cluster.name_server, group, filled, heard, consume_threads=4) as consumer:
-        wait_until(lambda: committed(admin, group, filled) == COUNT)
-        heard.gates = {body: threading.Event() for body in (b"late", b"0", b"1")}  # 0 and 1 begin the queues
-        producer.send(Message(filled, b"late"))
-        wait_until(lambda: heard.bodies[b"late"] == 1)
-        admin.reset_offsets(group, filled, 0)
-        wait_until(lambda: heard.bodies[b"0"] == heard.bodies[b"1"] == 2)
-        heard.gates[b"late"].set()
-        wait_until(lambda: heard.done[b"late"] == 2)  # what was in work, and its replay
-        noted = noted_offsets(admin, group, consumer, filled)
-        stored = committed(admin, group, filled)
-        for gate in heard.gates.values():
-            gate.set()
-        wait_until(lambda: committed(admin, group, filled) == COUNT + 1)
-
-    assert (noted, stored) == ([0, 0], 0)
-    assert set(heard.bodies.values()) == {2}
-
-
-def noted_offsets(admin: Admin, group: str, consumer: PushConsumer, topic: str) -> list[int]:
-    info = admin.fetch_running_info(group, consumer.client_id)
-    return [held.commit_offset for queue, held in info.mq_table.items() if queue.topic == topic]
-
-
 def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(group):
     settings = {"useServerSideResetOffset": "false"}
     heard = Heard()
@@ -230,27 +200,6 @@ def test_our_admin_sees_a_member_with_queues_strategy_and_rates(local_cluster, g
     assert status.pull_tps > 0
     assert status.consume_ok_tps == pytest.approx(status.pull_tps)
     assert status.consume_failed_msgs == 0
-
-
-def test_a_member_of_another_group_says_so(local_cluster, group, filled, admin):
-    with member(local_cluster.name_server, group, filled, Heard()) as consumer, pytest.raises(BrokerError):
-        admin.fetch_running_info(f"{group}-other", consumer.client_id)
-
-
-def test_a_member_tells_the_offsets_it_has_in_memory(local_cluster, group, filled, admin):
-    heard = Heard()
-    header = GetConsumerStatusRequestHeader(topic=filled, group=group)
-    core = admin._admin._client
-
-    async def ask(addr: str) -> dict[MessageQueue, int]:
-        answer = await core.remoting.invoke_ok(addr, request(header))
-        return dict(parse_consumer_status(answer.body).consumer_table[consumer.client_id])
-
-    with member(local_cluster.name_server, group, filled, heard) as consumer:
-        wait_until(lambda: committed(admin, group, filled) == COUNT)
-        told = admin._bridge.run(ask(local_cluster.broker_addrs["broker-a"]))
-
-    assert told == dict.fromkeys((MessageQueue(filled, name, 0) for name in ("broker-a", "broker-b")), 10)
 
 
 def test_a_pull_consumer_tells_its_state_and_follows_a_reset(local_cluster, group, filled, admin):

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -85,18 +84,3 @@ def test_a_topic_that_is_unsubscribed_and_subscribed_again_brings_nothing_again(
         wait_until(lambda: len(consumer.queues) == 8)
         again = consumer.poll(2, 1000)
     assert (len(again), committed(admin, group, topic)) == (0, 128)
-
-
-def test_a_listener_that_closes_its_own_consumer_is_not_waited_for(consume, send, make_topic):
-    topic, closed = make_topic(), threading.Event()
-    send(topic, numbers(1))
-
-    def listen(messages, context):
-        ready.wait(PATIENCE)
-        consumer.close()
-        closed.set()
-
-    ready = threading.Event()
-    consumer = consume(topic, listen, close_timeout=120.0)
-    ready.set()
-    assert closed.wait(PATIENCE)

@@ -1,6 +1,5 @@
 """Push consumers on real brokers: closing, beginning, changing topics, broadcasting, answering requests."""
 
-import asyncio
 import threading
 import uuid
 from functools import partial
@@ -15,53 +14,13 @@ from rmqtools import (
     ProducerConfig,
     PullConsumer,
     PullConsumerConfig,
-    create_reply,
 )
-from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.errors import ConfigError
 from tests.support.cluster_scene import wait_until
-from tests.support.listening import FACES, Heard, committed, new_group, numbers
+from tests.support.listening import Heard, committed, new_group, numbers
 
 pytestmark = pytest.mark.broker
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
-
-
-def test_a_suspended_consumer_hears_nothing_new_until_it_is_resumed(consume, send, make_topic):
-    topic, heard = make_topic(), Heard()
-    consumer = consume(topic, heard, long_poll_timeout=0.5, pull_timeout=10.0)
-    send(topic, numbers(8))
-    heard.wait(8)
-    consumer.suspend()
-    send(topic, numbers(8, 200))
-    connections = consumer._consumer._client.remoting._open
-    # pulls that brokers hold already are still answered, one for each queue
-    wait_until(lambda: not any(one._pending for one in list(connections.values())))
-    assert len(heard.messages) < 200
-    consumer.resume()
-    heard.wait(200)
-
-
-def test_while_listeners_block_no_more_is_held_than_the_limits_and_one_pull(consume, send, make_topic, gate):
-    topic, heard = make_topic(queues=1, broker_names=["broker-a"]), Heard(lambda *_: gate.wait(60) and None)
-    send(topic, [b"%1000d" % n for n in range(600)])
-    consumers = [
-        consume(topic, heard, consume_threads=2, **limit)
-        for limit in (
-            {"pull_threshold_for_queue": 50},
-            {"pull_threshold_bytes_for_queue": 50_000},
-            {"consume_concurrently_max_span": 50},
-        )
-    ]
-
-    def held(consumer):
-        table = consumer._consumer._member.held.pulled
-        return max((one.count for one in list(table.values())), default=0)
-
-    wait_until(lambda: all(held(consumer) > 50 for consumer in consumers))
-    assert [held(consumer) <= 50 + 32 for consumer in consumers] == [True] * 3
-    gate.set()
-    heard.wait(3 * 600)
 
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrently", "orderly"])
@@ -84,24 +43,6 @@ def test_closing_waits_for_listeners_and_after_a_restart_nothing_is_missing_or_c
     consume(topic, second, group=group, orderly=orderly)
     second.wait(200 - len(first.messages))
     assert sorted(first.bodies + second.bodies, key=int) == numbers(200)
-
-
-def test_a_listener_that_outlasts_close_timeout_is_left_alone_and_its_message_comes_again(
-    consume, send, make_topic, caplog, gate
-):
-    topic, group, second = make_topic(), new_group(), Heard()
-    stuck = Heard(lambda *_: gate.wait(60) and None)
-    send(topic, [b"x"])
-    consumer = consume(topic, stuck, group=group, close_timeout=0.3)
-    stuck.wait(1)
-    began = SYSTEM_CLOCK.monotonic()
-    consumer.close()
-    took = SYSTEM_CLOCK.monotonic() - began
-
-    assert 0.3 <= took < 20  # far below the listener's 60 s
-    assert "listeners_still_running" in caplog.text
-    consume(topic, second, group=group)
-    second.wait(1)
 
 
 # where to begin
@@ -210,44 +151,7 @@ def test_broadcasting_every_member_gets_all_and_goes_on_where_it_was(consume, se
     assert sorted((m.body for m in other.wait(60)), key=int) == numbers(60)  # failed ones do not come again
 
 
-def test_broadcasting_a_torn_offset_file_is_replaced_by_its_backup(consume, send, make_topic, tmp_path):
-    topic, group, settings = make_topic(), new_group(), broadcasting(tmp_path, "one")
-    path = tmp_path / "one.json"
-    for bounds in ((0, 10), (10, 20)):
-        heard = Heard()
-        member = consume(topic, heard, group=group, **settings)
-        send(topic, numbers(*bounds))
-        heard.wait(10)
-        member.close()
-    path.write_bytes(path.read_bytes()[:20])
-    heard = Heard()
-    consume(topic, heard, group=group, **settings).close()
-
-    backup = path.with_name("one.json.bak")
-    path.write_bytes(b"{")
-    backup.write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"one\.json and its backup are unreadable: mend or remove them"):
-        consume(topic, heard, group=group, **settings)
-
-
 # with others
-
-
-@pytest.mark.parametrize("face", FACES)
-def test_a_consumer_answers_requests(consume, producer, make_topic, face):
-    topic = make_topic()
-
-    def reply(messages):
-        for message in messages:
-            producer.send(create_reply(message, b"re: " + message.body))
-
-    def listen(messages, context):  # a loop must not wait for a blocking producer, so a thread does
-        return reply(messages) if face == "blocking" else asyncio.to_thread(reply, messages)
-
-    consumer = consume(topic, Heard(listen), face=face)
-
-    assert producer.request(Message(topic, b"question"), timeout=20).body == b"re: question"
-    consumer.close()  # waits for the listener, whose send may still be waiting for its own answer
 
 
 def test_the_first_offsets_of_a_new_group_are_all_stored(local_cluster, admin, make_topic):

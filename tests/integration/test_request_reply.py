@@ -18,7 +18,7 @@ from rmqtools import (
     aio,
     create_reply,
 )
-from rmqtools.errors import MessageRejectedError, RemotingTimeoutError, SendError
+from rmqtools.errors import MessageRejectedError, RemotingTimeoutError
 from tests.support.transactions import in_thread, read_all
 
 pytestmark = pytest.mark.broker
@@ -70,17 +70,6 @@ def answering(local_cluster, admin, client):
     return run
 
 
-def test_a_request_is_answered_by_whoever_consumes_it(producer, make_topic, answering):
-    topic = make_topic()
-
-    with answering(topic):
-        reply = producer.request(Message(topic, b"question", keys="k"), timeout=10)
-
-    assert (reply.body, reply.tags, reply.properties["a"]) == (b"re: question", "t", "1")
-    assert reply.topic == "DefaultCluster_REPLY_TOPIC"
-    assert "ARRIVE_TIME" in reply.properties
-
-
 def test_a_new_producers_first_request_needs_no_heartbeat_to_have_come_before(
     local_cluster, make_topic, answering
 ):
@@ -130,17 +119,6 @@ def test_without_an_answer_the_request_times_out_and_names_the_correlation_id(pr
     assert request.properties["CORRELATION_ID"] in str(caught.value)
     assert request.properties["REPLY_TO_CLIENT"] == producer.client_id
     assert request.properties["TTL"] == "500"
-
-
-def test_a_reply_to_a_client_that_is_gone_is_refused_by_the_brokers(local_cluster, make_topic, requests):
-    topic = make_topic()
-    config = ProducerConfig(name_server=local_cluster.name_server, group="askers")
-    with Producer(config) as gone, pytest.raises(RemotingTimeoutError):
-        gone.request(Message(topic, b"x"), timeout=0.5)
-
-    (request,) = requests(topic, 1)
-    with Producer(config) as answerer, pytest.raises(SendError, match=r"channel of .* not found"):
-        answerer.send(echo(request))
 
 
 def test_a_reply_that_comes_too_late_is_taken_and_dropped(producer, make_topic, requests, caplog):

@@ -1,10 +1,8 @@
 """Transactions on a real broker that asks back after a second."""
 
-import asyncio
 import os
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,12 +19,10 @@ from rmqtools import (
     Message,
     SendStatus,
     TransactionProducer,
-    aio,
 )
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.processes import find_processes
-from rmqtools.errors import MessageRejectedError
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 from tests.support.transactions import (
@@ -160,60 +156,12 @@ def test_what_the_local_transaction_leaves_open_is_decided_by_a_check_off_the_lo
     assert thread.startswith("rmqtools-transaction-check")
 
 
-def test_a_checker_that_raises_or_does_not_know_is_asked_again(cluster, topic, group, visible, caplog):
-    listener = Listener(checks=[raise_now, says(UNKNOWN), raise_now, says(COMMIT)])
-    with TransactionProducer(config_of(cluster, group), listener) as producer:
-        producer.send_message_in_transaction(Message(topic, b"x"))
-        wait_until(lambda: len(visible()) == 1)
-
-    assert len(listener.checked) == 4
-    assert caplog.text.count("transaction_listener_failed") == 2
-    assert "the database is away" in caplog.text
-
-
 def test_a_checker_that_rolls_back_ends_it(cluster, topic, group, visible):
     listener = Listener(checks=[says(ROLLBACK)])
     with TransactionProducer(config_of(cluster, group), listener) as producer:
         producer.send_message_in_transaction(Message(topic, b"x"))
         wait_until(lambda: listener.checked)
         stays(visible, [])
-
-    assert len(listener.checked) == 1
-
-
-def test_a_slow_local_transaction_is_not_checked_and_commits_once(cluster, topic, group, visible):
-    """The broker has asked several times by then, and holds the half message at another place each time."""
-    go_on = threading.Event()
-    listener = Listener(
-        decide=lambda message, arg: COMMIT if go_on.wait(PATIENCE) else UNKNOWN, checks=[says(COMMIT)]
-    )
-    with TransactionProducer(config_of(cluster, group), listener) as producer:
-        sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x")))
-        held = producer._transactions._check_back._executing
-        wait_until(lambda: any(held.values()))
-        first = dict(next(iter(held.values())))
-        wait_until(lambda: next(iter(held.values())) != first)
-        go_on.set()
-
-        assert sent.result(PATIENCE).end_transaction_error is None
-        wait_until(lambda: len(visible()) == 1)
-        stays(visible, [b"x"])
-
-    assert listener.checked == []
-
-
-def test_a_slow_checker_is_not_called_twice_at_once_and_commits_once(cluster, topic, group, visible):
-    go_on = threading.Event()
-    listener = Listener(checks=[lambda message: COMMIT if go_on.wait(PATIENCE) else UNKNOWN])
-    with TransactionProducer(config_of(cluster, group), listener) as producer:
-        producer.send_message_in_transaction(Message(topic, b"x"))
-        checking = producer._transactions._check_back._checking
-        wait_until(lambda: checking)
-        first = dict(checking)
-        wait_until(lambda: checking != first)
-        go_on.set()
-        wait_until(lambda: len(visible()) == 1)
-        stays(visible, [b"x"])
 
     assert len(listener.checked) == 1
 
@@ -277,23 +225,6 @@ def test_a_member_of_another_group_is_not_asked(cluster, topic, group, visible):
     assert bystander.checked == []
 
 
-def test_a_delay_in_a_transaction_is_refused_before_anything_is_sent(cluster, topic, group):
-    listener = Listener()
-    with (
-        TransactionProducer(config_of(cluster, group), listener) as producer,
-        pytest.raises(MessageRejectedError, match="delay"),
-    ):
-        producer.send_message_in_transaction(Message(topic, b"x", delay_level=1))
-
-    assert listener.executed == []
-
-
-def test_a_transaction_producer_sends_plain_messages_too(cluster, topic, group, visible):
-    with TransactionProducer(config_of(cluster, group), Listener()) as producer:
-        producer.send(Message(topic, b"plain"))
-        wait_until(lambda: len(visible()) == 1)
-
-
 def test_in_a_namespace_the_listener_sees_the_topic_as_it_was_sent(cluster, admin, group):
     bare = f"t-{group}"
     admin.create_topic(f"ns%{bare}", read_queue_nums=1, write_queue_nums=1)
@@ -307,28 +238,3 @@ def test_in_a_namespace_the_listener_sees_the_topic_as_it_was_sent(cluster, admi
         wait_until(lambda: len(read_all(client, admin, f"ns%{bare}")) == 1)
 
     assert [message.topic for message, _ in listener.checked] == [bare]
-
-
-def test_the_asynchronous_face_takes_coroutines(cluster, topic, group, visible):
-    class Asynchronous:
-        checked = asyncio.Event()
-
-        async def execute_local_transaction(self, message, arg):
-            await asyncio.sleep(0)
-            return arg
-
-        async def check_local_transaction(self, message):
-            self.checked.set()
-            return COMMIT
-
-    listener = Asynchronous()
-
-    async def scenario() -> None:
-        async with aio.TransactionProducer(config_of(cluster, group), listener) as producer:
-            for state in (COMMIT, ROLLBACK, UNKNOWN):
-                await producer.send_message_in_transaction(Message(topic, state.value.encode()), state)
-            await asyncio.wait_for(listener.checked.wait(), PATIENCE)
-
-    asyncio.run(scenario())
-    wait_until(lambda: len(visible()) == 2)
-    assert sorted(message.body for message in visible()) == [b"COMMIT_MESSAGE", b"UNKNOW"]
