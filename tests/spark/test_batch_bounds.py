@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 
 from rmqtools import Message, MessageQueue, QueueRange
-from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
@@ -76,12 +75,6 @@ def test_an_ending_time_leaves_out_what_was_stored_then_or_later(timed, read_row
     )
 
 
-def test_times_before_and_after_everything_take_everything(timed, read_rows):
-    frame = read_rows(topic=timed, startingTimestamp=1, endingTimestamp=SYSTEM_CLOCK.now_ms() + 3_600_000)
-
-    assert len(frame) == 2 * COUNT
-
-
 def test_a_time_per_queue_counts_for_that_queue(timed, read_rows, rows):
     of_a, of_b = stored_ms(rows[10]), stored_ms(rows[COUNT + 40])
     times = json.dumps({timed: {"broker-a": {"0": of_a}, "broker-b": {"0": of_b}}})
@@ -95,15 +88,6 @@ def test_a_time_per_queue_counts_for_that_queue(timed, read_rows, rows):
     )
 
 
-def test_times_per_queue_must_name_every_queue(timed, read_rows):
-    times = json.dumps({timed: {"broker-a": {"0": 5}}})
-
-    text = refusal(lambda: read_rows(topic=timed, startingOffsetsByTimestamp=times))
-
-    assert "option 'startingOffsetsByTimestamp'" in text
-    assert "broker-b/0 is left out" in text
-
-
 def test_a_start_after_the_last_message_is_an_error_unless_told_otherwise(timed, read_rows, rows):
     after = max(map(stored_ms, rows)) + 1
 
@@ -112,18 +96,6 @@ def test_a_start_after_the_last_message_is_an_error_unless_told_otherwise(timed,
 
     assert f"option 'startingTimestamp': {timed}/broker-a/0, {timed}/broker-b/0 has no message stored" in text
     assert latest == []
-
-
-def test_of_several_bounds_the_time_for_all_wins(timed, read_rows, rows):
-    time = stored_ms(rows[COUNT // 2])
-    options = {
-        "startingOffsets": "earliest",
-        "startingOffsetsByTimestamp": json.dumps({timed: {"broker-a": {"0": 1}, "broker-b": {"0": 1}}}),
-    }
-
-    assert len(read_rows(topic=timed, startingTimestamp=time, **options)) < len(
-        read_rows(topic=timed, **options)
-    )
 
 
 def test_a_start_after_the_end_names_queue_and_options(timed, read_rows, rows):
@@ -148,15 +120,6 @@ def test_a_group_says_where_to_start_and_a_fallback_for_the_other_queues(
     assert len(frame) == count
 
 
-def test_without_a_fallback_queues_without_offset_are_named(timed, read_rows, admin, group):
-    admin.update_consumer_offset(group, MessageQueue(timed, "broker-a", 0), 1)
-    options = {"startingOffsets": "group", "group": group, "groupOffsetFallback": "error"}
-
-    text = refusal(lambda: read_rows(topic=timed, **options))
-
-    assert f"group '{group}' has no offset for {timed}/broker-b/0: set groupOffsetFallback" in text
-
-
 def test_what_a_group_has_consumed_is_the_other_end(timed, read_rows, admin, group):
     for broker, offset in (("broker-a", 20), ("broker-b", 5)):
         admin.update_consumer_offset(group, MessageQueue(timed, broker, 0), offset)
@@ -172,18 +135,6 @@ def test_reading_leaves_no_trace_in_the_group(timed, read_rows, admin, group):
 
     assert set(admin.fetch_consumer_offsets(group, timed).values()) == {None}
     assert admin.fetch_consumer_ids(group) == []
-
-
-def test_an_offset_of_a_group_that_is_not_stored_is_a_loss(timed, read_rows, admin, group):
-    for broker in ("broker-a", "broker-b"):
-        admin.update_consumer_offset(group, MessageQueue(timed, broker, 0), COUNT + 1000)
-    options = {"startingOffsets": "group", "group": group}
-
-    text = refusal(lambda: read_rows(topic=timed, **options))
-
-    assert f"offset {COUNT + 1000} of {timed}/broker-a/0 is not stored: the queue holds 0 to {COUNT}" in text
-    assert "set option 'failOnDataLoss' to false" in text
-    assert read_rows(topic=timed, failOnDataLoss=False, **options) == []
 
 
 def test_an_end_is_fixed_once_for_all_actions_on_a_frame(make_topic, read, write):

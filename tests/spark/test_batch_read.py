@@ -9,7 +9,6 @@ from rmqtools import Message, Producer, ProducerConfig
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
-from tests.spark.data import messages_of
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -43,13 +42,6 @@ def test_an_empty_topic_gives_no_rows(make_topic, read):
     assert (frame.count(), frame.collect()) == (0, [])
 
 
-def test_empty_queues_beside_one_with_a_message(make_topic, read, write):
-    topic = make_topic()
-    write([("only",)], "body string", topic=topic)
-
-    assert [bytes(row.body) for row in read(topic=topic).collect()] == [b"only"]
-
-
 def test_offsets_in_json_bound_every_queue(filled, read, admin):
     starting = offsets_json(admin, filled, lambda queue: 10 + queue.queue_id)
     ending = offsets_json(admin, filled, lambda queue: 20 + queue.queue_id)
@@ -64,40 +56,10 @@ def test_offsets_in_json_bound_every_queue(filled, read, admin):
     ]
 
 
-def test_minus_two_and_minus_one_are_the_ends_of_a_queue(filled, read, admin):
-    options = {
-        "startingOffsets": offsets_json(admin, filled, lambda queue: -2 if queue.queue_id else 290),
-        "endingOffsets": offsets_json(admin, filled, lambda queue: 10 if queue.queue_id else -1),
-    }
-
-    rows = (
-        read(topic=filled, **options)
-        .groupBy("queueId")
-        .agg({"queueOffset": "min", "body": "count"})
-        .collect()
-    )
-
-    assert {row.queueId: (row["min(queueOffset)"], row["count(body)"]) for row in rows} == {
-        0: (290, 20),
-        1: (0, 20),
-    }
-
-
-def test_equal_start_and_end_read_nothing(filled, read, admin):
-    here = offsets_json(admin, filled, lambda queue: 100)
-
-    assert read(topic=filled, startingOffsets=here, endingOffsets=here).count() == 0
-
-
 def test_one_partition_per_queue_and_more_on_request(filled, read):
     assert read(topic=filled).rdd.getNumPartitions() == 4
     assert read(topic=filled, minPartitions=10).rdd.getNumPartitions() >= 8
     assert read(topic=filled, maxRecordsPerPartition=100).rdd.getNumPartitions() == 12
-
-
-@pytest.mark.parametrize("options", [{"minPartitions": 10}, {"maxRecordsPerPartition": 70}], ids=str)
-def test_split_queues_give_the_same_rows(filled, read, options):
-    assert messages_of(read(topic=filled, **options).collect()) == messages_of(read(topic=filled).collect())
 
 
 def test_filters_count_right_also_on_one_frame(filled, read):

@@ -70,14 +70,6 @@ def test_a_strategy_of_a_module_that_was_listed_when_spark_started_is_used(fille
     assert [len(rows) for rows in frame.select("queueId").rdd.glom().collect()] in ([0, 80], [80])
 
 
-def test_shares_are_those_of_the_strategy(filled, tasks, admin):
-    queues = admin.fetch_subscribe_queues(filled)
-
-    shares = queues_of(tasks(topic=filled, readerIds=IDS, allocator="AVG_BY_CIRCLE"))
-
-    assert shares == {name: queues[place::3] for place, name in enumerate(IDS.split(","))}
-
-
 def test_a_reader_without_queues_is_no_task(filled, tasks):
     assert len(tasks(topic=filled, readers="20")) == 8
 
@@ -88,16 +80,6 @@ def test_pinned_queues_go_to_readers_at_these_addresses(filled, tasks, admin):
     shares = queues_of(tasks(topic=filled, readerIds=IDS, **options))
 
     assert shares == {"10.0.0.2@reader-2": admin.fetch_subscribe_queues(filled)}
-
-
-def test_pinned_to_nobody_is_an_error_or_accepted(filled, tasks, caplog):
-    options = {"readerIds": IDS, "allocator": "PINNED_BY_IP", "allocator.ips": "10.0.0.9"}
-
-    with pytest.raises(ConfigError, match=r"broker-a/0, .* to no reader of 10\.0\.0\.1@reader-0"):
-        tasks(topic=filled, **options)
-    with caplog.at_level(logging.WARNING, "spark_connector.options.allocation"):
-        assert tasks(topic=filled, allowUnassigned="true", **options) == []
-    assert "broker-a/0" in caplog.text
 
 
 def test_a_configured_share_leaves_queues_to_nobody(filled, tasks):

@@ -47,13 +47,6 @@ def test_several_topics_are_read_together(read, fill, prefix):
     assert read(topics=",".join(names)).groupBy("topic").count().count() == 2
 
 
-def test_one_topic_of_several_that_does_not_exist_is_named(read, fill, prefix):
-    text = error_of(lambda: read(topics=f"{fill(prefix)},{prefix}-none").count())
-
-    assert "TopicNotFoundError" in text
-    assert f"{prefix}-none" in text
-
-
 def test_a_pattern_reads_every_topic_it_matches_whole(read, fill, prefix):
     for name in ("a", "b", "ab"):
         fill(f"{prefix}-{name}")
@@ -113,13 +106,6 @@ def test_an_assigned_queue_that_does_not_exist_is_named(read, fill, prefix):
     assert f"option 'assign': {prefix}/broker-a/7 does not exist" in text
 
 
-def test_a_topic_in_a_namespace_is_read_by_its_bare_name(read, fill, prefix):
-    fill(f"ns%{prefix}")
-
-    assert topics_of(read(topic=prefix, namespace="ns")) == [prefix]
-    assert topics_of(read(topicPattern=prefix, namespace="ns")) == [prefix]
-
-
 def test_a_light_queue_is_refused_by_name(read):
     assert "topic '%LMQ%parent$child' is a light queue" in error_of(
         lambda: read(topic="%LMQ%parent$child").count()
@@ -140,19 +126,6 @@ def test_a_static_topic_is_refused_by_name(local_cluster, fill, prefix, monkeypa
 
     with pytest.raises(ConfigError, match=f"topic '{topic}' is a static topic"):
         lookup.queues()
-
-
-def test_columns_are_as_the_options_say(read, fill, prefix):
-    topic = fill(prefix, 2)
-    whole = read(topic=topic)
-
-    without = read(topic=topic, includeProperties=False)
-    with_id = read(topic=topic, offsetMsgId=True)
-
-    assert [name for name in whole.columns if name not in without.columns] == ["properties"]
-    assert with_id.columns == [*whole.columns, "offsetMsgId"]
-    assert without.select("body").collect() == whole.select("body").collect()
-    assert {len(row.offsetMsgId) for row in with_id.collect()} == {32}
 
 
 def test_a_view_in_sql(spark, local_cluster, fill, prefix):

@@ -1,16 +1,14 @@
 """Topics that are deleted, shrunk or made anew: ``failOnDataLoss`` follows one rule for all reads."""
 
-import json
 import re
 
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.errors import ConfigError, TopicNotFoundError
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
-from tests.spark.streams import await_true, error_of, fill, next_offsets, stored_places
+from tests.spark.streams import await_true, error_of, fill, stored_places
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -78,57 +76,6 @@ def test_a_batch_planned_before_a_topic_was_deleted_reads_the_others(two, admin,
     assert len(rows) == 5
     with pytest.raises(Exception, match="set option 'failOnDataLoss' to false"):
         [batch for part in strict_parts for batch in readers[0].read(part)]
-
-
-def test_a_batch_of_a_missing_topic_and_others_reads_the_others_on_request(two, read_rows):
-    topics = f"never-made,{two[0]}"
-
-    with pytest.raises(TopicNotFoundError, match="'never-made' has no route"):
-        read_rows(topics=topics)
-    with pytest.raises(TopicNotFoundError):
-        read_rows(topic="never-made", **LENIENT)
-    assert len(read_rows(topics=topics, **LENIENT)) == 5
-
-
-def test_offsets_in_json_outside_of_the_queue_are_moved_inside_on_request(two, read_rows):
-    topic = two[0]
-
-    def offsets(at, **others):
-        return json.dumps({topic: {"broker-a": {"0": at, **others}}})
-
-    with pytest.raises(ConfigError, match=r"offset 9 of .* is not stored: the queue holds 0 to 5"):
-        read_rows(topic=topic, startingOffsets=offsets(9))
-    assert read_rows(topic=topic, startingOffsets=offsets(9), **LENIENT) == []
-    assert len(read_rows(topic=topic, endingOffsets=offsets(9), **LENIENT)) == 5
-    assert len(read_rows(topic=topic, startingOffsets=offsets(3, **{"7": 2}), **LENIENT)) == 2
-
-
-def test_offsets_in_json_outside_of_the_queue_start_a_stream_on_request(two, stream, admin, producer):
-    topic = two[0]
-    query = stream(topic=topic, startingOffsets=json.dumps({topic: {"broker-a": {"0": 9}}}), **LENIENT)
-    query.run()
-    fill(producer, admin, {MessageQueue(topic, "broker-a", 0): 1})
-
-    query.run()
-
-    assert [row.queueOffset for row in query.rows()] == [5]
-
-
-def test_a_queue_count_that_shrinks_does_not_end_a_query_over_queues_never_filled(
-    stream, make_topic, producer, admin
-):
-    topic = make_topic(queues=4, broker_names=["broker-a"])
-    first = MessageQueue(topic, "broker-a", 0)
-    fill(producer, admin, {first: 3})
-    query = stream(topic=topic, startingOffsets="earliest")
-    query.run()
-
-    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
-    fill(producer, admin, {first: 2})
-    query.run()
-
-    assert query.places() == stored_places(admin, topic)
-    assert next_offsets(query.planned()[-1], [first]) == [5]
 
 
 def test_another_topic_under_an_old_checkpoint_delivers_no_row(stream, two):

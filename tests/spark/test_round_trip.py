@@ -110,12 +110,3 @@ def test_a_namespace_keeps_topics_of_one_name_apart(make_topic, write, read, loc
 
     assert [(row.topic, bytes(row.body)) for row in inside] == [(topic, b"own")]
     assert [(row.topic, bytes(row.body)) for row in outside] == [(topic, b"common")]
-
-
-def test_several_topics_are_read_together(make_topic, write, read):
-    first, second = make_topic(), make_topic()
-    write([(first, "a"), (second, "b"), (second, "c")], "topic string, body string")
-
-    rows = read(topics=f"{first},{second}").groupBy("topic").count().collect()
-
-    assert {row.topic: row["count"] for row in rows} == {first: 1, second: 2}

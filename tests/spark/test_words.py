@@ -1,17 +1,15 @@
 """Options that mean what RocketMQ, Spark and ISO 8601 mean by them; the ends of streams."""
 
 import json
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import spark_connector
-from rmqtools import Message, MessageQueue
+from rmqtools import MessageQueue
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import TopicNotFoundError
 from tests.spark.streams import await_true, error_of, fill, stored_places
 from tests.spark.test_errors import error_of as refusal
-from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -23,46 +21,11 @@ def one(make_topic):
     return topic, MessageQueue(topic, "broker-a", 0)
 
 
-def offsets(queue, at, **others):
-    return json.dumps({queue.topic: {queue.broker_name: {str(queue.queue_id): at}, **others}})
-
-
-def test_a_star_of_tags_means_all(one, producer, admin, read_rows):
-    topic, queue = one
-    for tag in ("a", "b", None):
-        producer.send(Message(topic, b"x", tags=tag), queue=queue)
-    admin.await_readable({queue: 3}, timeout=PATIENCE)
-
-    assert len(read_rows(topic=topic, tags="*")) == 3
-
-
 def test_a_starting_time_takes_queues_that_never_held_a_message_as_they_are(one, producer, admin, read_rows):
     topic, queue = one
     fill(producer, admin, {queue: 5})
 
     assert len(read_rows(topic=topic, startingTimestamp=1)) == 5
-
-
-def test_times_may_be_iso_8601(one, producer, admin, read_rows):
-    topic, queue = one
-    fill(producer, admin, {queue: 2})
-    rows = read_rows(topic=topic)
-    after = max(row.storeTimestamp for row in rows) + timedelta(milliseconds=1)
-    local = (after + timedelta(hours=2)).replace(tzinfo=None).isoformat()
-    await_true(lambda: datetime.now(UTC) > after + timedelta(milliseconds=5), "a later message")
-    fill(producer, admin, {queue: 3})
-
-    assert len(read_rows(topic=topic, startingTimestamp=after.isoformat())) == 3
-    assert len(read_rows(topic=topic, endingTimestamp=local, timeZone="+02:00")) == 2
-
-
-def test_queues_that_json_does_not_name_have_the_default(one, producer, admin, read_rows):
-    topic, queue = one
-    fill(producer, admin, {queue: 5, MessageQueue(topic, "broker-a", 1): 4})
-    starting = json.dumps({topic: {"broker-a": {"0": 3, "*": -2}}})
-
-    assert len(read_rows(topic=topic, startingOffsets=starting)) == 2 + 4
-    assert len(read_rows(topic=topic, startingOffsets='{"*": -2}')) == 9
 
 
 def test_a_stream_of_available_now_ends_at_its_ending_offsets(one, producer, admin, stream):

@@ -127,26 +127,6 @@ def test_rows_are_inserted_by_sql(make_topic, read, spark, local_cluster):
     }
 
 
-def test_a_task_names_the_row_that_cannot_be_sent(make_topic, write, read):
-    topic = make_topic()
-    rows = [("good", topic)] * 20 + [("no topic", None)]
-
-    text = error_of(lambda: write(rows, "body string, topic string"))
-
-    assert "row 20: topic is null: fill it, or drop the row" in text
-    assert read(topic=topic).count() == 0
-
-
-def test_a_queue_that_is_not_there_is_named_by_row(make_topic, write):
-    topic = make_topic(queues=1)
-    rows = [("a", "broker-a", 0), ("b", "broker-a", 5)]
-
-    text = error_of(lambda: write(rows, "body string, brokerName string, queueId int", topic=topic))
-
-    assert "row 1: " in text
-    assert "is not among the 2 queues to send to" in text
-
-
 def test_offsets_of_a_write_fit_into_options_of_a_read(make_topic, write, read):
     topic = make_topic(queues=1)
     write([("a", "broker-a", 0)], "body string, brokerName string, queueId int", topic=topic)

@@ -115,13 +115,6 @@ def test_mode_complete_appends_the_whole_result(make_topic, lines, run, read):
     assert texts(read(topic=topic)) == Counter(["a1", "b1", "a2", "b1"])
 
 
-def test_what_cannot_be_written_is_told(make_topic, lines, run):
-    lines("a")
-
-    with pytest.raises(StreamingQueryException, match="column 'value' cannot be written"):
-        run(lines.frame, topic=make_topic())
-
-
 @pytest.fixture
 def batches_of_fifty(spark):
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
