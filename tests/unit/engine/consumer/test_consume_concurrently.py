@@ -9,7 +9,7 @@ from rmqtools.engine.consumer import consume_concurrently
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from tests.support.scripted_peer import run
-from tests.unit.engine.consumer.push_scene import QUEUE, idle, pushing, refuses, stored, until
+from tests.unit.engine.consumer.push_scene import idle, pushing, refuses, stored, until
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 SEND_BACK = RequestCode.CONSUMER_SEND_MSG_BACK
@@ -152,17 +152,6 @@ async def test_a_context_that_cannot_be_understood_costs_no_message(at_once, cap
     assert "consume_failed" in caplog.text
 
 
-async def test_a_listener_cannot_take_messages_out_of_its_batch():
-    async def listen(messages, context):
-        messages.clear()
-        return ConsumeConcurrentlyStatus.RECONSUME_LATER
-
-    async with pushing(listen) as scene:
-        scene.arrive(stored(0))
-        await until(lambda: scene.committed == 1)
-        assert len(scene.asked(SEND_BACK)) == 1  # the list is the listener's own
-
-
 async def test_messages_of_several_topics_in_the_retry_topic_go_each_to_its_own_listener():
     heard = []
 
@@ -284,27 +273,3 @@ async def test_a_listener_that_outlasts_the_closing_is_left_alone_and_its_messag
         await scene.consumption.close(0.01)
         assert scene.committed is None
     assert "listeners_still_running group='g' count=1" in caplog.text
-
-
-async def test_a_listener_may_close_its_own_consumer():
-    closed: list[Any] = []
-
-    async def listen(messages, context):
-        await scene.consumer.close()
-        closed.append(True)
-
-    async with pushing(listen) as scene:
-        scene.arrive(stored(0))
-        await until(lambda: closed)
-
-
-async def test_listeners_are_told_the_queue():
-    queues = []
-
-    async def listen(messages, context):
-        queues.append(context.message_queue)
-
-    async with pushing(listen) as scene:
-        scene.arrive(stored(0))
-        await until(lambda: scene.committed == 1)
-    assert queues == [QUEUE]

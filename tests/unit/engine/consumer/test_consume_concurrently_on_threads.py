@@ -106,17 +106,6 @@ async def test_a_failed_message_is_sent_back_alone_and_its_neighbours_are_consum
     assert heard == list(range(10))
 
 
-async def test_in_a_call_with_several_messages_those_behind_the_ack_index_are_sent_back():
-    def listen(messages, context):
-        context.ack_index = 1
-        messages.clear()
-
-    async with blocking(listen, consume_message_batch_max_size=3) as (scene, _):
-        scene.arrive(*map(stored, range(6)))
-        await until(lambda: scene.committed == 6)
-        assert sent_back(scene) == [2, 5]
-
-
 async def test_a_context_that_cannot_be_understood_costs_no_message(monkeypatch, caplog):
     monkeypatch.setattr(consume_concurrently, "_TRY_AGAIN_HERE", 0.0)
     calls = []
@@ -174,21 +163,6 @@ async def test_a_listener_that_takes_too_long_loses_its_own_message_only_and_fai
         await until(lambda: scene.committed == 4)
         assert sent_back(scene) == [1]
     assert heard.offsets == [0, 1, 2, 3]
-
-
-async def test_closing_waits_for_the_call_under_way_and_no_other_begins():
-    heard = Heard(2)
-
-    async with blocking(heard) as (scene, _):
-        scene.arrive(*map(stored, range(10)))
-        await until(lambda: scene.committed == 2)
-        closing = asyncio.create_task(scene.consumption.close(PATIENCE))
-        await until(lambda: scene.consumption._workers._closing)
-        assert not closing.done()
-        heard.go_on.set()
-        await until(closing.done)
-        assert scene.committed == 3
-    assert heard.offsets == [0, 1, 2]
 
 
 async def test_closing_leaves_a_call_that_does_not_end_and_what_was_consumed_before_counts(caplog):

@@ -73,21 +73,6 @@ async def test_results_count_while_a_later_call_runs_and_a_given_up_queue_is_lef
     assert heard.offsets == [0, 1, 2, 3]
 
 
-async def test_without_the_lock_no_further_call_begins():
-    heard = Heard(2)
-
-    async with blocking(heard, orderly=True) as (scene, _):
-        consume(scene, *range(5))
-        await asyncio.to_thread(heard.reached[2].wait, PATIENCE)
-        scene.held.lock(False)
-        heard.go_on.set()
-        await until(lambda: scene.committed == 3 and not scene.held.consuming.locked())
-        assert heard.offsets == [0, 1, 2]
-        scene.held.lock(True)
-        await until(lambda: scene.committed == 5)
-    assert heard.offsets == [0, 1, 2, 3, 4]
-
-
 async def test_queues_with_slow_listeners_share_a_thread_call_by_call():
     heard, both = list[object](), threading.Event()
 
@@ -133,36 +118,6 @@ async def test_calls_with_several_messages_stay_together():
         consume(scene, *range(8))
         await until(lambda: scene.committed == 8)
     assert heard == [[0, 1, 2], [3, 4, 5], [6, 7]]
-
-
-async def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
-    calls = []
-
-    def listen(messages, context):
-        calls.append(messages[0].queue_offset)
-        context.suspend_current_queue_time = "long" if len(calls) == 2 else 0.0
-        return SUSPEND if len(calls) == 2 else None
-
-    async with blocking(listen, orderly=True, suspend_current_queue_time=0.01) as (scene, _):
-        consume(scene, *range(3))
-        await until_over_suspensions(scene, 3)
-    assert calls == [0, 1, 1, 2]
-    assert "consume_failed" in caplog.text
-
-
-async def test_closing_waits_for_the_call_under_way_and_no_other_begins():
-    heard = Heard(2)
-
-    async with blocking(heard, orderly=True) as (scene, _):
-        consume(scene, *range(10))
-        await until(lambda: scene.committed == 2)
-        closing = asyncio.create_task(scene.consumption.close(PATIENCE))
-        await until(scene.consumption._closing.is_set)
-        assert not closing.done()
-        heard.go_on.set()
-        await until(closing.done)
-        assert scene.committed == 3
-    assert heard.offsets == [0, 1, 2]
 
 
 async def test_every_call_is_counted_with_its_result_and_its_time():

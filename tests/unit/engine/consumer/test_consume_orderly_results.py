@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
 from tests.support.scripted_peer import run
@@ -100,15 +98,3 @@ async def test_a_run_cut_off_by_closing_counts_up_to_the_call_that_did_not_end()
         await until(lambda: listener.offsets == [0, 1, 2, 3])
         await scene.consumption.close(0.01)
         assert (scene.committed, scene.held.count) == (3, 7)
-
-
-async def test_coroutine_calls_are_counted_each_with_its_time():
-    async def listen(messages, context):
-        scene.clock.advance(0.001)
-
-    async with pushing(listen, orderly=True) as scene:
-        begin(scene, *range(8))
-        await until(lambda: scene.committed == 8)
-        (counted,) = scene.member.rates._slices["T"]
-        assert (counted.succeeded, counted.failed, counted.calls) == (8, 0, 8)
-        assert counted.call_seconds == pytest.approx(0.008, rel=0.05)

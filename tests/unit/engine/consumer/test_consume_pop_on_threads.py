@@ -41,17 +41,6 @@ async def test_a_failed_message_in_the_middle_is_hidden_alone(failure):
         assert hidden(scene) == [(4, 10)]
 
 
-async def test_what_was_consumed_is_acknowledged_while_a_later_call_runs():
-    heard = Heard(3)
-
-    async with blocking(heard) as (scene, _):
-        held = take(scene, *map(popped, range(6)))
-        await until(lambda: held.wait_ack_count == 3)
-        assert sorted(acknowledged(scene)) == [0, 1, 2]
-        heard.go_on.set()
-        await until(lambda: held.wait_ack_count == 0)
-
-
 def given_up(scene, held: PopProcessQueue) -> None:
     held.drop()
 

@@ -40,9 +40,7 @@ async def test_a_pop_hands_out_a_corrupt_message_alone_and_it_is_tried_again():
         assert (acknowledged(scene), hidden(scene)) == ([0, 2], [1])
 
 
-async def test_a_pop_passes_over_a_broken_head_and_acknowledges_it_so_that_it_does_not_come_for_ever(
-    caplog,
-):
+async def test_a_pop_passes_over_a_broken_head_and_acknowledges_it_so_that_it_does_not_come_for_ever(caplog):
     answer = test_pop.scripted(popped(good(0), headless(1), good(2), offsets="0,1,2"))
     async with pushing(answer=answer) as scene:
         test_pop.begin(scene)

@@ -71,11 +71,7 @@ async def test_the_running_info_tells_queues_messages_and_settings():
         scene.held.put([stored(4), stored(5)])
         scene.member.offsets.update(QUEUE, 4)
         answer = await ask(
-            scene,
-            RequestCode.GET_CONSUMER_RUNNING_INFO,
-            consumerGroup="g",
-            clientId="c",
-            jstackEnable="true",
+            scene, RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup="g", clientId="c", jstackEnable="true"
         )
         info = parse_running_info(answer.body)
         queue = info.mq_table[QUEUE]

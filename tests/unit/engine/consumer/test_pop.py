@@ -87,11 +87,7 @@ async def test_what_is_popped_is_handed_out_and_acknowledged_and_the_next_pop_as
         await end(scene)
 
         assert sorted(scene.heard) == [[4], [5], [6]]
-        assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
-            "4",
-            "5",
-            "6",
-        ]
+        assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == ["4", "5", "6"]
 
 
 async def test_a_pop_that_finds_nothing_is_made_again():
@@ -111,11 +107,7 @@ async def test_messages_of_other_tags_and_those_tried_too_often_are_acknowledged
         await end(scene)
 
         assert scene.heard == [[6]]
-        assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == [
-            "4",
-            "5",
-            "6",
-        ]
+        assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == ["4", "5", "6"]
 
 
 async def test_while_too_many_wait_for_their_listener_nothing_is_popped():

@@ -5,16 +5,14 @@ import random
 
 import pytest
 
-from rmqtools import aio, sync
+from rmqtools import aio
 from rmqtools.errors import ClientStateError, ConfigError, DataLossError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import MessageExt
-from rmqtools.sync.loop import Bridge
 from tests.unit.engine.consumer.pull_scene import Q0, Q1, TOPIC, BrokerSet, config, polled, reading
 from tests.unit.engine.consumer.push_scene import until
 
 PULL = RequestCode.PULL_MESSAGE
-OFTEN = {"auto_commit_interval": 1e-6}
 
 
 def offsets(messages: list[MessageExt]) -> list[int]:
@@ -233,30 +231,3 @@ async def test_polls_and_iterations_end_when_the_consumer_is_closed():
         await consumer.close()
         assert await polling == []
         await iterating
-
-
-async def test_the_blocking_face_crosses_threads_once_per_batch(monkeypatch):
-    crossings = []
-    run_on_loop = Bridge.run
-    monkeypatch.setattr(
-        Bridge, "run", lambda self, work: (crossings.append(work), run_on_loop(self, work))[1]
-    )
-
-    def read(brokers: BrokerSet) -> None:
-        consumer = sync.PullConsumer(config(brokers, poll_batch_size=50))
-        consumer.assign([Q0])
-        with consumer:
-            consumer.poll(5, 1)
-            consumer.seek_to_begin(Q0)
-            until_here = len(crossings)
-            got = []
-            for message in consumer:
-                got.append(message.queue_offset)
-                if len(got) == 1000:
-                    break
-            assert got == list(range(1000))
-            assert len(crossings) - until_here <= 40
-
-    brokers = BrokerSet(1000)
-    async with brokers.serving():
-        await asyncio.to_thread(read, brokers)

@@ -11,14 +11,6 @@ from tests.unit.engine.consumer.pull_script import PULL, answered, asked_offsets
 from tests.unit.engine.consumer.push_scene import QUEUE, idle, pushing, stored, until
 
 
-async def test_messages_go_to_the_listener_and_the_next_pull_asks_for_what_follows():
-    async with pushing(answer=script(found(0, 1), found(2))) as scene:
-        await pulls(scene, 3)
-        await until(lambda: scene.committed == 3)
-        assert asked_offsets(scene) == [0, 2, 3]
-        assert scene.heard == [[0], [1], [2]]
-
-
 async def test_a_pull_says_what_is_consumed_and_what_is_wanted():
     """The offset comes along when the broker has one of the topic: its first two at a time would be one."""
 
@@ -77,23 +69,9 @@ async def test_an_answer_for_an_offset_that_is_not_wanted_any_more_is_dropped():
         assert (asked_offsets(scene), scene.heard) == ([0, 70], [])
 
 
-async def test_an_answer_for_a_queue_that_was_given_up_is_dropped():
-    def meanwhile(request):
-        scene.held.drop()
-        return found(0)
-
-    async with pushing(answer=script(meanwhile)) as scene:
-        await pulls(scene, 1)
-        await until(lambda: not scene.puller._tasks)
-        assert (scene.heard, scene.committed) == ([], None)
-
-
 @pytest.mark.parametrize(
     ("moved_to", "range_"),
-    [
-        pytest.param(300, (300, 1000), id="removed-by-age"),
-        pytest.param(4, (0, 4), id="lost-with-a-master"),
-    ],
+    [pytest.param(300, (300, 1000), id="removed-by-age"), pytest.param(4, (0, 4), id="lost-with-a-master")],
 )
 async def test_a_place_that_is_not_stored_is_left_after_what_was_fetched_before(moved_to, range_, caplog):
     ended = asyncio.Event()

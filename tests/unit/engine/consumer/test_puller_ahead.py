@@ -30,10 +30,7 @@ async def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_coun
         noted: list[object] = []
         asking(scene, noted)
         take = scene.fetching.take
-        scene.fetching.take = lambda held, messages: (
-            noted.append("taken"),
-            take(held, messages),
-        )
+        scene.fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
         await pulls(scene, 4)
         await until(lambda: scene.committed == 4)
         assert noted == [(0, 0), "taken", (1, 1), (3, 1), "taken", (4, 3), "taken"]
@@ -45,10 +42,7 @@ async def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for()
         noted: list[object] = []
         asking(scene, noted)
         take = scene.fetching.take
-        scene.fetching.take = lambda held, messages: (
-            noted.append("taken"),
-            take(held, messages),
-        )
+        scene.fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
         await pulls(scene, 4)
         assert noted == [(0, 0), "taken", (1, 1), "taken", (2, 2), "taken", (3, 3)]
 

@@ -26,10 +26,7 @@ def grants(*numbers: int):
 
 async def test_each_lock_is_told_granted_or_refused_and_a_broker_is_asked_once_for_all():
     async with pushing(answer=grants(1), orderly=True) as scene:
-        assert await QueueLocks(scene.client, "g").lock([QUEUE, SECOND]) == {
-            QUEUE: False,
-            SECOND: True,
-        }
+        assert await QueueLocks(scene.client, "g").lock([QUEUE, SECOND]) == {QUEUE: False, SECOND: True}
         (asked,) = scene.broker.requests
         body = json.loads(asked.body)
         assert (body["consumerGroup"], body["clientId"]) == ("g", scene.client.client_id)

@@ -147,11 +147,7 @@ def test_orderly_sends_of_one_key_share_requests_in_order():
 
 @pytest.mark.parametrize(
     "alone",
-    [
-        Message("T", b"late", delay_level=1),
-        Message("T", bytes(5000)),
-        Message("%RETRY%c", b"again"),
-    ],
+    [Message("T", b"late", delay_level=1), Message("T", bytes(5000)), Message("%RETRY%c", b"again")],
     ids=["delayed", "compressed", "retry"],
 )
 def test_a_message_that_cannot_share_goes_singly_and_at_once_beside_a_batch(alone):
