@@ -99,6 +99,11 @@ class Scene:
     def committed(self) -> int | None:
         return self.member.offsets.read_memory(QUEUE)
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether somebody waits for a change of the queue."""
+        return bool(self.held._changed._waiters)
+
     def arrive(self, *messages: MessageExt) -> None:
         """Deliver the messages of a pull."""
         self.held.put(messages)

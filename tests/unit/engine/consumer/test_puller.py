@@ -126,7 +126,7 @@ async def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_
 async def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seconds):
     async with pushing(answer=script(response(code, 0, remark="no"))) as scene:
         await pulls(scene, 1)
-        await until(lambda: scene.puller._tasks and scene.held._changed._waiters)
+        await until(lambda: scene.puller._tasks and scene.is_resting)
         scene.clock.advance(seconds * 0.9)
         scene.held.wake()
         await idle()
@@ -154,7 +154,7 @@ async def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
     torn = answered(ResponseCode.SUCCESS, 2, body=b"\0\0\0\5torn")
     async with pushing(answer=script(torn, found(0)), delay_after_error=0.001) as scene:
         await pulls(scene, 1)
-        await until(lambda: scene.held._changed._waiters)
+        await until(lambda: scene.is_resting)
         scene.clock.advance(1)
         await until(lambda: scene.heard == [[0]])
     assert "pull_failed" in caplog.text
@@ -179,7 +179,7 @@ async def test_a_slave_is_asked_when_the_master_is_dead_and_stays_until_the_mast
         addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
         scene.member.offsets.update(QUEUE, 5)
         scene.puller.start(scene.held)
-        await until(lambda: scene.held._changed._waiters)
+        await until(lambda: scene.is_resting)
         scene.clock.advance(1)
         await until(lambda: len(slave.requests) == 4)
         assert scene.heard == [[0], [1], [2]]
@@ -196,7 +196,7 @@ async def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
         addrs = scene.client.routes.tables.broker_addrs
         addrs["broker-a"] = {0: "127.0.0.1:1", 1: slave.addr}
         scene.puller.start(scene.held)
-        await until(lambda: scene.held._changed._waiters)
+        await until(lambda: scene.is_resting)
         addrs["broker-a"] = {0: scene.broker.addr, 1: slave.addr}
         scene.puller._unanswered[scene.broker.addr] = scene.clock.monotonic()
         scene.clock.advance(1)

@@ -54,7 +54,7 @@ async def test_no_pull_is_left_at_the_broker_by_an_answer_that_cannot_be_read(ca
     async with pushing(answer=script(torn, torn, found(0)), delay_after_error=0.001) as scene:
         for number in (1, 2):
             await pulls(scene, number)
-            await until(lambda: scene.held._changed._waiters)
+            await until(lambda: scene.is_resting)
             scene.clock.advance(1)
             scene.held.wake()
         await until(lambda: scene.heard == [[0]])

@@ -36,7 +36,7 @@ async def test_no_pull_leaves_while_the_messages_of_an_answer_are_not_counted_ye
     async with pushing(answer=answers, max_messages_per_second=10) as scene:
         await pulls(scene, 1)
         for number in (2, 3):
-            await until(lambda: scene.held._changed._waiters)
+            await until(lambda: scene.is_resting)
             await idle()
             assert len(scene.asked(PULL)) == number - 1
             await pass_time(scene, 0.11)

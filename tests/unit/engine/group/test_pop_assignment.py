@@ -7,6 +7,7 @@ import pytest
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.consumer.push_consumer import PushConsumer
+from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_assignment import BrokerRebalance
 from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -52,7 +53,7 @@ class Broker:
 
 
 @asynccontextmanager
-async def member(broker: Broker) -> AsyncIterator[PushConsumer]:
+async def member(broker: Broker) -> AsyncIterator[tuple[PushConsumer, Member]]:
     async with ScriptedPeer(broker.answer).serving() as peer:
         config = PushConsumerConfig(name_server=peer.addr, group="g", client_rebalance=False)
         consumer = PushConsumer(config)
@@ -65,10 +66,11 @@ async def member(broker: Broker) -> AsyncIterator[PushConsumer]:
         queues = QueueData(broker_name="broker-a", read_queue_nums=2, write_queue_nums=2, perm=6)
         route = TopicRouteData(broker_datas=(data,), queue_datas=(queues,))
         consumer._client.routes.tables.update("T", route, publish_needed=True)
+        group_member = consumer._member
         try:
-            yield consumer
+            yield consumer, group_member
         finally:
-            for held in consumer._member.held.pulled.values():
+            for held in group_member.held.pulled.values():
                 held.drop()
             await consumer._puller.close()
             await consumer._popper.close()
@@ -83,81 +85,81 @@ async def rebalance(consumer: PushConsumer) -> bool:
 
 async def test_the_broker_is_asked_for_topic_group_member_and_strategy():
     broker = Broker()
-    async with member(broker) as consumer:
+    async with member(broker) as (consumer, _):
         await rebalance(consumer)
 
         assert broker.asked == [
             QueryAssignmentRequestBody(
-                topic="T", consumer_group="g", client_id=consumer._client.client_id, strategy_name="AVG"
+                topic="T", consumer_group="g", client_id=consumer.client_id, strategy_name="AVG"
             )
         ]
 
 
 async def test_queues_to_pop_are_popped_and_told_as_held():
-    async with member(Broker()) as consumer:
+    async with member(Broker()) as (consumer, group_member):
         assert await rebalance(consumer)
-        assert list(consumer._member.held.popped) == [POPPED]
-        assert consumer._member.held.pulled == {}
-        assert consumer._member.held_queues() == [POPPED]
+        assert list(group_member.held.popped) == [POPPED]
+        assert group_member.held.pulled == {}
+        assert group_member.held_queues() == [POPPED]
 
 
 async def test_a_group_that_is_switched_to_pull_pulls_the_retry_topic_of_its_pops_too():
     broker = Broker()
-    async with member(broker) as consumer:
+    async with member(broker) as (consumer, group_member):
         await rebalance(consumer)
-        popped = consumer._member.held.popped[POPPED]
+        popped = group_member.held.popped[POPPED]
         broker.share = share("PULL", *PULLED)
 
         assert await rebalance(consumer)
         assert popped.is_dropped
-        assert consumer._member.held.popped == {}
-        assert {
-            queue: held.next_offset for queue, held in consumer._member.held.pulled.items()
-        } == dict.fromkeys(PULLED, 5)
-        assert RETRY in consumer._member.subscriptions
+        assert group_member.held.popped == {}
+        assert {queue: held.next_offset for queue, held in group_member.held.pulled.items()} == dict.fromkeys(
+            PULLED, 5
+        )
+        assert RETRY in group_member.subscriptions
 
 
 async def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
     broker = Broker()
     broker.share = share("PULL", *PULLED)
-    async with member(broker) as consumer:
+    async with member(broker) as (consumer, group_member):
         await rebalance(consumer)
-        held = list(consumer._member.held.pulled.values())
+        held = list(group_member.held.pulled.values())
         broker.share = share("POP", POPPED)
 
         assert await rebalance(consumer)
         assert all(each.is_dropped for each in held)
-        assert consumer._member.held.pulled == {}
-        assert list(consumer._member.held.popped) == [POPPED]
-        assert RETRY not in consumer._member.subscriptions
+        assert group_member.held.pulled == {}
+        assert list(group_member.held.popped) == [POPPED]
+        assert RETRY not in group_member.subscriptions
 
 
 async def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soon():
     broker = Broker()
-    async with member(broker) as consumer:
+    async with member(broker) as (consumer, group_member):
         await rebalance(consumer)
         broker.share = QueryAssignmentResponseBody()
 
         assert not await rebalance(consumer)
-        assert list(consumer._member.held.popped) == [POPPED]
+        assert list(group_member.held.popped) == [POPPED]
 
 
 async def test_a_retry_topic_that_is_not_there_yet_is_no_reason_to_ask_again():
-    async with member(Broker()) as consumer:
-        consumer._member.subscriptions.want_all("%RETRY%g")
+    async with member(Broker()) as (consumer, group_member):
+        group_member.subscriptions.want_all("%RETRY%g")
 
         assert await rebalance(consumer)
 
 
 async def test_a_topic_that_is_not_subscribed_any_more_is_popped_no_more():
-    async with member(Broker()) as consumer:
+    async with member(Broker()) as (consumer, group_member):
         await rebalance(consumer)
-        popped = consumer._member.held.popped[POPPED]
+        popped = group_member.held.popped[POPPED]
         consumer.unsubscribe("T")
         await rebalance(consumer)
 
         assert popped.is_dropped
-        assert consumer._member.held.popped == {}
+        assert group_member.held.popped == {}
 
 
 def test_a_strategy_that_brokers_do_not_know_is_refused():

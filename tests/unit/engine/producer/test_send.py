@@ -84,10 +84,10 @@ def test_a_no_that_will_stay_a_no_ends_the_send(code):
 
 def test_silence_everywhere_is_an_unknown_outcome_within_the_timeout():
     async def use(producer, cluster):
-        began = producer._client.clock.monotonic()
+        began = asyncio.get_running_loop().time()
         with pytest.raises(UnknownOutcomeError, match="may or may not be stored") as caught:
             await producer.send(MESSAGE, timeout=0.4)
-        assert producer._client.clock.monotonic() - began < 1.4
+        assert asyncio.get_running_loop().time() - began < 1.4
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN] * 3
 
     with_producer({"a": silent, "b": silent}, use)
@@ -304,10 +304,10 @@ async def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sen
     async with ScriptedPeer().serving() as name_server:
         config = ProducerConfig(name_server=name_server.addr, group="g")
         async with Producer(config) as producer:
-            began = producer._client.clock.monotonic()
+            began = asyncio.get_running_loop().time()
             with pytest.raises(SendError, match="nothing was sent") as caught:
                 await producer.send(MESSAGE, timeout=0.1)
-            assert producer._client.clock.monotonic() - began < 1
+            assert asyncio.get_running_loop().time() - began < 1
             assert not isinstance(caught.value, UnknownOutcomeError)
 
 
