@@ -35,40 +35,6 @@ def tolerance(**items: FaultItem) -> LatencyFaultTolerance:
     return LatencyFaultTolerance(enabled=True, items=items)
 
 
-def java_duration(latency_max, not_available, latency):
-    """computeNotAvailableDuration, as upstream writes it."""
-    for i in range(len(latency_max) - 1, -1, -1):
-        if latency >= latency_max[i]:
-            return not_available[i]
-    return 0
-
-
-@given(st.lists(st.tuples(LATENCIES, LATENCIES), max_size=5), LATENCIES)
-def test_the_last_bound_that_was_reached_counts(pairs, latency):
-    bounds, durations = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
-
-    assert LatencyTable(bounds, durations).not_available_for(latency) == java_duration(
-        bounds, durations, latency
-    )
-
-
-@pytest.mark.parametrize(
-    ("latency", "duration"),
-    [
-        (0, 0),
-        (549, 0),
-        (550, 2000),
-        (1800, 5000),
-        (3000, 6000),
-        (5000, 10000),
-        (14999, 10000),
-        (15000, 30000),
-    ],
-)
-def test_brokers_are_left_alone_as_long_as_upstream_does(latency, duration):
-    assert LatencyTable().not_available_for(latency) == duration
-
-
 def test_nothing_is_written_down_while_it_is_off():
     off = LatencyFaultTolerance()
     off.update("a", 20_000, isolation=True, reachable=False, now_ms=NOW)
@@ -154,14 +120,6 @@ def test_available_elsewhere_comes_before_reachable_elsewhere_before_any(items, 
     chosen = select_tolerant(QUEUES, QueueIndex(start), last, tolerance(**items), NOW)
 
     assert rank(chosen.broker_name) == min(rank(broker) for broker in "abc")
-
-
-def test_a_fruitless_search_costs_a_step_of_the_index_per_queue():
-    gone = FaultItem(start_ms=NOW + 1, is_reachable=False)
-    index = QueueIndex(0)
-    select_tolerant(QUEUES, index, None, tolerance(a=gone, b=gone, c=gone), NOW)
-
-    assert index.value == 2 * len(QUEUES) + 1
 
 
 @given(st.integers(-(2**31), 2**31 - 1), st.sampled_from("abc"))

@@ -1,6 +1,7 @@
 """A producer with ``linger`` on a cluster in this process, and what is sent by it."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import Any
 
 from rmqtools import Message
@@ -9,25 +10,20 @@ from rmqtools.config import ProducerConfig
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.testing import FakeCluster, Reaction
-from tests.support.scripted_peer import run
 
 SINGLE, BATCH = RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE
 QUEUE = MessageQueue("T", "a", 1)
 
 
-def lingering(use, *, brokers=("a",), queues: int = 4, **settings) -> None:
-    """Run ``use(producer, cluster)``; ``linger`` is so long that only other reasons end it."""
-
-    async def scenario() -> None:
-        async with FakeCluster(brokers=brokers) as cluster:
-            cluster.create_topic("T", queues=queues)
-            wanted: Any = {"name_server": cluster.name_server, "group": "g", "linger": 2.0} | settings
-            config = ProducerConfig(**wanted)
-            async with Producer(config) as producer:
-                await producer.fetch_publish_queues("T")
-                await use(producer, cluster)
-
-    run(scenario)
+@asynccontextmanager
+async def lingering(*, brokers=("a",), queues: int = 4, **settings):
+    """A producer on a cluster; ``linger`` is so long that only other reasons end it."""
+    async with FakeCluster(brokers=brokers) as cluster:
+        cluster.create_topic("T", queues=queues)
+        wanted: Any = {"name_server": cluster.name_server, "group": "g", "linger": 2.0} | settings
+        async with Producer(ProducerConfig(**wanted)) as producer:
+            await producer.fetch_publish_queues("T")
+            yield producer, cluster
 
 
 def plain(count: int, size: int = 4) -> list[Message]:

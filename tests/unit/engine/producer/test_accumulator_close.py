@@ -25,8 +25,8 @@ from tests.unit.engine.producer.accumulator_scene import (
 from tests.unit.engine.producer.test_trace import TOPIC, traceable, traces_of
 
 
-def test_closing_sends_what_was_accepted_and_refuses_what_comes_later():
-    async def use(producer, cluster):
+async def test_closing_sends_what_was_accepted_and_refuses_what_comes_later():
+    async with lingering() as (producer, cluster):
         sends = await held_up(producer, cluster)
         sends += send_all(producer, plain(20))
         sends += send_all(producer, plain(20), queue=QUEUE)
@@ -38,11 +38,9 @@ def test_closing_sends_what_was_accepted_and_refuses_what_comes_later():
         with pytest.raises(ClientStateError):
             await producer.send(Message("T", b"late"))
 
-    lingering(use)
 
-
-def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known():
-    async def use(producer, cluster):
+async def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known():
+    async with lingering() as (producer, cluster):
         cluster.fault(code=BATCH, times=None, answer=Reaction.SILENCE)
         now = asyncio.get_running_loop().time
         on_the_wire = send_all(producer, plain(3), timeout=60, queue=QUEUE)
@@ -57,11 +55,9 @@ def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known(
         assert "the producer was closed: nothing was sent" in str(errors[-1])
         assert len(producer._accumulator._requests) == 0
 
-    lingering(use)
 
-
-def test_a_request_that_closing_ends_before_it_began_was_not_sent():
-    async def use(producer, cluster):
+async def test_a_request_that_closing_ends_before_it_began_was_not_sent():
+    async with lingering() as (producer, cluster):
         sends = send_all(producer, plain(3))
         accumulator = producer._accumulator
         while not accumulator._requests.tasks:  # noqa: ASYNC110 - iteration by iteration
@@ -72,11 +68,9 @@ def test_a_request_that_closing_ends_before_it_began_was_not_sent():
             assert "the producer was closed: nothing was sent" in str(error)
         assert codes(cluster) == []
 
-    lingering(use)
 
-
-def test_a_message_whose_selector_was_waiting_for_the_route_is_not_sent_after_closing():
-    async def use(producer, cluster):
+async def test_a_message_whose_selector_was_waiting_for_the_route_is_not_sent_after_closing():
+    async with lingering() as (producer, cluster):
         core = producer
         await core._accumulator._selecting.acquire()
         (send,) = send_all(producer, plain(1), selector=lambda queues, message, arg: queues[0])
@@ -86,8 +80,6 @@ def test_a_message_whose_selector_was_waiting_for_the_route_is_not_sent_after_cl
         with pytest.raises(SendError, match="the producer was closed: nothing was sent"):
             await send
         assert codes(cluster) == []
-
-    lingering(use)
 
 
 def test_every_message_of_a_batch_is_traced_those_sent_by_closing_too():
@@ -130,10 +122,15 @@ class Counting(Fake):
         pass
 
 
-def test_an_observer_sees_every_send_by_itself():
-    observer = Counting()
+@pytest.fixture
+def observer():
+    observe(observer := Counting())
+    yield observer
+    observe(None)
 
-    async def use(producer, cluster):
+
+async def test_an_observer_sees_every_send_by_itself(observer):
+    async with lingering() as (producer, cluster):
         await asyncio.gather(*send_all(producer, plain(5)))
         assert (observer.calls, observer.stored_count, observer.errors) == (5, 5, 0)
         assert {message.properties["span"] for message in cluster.messages("T")} == set("12345")
@@ -142,19 +139,11 @@ def test_an_observer_sees_every_send_by_itself():
         await asyncio.gather(*send_all(producer, plain(5)), return_exceptions=True)
         assert (observer.calls, observer.stored_count, observer.errors) == (10, 5, 5)
 
-    observe(observer)
-    try:
-        lingering(use)
-    finally:
-        observe(None)
 
-
-def test_a_traced_send_that_is_cancelled_before_it_begins_is_not_sent():
-    async def use(producer, cluster):
+async def test_a_traced_send_that_is_cancelled_before_it_begins_is_not_sent():
+    async with lingering(enable_trace=True) as (producer, cluster):
         cancelled = asyncio.ensure_future(producer._begin(Message("T", b"never"), ANY_QUEUE, None))
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
         await producer.send(Message("T", b"sent"))
         assert [message.body for message in cluster.messages("T")] == [b"sent"]
-
-    lingering(use, enable_trace=True)

@@ -24,8 +24,8 @@ from tests.unit.engine.producer.accumulator_scene import (
 )
 
 
-def test_a_message_that_is_not_valid_is_refused_to_its_caller_alone():
-    async def use(producer, cluster):
+async def test_a_message_that_is_not_valid_is_refused_to_its_caller_alone():
+    async with lingering(max_message_bytes=1999, batch_bytes=1999) as (producer, _):
         bad = [Message("T", b""), Message("T", b"x" * 2000), Message("T", b"x", tags="a||b")]
         results: list[Any] = await asyncio.gather(
             *send_all(producer, [*plain(5), *bad, *plain(5)]), return_exceptions=True
@@ -33,11 +33,9 @@ def test_a_message_that_is_not_valid_is_refused_to_its_caller_alone():
         assert [type(result) for result in results[5:8]] == [MessageRejectedError] * 3
         assert {result.status for result in results[:5] + results[8:]} == {SendStatus.SEND_OK}
 
-    lingering(use, max_message_bytes=1999, batch_bytes=1999)
 
-
-def test_an_error_is_told_to_every_caller_of_the_request_as_an_object_of_its_own():
-    async def use(producer, cluster):
+async def test_an_error_is_told_to_every_caller_of_the_request_as_an_object_of_its_own():
+    async with lingering() as (producer, cluster):
         cluster.fault(code=BATCH, times=None, answer=ResponseCode.INVALID_PARAMETER)
         errors: list[Any] = await asyncio.gather(*send_all(producer, plain(5)), return_exceptions=True)
         assert {type(error) for error in errors} == {SendError}
@@ -47,22 +45,19 @@ def test_an_error_is_told_to_every_caller_of_the_request_as_an_object_of_its_own
             assert "INVALID_PARAMETER" in str(error)
             assert error.__cause__ is not None
 
-    lingering(use)
 
-
-def test_a_topic_that_may_not_be_written_is_told_to_every_caller():
-    async def use(producer, cluster):
+async def test_a_topic_that_may_not_be_written_is_told_to_every_caller():
+    async with lingering() as (producer, cluster):
         cluster.create_topic("R", perm=4)
         sends = send_all(producer, [Message("R", b"x")] * 3)
         errors: list[Any] = await asyncio.gather(*sends, return_exceptions=True)
         assert [type(error) for error in errors] == [PermissionDeniedError] * 3
         assert codes(cluster) == []
 
-    lingering(use)
 
+async def test_a_batch_that_the_broker_refuses_for_its_content_is_sent_again_message_by_message():
+    async with lingering() as (producer, cluster):
 
-def test_a_batch_that_the_broker_refuses_for_its_content_is_sent_again_message_by_message():
-    async def use(producer, cluster):
         def refuse(request):
             is_bad = request.code == BATCH or b"0002" in request.body
             return ResponseCode.MESSAGE_ILLEGAL if is_bad else Reaction.PASS
@@ -74,20 +69,16 @@ def test_a_batch_that_the_broker_refuses_for_its_content_is_sent_again_message_b
             b"%04d" % n for n in (0, 1, 3, 4)
         ]
 
-    lingering(use)
 
-
-def test_messages_of_a_refused_batch_stay_in_the_order_of_their_queue():
-    async def use(producer, cluster):
+async def test_messages_of_a_refused_batch_stay_in_the_order_of_their_queue():
+    async with lingering() as (producer, cluster):
         cluster.fault(code=BATCH, times=None, answer=ResponseCode.MESSAGE_ILLEGAL)
         await asyncio.gather(*send_all(producer, plain(5), queue=QUEUE))
         assert [message.body for message in cluster.messages("T")] == [b"%04d" % n for n in range(5)]
 
-    lingering(use)
 
-
-def test_a_broker_that_refuses_is_avoided_and_the_results_say_so():
-    async def use(producer, cluster):
+async def test_a_broker_that_refuses_is_avoided_and_the_results_say_so():
+    async with lingering(brokers=("a", "b")) as (producer, cluster):
         cluster.fault(broker="a", code=BATCH, times=None, answer=ResponseCode.SYSTEM_BUSY)
         for _ in range(4):
             for result in await asyncio.gather(*send_all(producer, plain(5))):
@@ -95,11 +86,9 @@ def test_a_broker_that_refuses_is_avoided_and_the_results_say_so():
                 assert [attempt.outcome for attempt in result.attempts][-1] is Outcome.STORED
         assert len(cluster.messages("T")) == 20
 
-    lingering(use, brokers=("a", "b"))
 
-
-def test_silence_is_an_unknown_outcome_for_every_caller_with_the_attempts_made():
-    async def use(producer, cluster):
+async def test_silence_is_an_unknown_outcome_for_every_caller_with_the_attempts_made():
+    async with lingering() as (producer, cluster):
         cluster.fault(code=BATCH, times=None, answer=Reaction.SWALLOW)
         errors: list[Any] = await asyncio.gather(
             *send_all(producer, plain(5), timeout=1.0), return_exceptions=True
@@ -108,11 +97,9 @@ def test_silence_is_an_unknown_outcome_for_every_caller_with_the_attempts_made()
         for error in errors:
             assert [attempt.outcome for attempt in error.attempts] == [Outcome.UNKNOWN] * 3
 
-    lingering(use)
 
-
-def test_every_caller_has_its_own_timeout_unknown_in_a_request_and_not_sent_before():
-    async def use(producer, cluster):
+async def test_every_caller_has_its_own_timeout_unknown_in_a_request_and_not_sent_before():
+    async with lingering() as (producer, cluster):
         slow(cluster, 1.0, None, code=BATCH)
         now = producer._client.clock.monotonic
         began = now()
@@ -133,11 +120,9 @@ def test_every_caller_has_its_own_timeout_unknown_in_a_request_and_not_sent_befo
         assert [result.queue_offset for result in results] == [1, 2, 3, 4]
         assert len(cluster.messages("T")) == 5
 
-    lingering(use)
 
-
-def test_a_caller_whose_time_is_over_during_a_request_is_told_the_attempts_that_had_ended():
-    async def use(producer, cluster):
+async def test_a_caller_whose_time_is_over_during_a_request_is_told_the_attempts_that_had_ended():
+    async with lingering(brokers=("a", "b")) as (producer, cluster):
         cluster.fault(code=BATCH, answer=ResponseCode.SYSTEM_BUSY)
         cluster.fault(code=BATCH, answer=Reaction.SILENCE)
         hurried = send_all(producer, plain(1), timeout=0.3)
@@ -147,11 +132,9 @@ def test_a_caller_whose_time_is_over_during_a_request_is_told_the_attempts_that_
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.REFUSED]
         assert len((await patient[0]).attempts) == 3
 
-    lingering(use, brokers=("a", "b"))
 
-
-def test_a_caller_that_gives_up_takes_its_waiting_message_along_and_no_other():
-    async def use(producer, cluster):
+async def test_a_caller_that_gives_up_takes_its_waiting_message_along_and_no_other():
+    async with lingering() as (producer, cluster):
         first = await held_up(producer, cluster)
         others = send_all(producer, plain(6))
         await asyncio.sleep(0)
@@ -165,11 +148,9 @@ def test_a_caller_that_gives_up_takes_its_waiting_message_along_and_no_other():
         bodies = sorted(message.body for message in cluster.messages("T"))
         assert bodies == [b"0000", b"0001", b"0002", b"0004", b"0005"]  # the first was in a request
 
-    lingering(use)
 
-
-def test_a_caller_that_gives_up_during_a_request_does_not_disturb_the_others():
-    async def use(producer, cluster):
+async def test_a_caller_that_gives_up_during_a_request_does_not_disturb_the_others():
+    async with lingering() as (producer, cluster):
         slow(cluster, 0.5, code=BATCH)
         sends = send_all(producer, plain(4))
         await on_wire(cluster, 1)
@@ -180,5 +161,3 @@ def test_a_caller_that_gives_up_during_a_request_does_not_disturb_the_others():
             2,
             3,
         ]
-
-    lingering(use)

@@ -1,6 +1,7 @@
 """Requests and replies on a broker that answers, pushes and falls silent as a test says."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,25 +15,20 @@ from rmqtools.protocol.messages.compression import CompressionType, compress
 from rmqtools.protocol.messages.properties import format_properties, parse_properties
 from rmqtools.protocol.wire.command import encode_command, request
 from tests.support.scripted_cluster import says, silent
-from tests.support.scripted_peer import run
 from tests.support.scripted_transactions import TransactionBroker
 
 MESSAGE = Message("T", b"question")
 SEND = RequestCode.SEND_MESSAGE_V2
 
 
-def with_producer(use, broker: TransactionBroker | None = None) -> TransactionBroker:
+@asynccontextmanager
+async def producing(broker: TransactionBroker | None = None):
     broker = broker or TransactionBroker()
-
-    async def scenario() -> None:
-        async with (
-            broker.serving(),
-            Producer(ProducerConfig(name_server=broker.name_server, group="g")) as producer,
-        ):
-            await use(producer, broker)
-
-    run(scenario)
-    return broker
+    async with (
+        broker.serving(),
+        Producer(ProducerConfig(name_server=broker.name_server, group="g")) as producer,
+    ):
+        yield producer, broker
 
 
 async def push_reply(
@@ -63,8 +59,8 @@ async def push_reply(
     broker.say("a", encode_command(request(header, body)))
 
 
-def test_a_request_says_who_asks_and_how_long_it_waits_after_its_brokers_know_the_client():
-    async def use(producer, broker):
+async def test_a_request_says_who_asks_and_how_long_it_waits_after_its_brokers_know_the_client():
+    async with producing() as (producer, broker):
         asking = asyncio.create_task(producer.request(MESSAGE, timeout=5))
         await push_reply(broker)
         assert (await asking).body == b"answer"
@@ -72,29 +68,29 @@ def test_a_request_says_who_asks_and_how_long_it_waits_after_its_brokers_know_th
         properties = parse_properties(sent.ext_fields["i"])
         assert (properties["REPLY_TO_CLIENT"], properties["TTL"]) == (producer.client_id, "5000")
 
-    codes = [command.code for command in with_producer(use).requests()]
+    codes = [command.code for command in broker.requests()]
     assert codes.index(RequestCode.HEART_BEAT) < codes.index(SEND)
 
 
-def test_only_the_first_request_on_a_connection_waits_for_a_heartbeat():
-    async def use(producer, broker):
+async def test_only_the_first_request_on_a_connection_waits_for_a_heartbeat():
+    async with producing() as (producer, broker):
         for _ in range(3):
             with pytest.raises(RemotingTimeoutError):
                 await producer.request(MESSAGE, timeout=0.05)
 
-    assert len(with_producer(use).requests(RequestCode.HEART_BEAT)) == 1
+    assert len(broker.requests(RequestCode.HEART_BEAT)) == 1
 
 
-def test_a_request_without_a_reply_is_sent_once():
-    async def use(producer, broker):
+async def test_a_request_without_a_reply_is_sent_once():
+    async with producing() as (producer, broker):
         with pytest.raises(RemotingTimeoutError, match="no reply to request"):
             await producer.request(MESSAGE, timeout=0.2)
 
-    assert len(with_producer(use).requests(SEND)) == 1
+    assert len(broker.requests(SEND)) == 1
 
 
-def test_a_reply_goes_to_the_request_that_it_answers():
-    async def use(producer, broker):
+async def test_a_reply_goes_to_the_request_that_it_answers():
+    async with producing() as (producer, broker):
         first = asyncio.create_task(producer.request(MESSAGE, timeout=5))
         await broker.arrived(SEND)
         second = asyncio.create_task(producer.request(MESSAGE, timeout=5))
@@ -104,40 +100,32 @@ def test_a_reply_goes_to_the_request_that_it_answers():
         await push_reply(broker, 0, body=b"late")
         assert (await first).body == b"late"
 
-    with_producer(use)
 
-
-def test_a_reply_counts_though_the_send_was_never_acknowledged():
-    async def use(producer, broker):
+async def test_a_reply_counts_though_the_send_was_never_acknowledged():
+    async with producing(TransactionBroker(sends=silent)) as (producer, broker):
         asking = asyncio.create_task(producer.request(MESSAGE, timeout=15))
         await push_reply(broker)
         assert (await asyncio.wait_for(asking, 2)).body == b"answer"
 
-    with_producer(use, TransactionBroker(sends=silent))
 
-
-def test_a_send_that_fails_ends_the_request_at_once():
-    async def use(producer, broker):
+async def test_a_send_that_fails_ends_the_request_at_once():
+    async with producing(TransactionBroker(sends=says(ResponseCode.MESSAGE_ILLEGAL))) as (producer, _):
         with pytest.raises(SendError, match="MESSAGE_ILLEGAL"):
             await producer.request(MESSAGE, timeout=15)
         assert producer._requests._waiting == {}
 
-    with_producer(use, TransactionBroker(sends=says(ResponseCode.MESSAGE_ILLEGAL)))
 
-
-def test_a_compressed_reply_arrives_as_it_was():
-    async def use(producer, broker):
+async def test_a_compressed_reply_arrives_as_it_was():
+    async with producing() as (producer, broker):
         asking = asyncio.create_task(producer.request(MESSAGE, timeout=5))
         kind = CompressionType.ZLIB
         await push_reply(broker, body=compress(kind, b"long" * 99), sys_flag=1 | kind.sys_flag)
         reply = await asking
         assert (reply.body, reply.sys_flag & 1) == (b"long" * 99, 0)
 
-    with_producer(use)
 
-
-def test_a_reply_whose_body_cannot_be_read_arrives_and_reading_its_body_raises():
-    async def use(producer, broker):
+async def test_a_reply_whose_body_cannot_be_read_arrives_and_reading_its_body_raises():
+    async with producing() as (producer, broker):
         asking = asyncio.create_task(producer.request(MESSAGE, timeout=5))
         await push_reply(broker, body=b"no zlib", sys_flag=1 | CompressionType.ZLIB.sys_flag)
         reply = await asking
@@ -146,14 +134,11 @@ def test_a_reply_whose_body_cannot_be_read_arrives_and_reading_its_body_raises()
             _ = reply.body
         assert caught.value.raw == b"no zlib"
 
-    with_producer(use)
 
-
-def test_a_broker_that_ignores_heartbeats_costs_a_request_a_quarter_of_its_time_once():
+async def test_a_broker_that_ignores_heartbeats_costs_a_request_a_quarter_of_its_time_once():
     broker = TransactionBroker()
     broker.fault(code=RequestCode.HEART_BEAT, times=None, answer=None)
-
-    async def use(producer, broker):
+    async with producing(broker) as (producer, broker):
         now = asyncio.get_running_loop().time
         began = now()
         asking = asyncio.create_task(producer.request(MESSAGE, timeout=2))
@@ -161,11 +146,11 @@ def test_a_broker_that_ignores_heartbeats_costs_a_request_a_quarter_of_its_time_
         await asking
         assert 0.5 <= now() - began < 1.5
 
-    with_producer(use, broker)
 
-
-def test_replies_that_nobody_awaits_are_logged_once_a_minute_with_their_number(caplog, monkeypatch):
-    async def use(producer, broker):
+async def test_replies_that_nobody_awaits_are_logged_once_a_minute_with_their_number(caplog, monkeypatch):
+    assert request_reply._LOG_INTERVAL == 60.0
+    monkeypatch.setattr(request_reply, "_LOG_INTERVAL", 5.0)
+    async with producing() as (producer, broker):
         asking = asyncio.create_task(producer.request(MESSAGE, timeout=200))
         await broker.arrived(SEND)
         for number in range(500):
@@ -174,9 +159,5 @@ def test_replies_that_nobody_awaits_are_logged_once_a_minute_with_their_number(c
         await push_reply(broker, correlation_id="forged")
         await push_reply(broker)
         await asking
-
-    assert request_reply._LOG_INTERVAL == 60.0
-    monkeypatch.setattr(request_reply, "_LOG_INTERVAL", 5.0)
-    with_producer(use)
     assert caplog.text.count("reply_not_awaited") == 2
     assert "reply_not_awaited count=500 " in caplog.text

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -22,111 +23,93 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 
 MESSAGE = Message("T", b"body")
 
 
-def with_producer(answers: dict[str, Answer], use, *, cluster_settings=None, **settings) -> ScriptedCluster:
-    """Run ``use(producer, cluster)`` on a scripted cluster; return the cluster with its requests."""
-    cluster = ScriptedCluster(answers, **(cluster_settings or {}))
-
-    async def scenario() -> None:
-        async with cluster.serving():
-            config = ProducerConfig(name_server=cluster.name_server, group="g", **settings)
-            async with Producer(config) as producer:
-                await use(producer, cluster)
-
-    run(scenario)
-    return cluster
+@asynccontextmanager
+async def producing(answers: dict[str, Answer], *, cluster_settings=None, **settings):
+    """A producer on a scripted cluster, and the cluster with its requests."""
+    async with ScriptedCluster(answers, **(cluster_settings or {})).serving() as cluster:
+        config = ProducerConfig(name_server=cluster.name_server, group="g", **settings)
+        async with Producer(config) as producer:
+            yield producer, cluster
 
 
-def test_a_stored_message_is_told_where():
-    async def use(producer, cluster):
+async def test_a_stored_message_is_told_where():
+    async with producing({"a": stored}) as (producer, _):
         result = await producer.send(MESSAGE)
         assert result.status is SendStatus.SEND_OK
         assert (result.queue.broker_name, result.queue_offset) == ("a", 5)
         assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED]
         assert not result.may_be_duplicated
 
-    with_producer({"a": stored}, use)
 
-
-def test_messages_go_to_queues_in_turn():
-    async def use(producer, cluster):
+async def test_messages_go_to_queues_in_turn():
+    async with producing({"a": stored, "b": stored}) as (producer, _):
         queues = [(await producer.send(MESSAGE)).queue for _ in range(24)]
         assert Counter(queues) == {MessageQueue("T", b, q): 3 for b in "ab" for q in range(4)}
 
-    with_producer({"a": stored, "b": stored}, use)
 
-
-def test_after_a_failure_another_broker_is_tried():
-    async def use(producer, cluster):
+async def test_after_a_failure_another_broker_is_tried():
+    async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, cluster):
         for _ in range(8):
             result = await producer.send(MESSAGE)
             assert result.queue.broker_name == "b"
             assert len(result.attempts) <= 2
 
-    cluster = with_producer({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}, use)
     assert Counter(name for name, _ in cluster.sends)["a"] >= 1
 
 
 @pytest.mark.parametrize("code", [ResponseCode.MESSAGE_ILLEGAL, ResponseCode.INVALID_PARAMETER])
-def test_a_no_that_will_stay_a_no_ends_the_send(code):
-    async def use(producer, cluster):
+async def test_a_no_that_will_stay_a_no_ends_the_send(code):
+    async with producing({"a": says(code), "b": says(code)}) as (producer, cluster):
         with pytest.raises(SendError, match=f"{code.name}.*scripted") as caught:
             await producer.send(MESSAGE)
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.REFUSED]
         assert not isinstance(caught.value, UnknownOutcomeError)
 
-    assert len(with_producer({"a": says(code), "b": says(code)}, use).sends) == 1
+    assert len(cluster.sends) == 1
 
 
-def test_silence_everywhere_is_an_unknown_outcome_within_the_timeout():
-    async def use(producer, cluster):
+async def test_silence_everywhere_is_an_unknown_outcome_within_the_timeout():
+    async with producing({"a": silent, "b": silent}) as (producer, _):
         began = asyncio.get_running_loop().time()
         with pytest.raises(UnknownOutcomeError, match="may or may not be stored") as caught:
             await producer.send(MESSAGE, timeout=0.4)
         assert asyncio.get_running_loop().time() - began < 1.4
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN] * 3
 
-    with_producer({"a": silent, "b": silent}, use)
 
-
-def test_a_silent_broker_leaves_time_for_another_and_the_result_says_that_there_may_be_two():
-    async def use(producer, cluster):
+async def test_a_silent_broker_leaves_time_for_another_and_the_result_says_that_there_may_be_two():
+    async with producing({"a": silent, "b": stored}, cluster_settings={"queues": 1}) as (producer, _):
         results = [await producer.send(MESSAGE, timeout=0.4) for _ in range(5)]
         assert {result.queue.broker_name for result in results} == {"b"}
         assert [r.may_be_duplicated for r in results] == [len(r.attempts) == 2 for r in results]
         assert any(result.may_be_duplicated for result in results)
 
-    with_producer({"a": silent, "b": stored}, use, cluster_settings={"queues": 1})
 
-
-def test_a_refusal_after_silence_leaves_the_outcome_unknown():
+async def test_a_refusal_after_silence_leaves_the_outcome_unknown():
     in_turn = iter([silent, says(ResponseCode.MESSAGE_ILLEGAL)])
 
     def answer(request: RemotingCommand) -> RemotingCommand | Reaction | None:
         return next(in_turn)(request)
 
-    async def use(producer, cluster):
+    async with producing({"a": answer, "b": answer}) as (producer, _):
         with pytest.raises(UnknownOutcomeError) as caught:
             await producer.send(MESSAGE, timeout=0.4)
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN, Outcome.REFUSED]
 
-    with_producer({"a": answer, "b": answer}, use)
 
-
-def test_an_internal_error_is_no_proof_that_nothing_was_stored():
-    async def use(producer, cluster):
+async def test_an_internal_error_is_no_proof_that_nothing_was_stored():
+    async with producing({"a": says(ResponseCode.SYSTEM_ERROR)}) as (producer, _):
         with pytest.raises(UnknownOutcomeError):
             await producer.send(MESSAGE)
 
-    with_producer({"a": says(ResponseCode.SYSTEM_ERROR)}, use)
 
-
-def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at_once():
-    async def use(producer, cluster):
+async def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at_once():
+    async with producing({"a": stored, "b": stored}) as (producer, cluster):
         routes = producer._client.routes
         cluster.stop("a")
         while cluster.route_requests < 3:
@@ -138,28 +121,26 @@ def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at
         assert cluster.route_requests >= asked + len(failed) >= asked + 1
         assert not any(result.may_be_duplicated for result in results)
 
-    with_producer({"a": stored, "b": stored}, use)
 
-
-def test_a_queue_chosen_by_the_caller_is_tried_once_and_no_other():
-    async def use(producer, cluster):
+async def test_a_queue_chosen_by_the_caller_is_tried_once_and_no_other():
+    async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, cluster):
         queue = MessageQueue("T", "a", 3)
         with pytest.raises(SendError) as caught:
             await producer.send(MESSAGE, queue=queue)
         assert [attempt.queue for attempt in caught.value.attempts] == [queue]
 
-    assert len(with_producer({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}, use).sends) == 1
+    assert len(cluster.sends) == 1
 
 
 @pytest.mark.parametrize(
     "queue", [MessageQueue("T", "a", 4), MessageQueue("T", "c", 0), MessageQueue("U", "a", 0)]
 )
-def test_a_queue_that_cannot_be_sent_to_is_refused_before_anything_is_sent(queue):
-    async def use(producer, cluster):
+async def test_a_queue_that_cannot_be_sent_to_is_refused_before_anything_is_sent(queue):
+    async with producing({"a": stored}) as (producer, cluster):
         with pytest.raises(MessageRejectedError, match="is not among the 4 queues"):
             await producer.send(MESSAGE, queue=queue)
 
-    assert with_producer({"a": stored}, use).sends == []
+    assert cluster.sends == []
 
 
 @pytest.mark.parametrize(
@@ -170,91 +151,87 @@ def test_a_queue_that_cannot_be_sent_to_is_refused_before_anything_is_sent(queue
         (ResponseCode.FLUSH_SLAVE_TIMEOUT, SendStatus.FLUSH_SLAVE_TIMEOUT),
     ],
 )
-def test_stored_but_not_flushed_or_replicated_is_a_status_of_its_own(code, status):
-    async def use(producer, cluster):
+async def test_stored_but_not_flushed_or_replicated_is_a_status_of_its_own(code, status):
+    async with producing({"a": lambda request: stored(request, code)}) as (producer, cluster):
         assert (await producer.send(MESSAGE)).status is status
 
-    assert len(with_producer({"a": lambda request: stored(request, code)}, use).sends) == 1
+    assert len(cluster.sends) == 1
 
 
-def test_not_replicated_is_tried_elsewhere_where_asked_and_the_best_answer_is_kept():
-    async def use(producer, cluster):
+async def test_not_replicated_is_tried_elsewhere_where_asked_and_the_best_answer_is_kept():
+    no_slave = ResponseCode.SLAVE_NOT_AVAILABLE
+    async with producing(
+        {"a": lambda request: stored(request, no_slave)}, retry_another_broker_when_not_store_ok=True
+    ) as (producer, cluster):
         result = await producer.send(MESSAGE)
         assert result.status is SendStatus.SLAVE_NOT_AVAILABLE
         assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * 3
 
-    no_slave = ResponseCode.SLAVE_NOT_AVAILABLE
-    cluster = with_producer(
-        {"a": lambda request: stored(request, no_slave)}, use, retry_another_broker_when_not_store_ok=True
-    )
     assert len(cluster.sends) == 3
 
 
-def test_a_topic_without_the_write_bit_is_refused_before_anything_is_sent():
-    async def use(producer, cluster):
+async def test_a_topic_without_the_write_bit_is_refused_before_anything_is_sent():
+    async with producing({"a": stored}, cluster_settings={"perm": 4}) as (producer, cluster):
         with pytest.raises(
             PermissionDeniedError, match=r"'T' may not be written: perm by broker is .*'a': 4"
         ):
             await producer.send(MESSAGE)
 
-    assert with_producer({"a": stored}, use, cluster_settings={"perm": 4}).sends == []
+    assert cluster.sends == []
 
 
 @pytest.mark.parametrize("bad", [Message("T", b""), Message("", b"x"), Message("T", b"x", tags="a||b")])
-def test_a_bad_message_among_many_is_refused_before_any_is_sent(bad):
-    async def use(producer, cluster):
+async def test_a_bad_message_among_many_is_refused_before_any_is_sent(bad):
+    async with producing({"a": stored}) as (producer, cluster):
         with pytest.raises(MessageRejectedError):
             await producer.send_many([MESSAGE] * 3 + [bad])
 
-    assert with_producer({"a": stored}, use).sends == []
+    assert cluster.sends == []
 
 
-def test_send_many_packs_messages_into_batches_and_gives_one_result_each_in_order():
-    async def use(producer, cluster):
+async def test_send_many_packs_messages_into_batches_and_gives_one_result_each_in_order():
+    async with producing({"a": stored}, max_batch_bytes=60_000) as (producer, cluster):
         messages = [Message("T", b"%04d" % n * 100) for n in range(500)]
         results = await producer.send_many(messages)
         assert len(results) == len({result.msg_id for result in results}) == 500
         assert [r.queue_offset for r in results[:3]] == [5, 6, 7]
 
-    cluster = with_producer({"a": stored}, use, max_batch_bytes=60_000)
     assert {request.code for _, request in cluster.sends} == {RequestCode.SEND_BATCH_MESSAGE}
     assert len(cluster.sends) == 5
 
 
-def test_send_many_gives_each_message_its_own_result_where_topics_take_turns():
-    async def use(producer, cluster):
+async def test_send_many_gives_each_message_its_own_result_where_topics_take_turns():
+    async with producing({"a": stored}) as (producer, _):
         results = await producer.send_many([Message("T", b"x"), Message("B", b"x")] * 3)
         places = [(result.queue.topic, result.queue_offset) for result in results]
         assert places == [("T", 5), ("B", 5), ("T", 6), ("B", 6), ("T", 7), ("B", 7)]
 
-    with_producer({"a": stored}, use)
 
-
-def test_send_many_says_for_each_message_what_became_of_it():
+async def test_send_many_says_for_each_message_what_became_of_it():
     def refuse_b(request: RemotingCommand) -> RemotingCommand | Reaction | None:
         return (
             says(ResponseCode.MESSAGE_ILLEGAL)(request) if request.ext_fields["b"] == "B" else stored(request)
         )
 
-    async def use(producer, cluster):
+    async with producing({"a": refuse_b}) as (producer, _):
         with pytest.raises(SendManyError, match="1 of 3 messages could not be placed") as caught:
             await producer.send_many([MESSAGE, Message("B", b"x"), MESSAGE])
         assert [isinstance(result, SendError) for result in caught.value.results] == [False, True, False]
 
-    with_producer({"a": refuse_b}, use)
 
-
-def test_send_many_goes_on_behind_a_message_that_was_refused():
-    async def use(producer, cluster):
+async def test_send_many_goes_on_behind_a_message_that_was_refused():
+    answers = iter([says(ResponseCode.MESSAGE_ILLEGAL), *[stored] * 39])
+    async with producing({"a": lambda request: next(answers)(request)}, max_batch_bytes=1000) as (
+        producer,
+        cluster,
+    ):
         with pytest.raises(SendManyError, match="1 of 40 messages could not be placed"):
             await producer.send_many([Message("T", bytes(900)) for _ in range(40)])
 
-    answers = iter([says(ResponseCode.MESSAGE_ILLEGAL), *[stored] * 39])
-    cluster = with_producer({"a": lambda request: next(answers)(request)}, use, max_batch_bytes=1000)
     assert len(cluster.sends) == 40
 
 
-def test_send_many_keeps_no_more_requests_on_the_wire_than_allowed():
+async def test_send_many_keeps_no_more_requests_on_the_wire_than_allowed():
     third = asyncio.Event()
 
     def count(request: RemotingCommand) -> None:
@@ -263,8 +240,7 @@ def test_send_many_keeps_no_more_requests_on_the_wire_than_allowed():
             third.set()
 
     counted: list[RemotingCommand] = []
-
-    async def use(producer, cluster):
+    async with producing({"a": count}, max_batch_bytes=1000, max_in_flight=3) as (producer, cluster):
         messages = [Message("T", bytes(900)) for _ in range(300)]
         sending = asyncio.create_task(producer.send_many(messages))  # awaited below
         await third.wait()
@@ -274,16 +250,13 @@ def test_send_many_keeps_no_more_requests_on_the_wire_than_allowed():
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
 
-    with_producer({"a": count}, use, max_batch_bytes=1000, max_in_flight=3)
-
 
 @pytest.mark.parametrize("compression", ["zlib", "lz4", "zstd"])
-def test_a_large_body_is_compressed_and_a_small_one_is_not(compression):
-    async def use(producer, cluster):
+async def test_a_large_body_is_compressed_and_a_small_one_is_not(compression):
+    async with producing({"a": stored}, compression=compression) as (producer, cluster):
         await producer.send(Message("T", b"x" * 5000))
         await producer.send(Message("T", b"x" * 4000))
 
-    cluster = with_producer({"a": stored}, use, compression=compression)
     large, small = (request for _, request in cluster.sends)
     assert len(large.body) < 200
     assert int(large.ext_fields["f"] or 0) & 1
@@ -335,50 +308,45 @@ async def test_look_ups_at_the_same_time_all_find_the_name_server_that_is_alive(
                 assert len(results) == 6
 
 
-def test_an_answer_that_cannot_be_read_is_no_proof_of_anything():
+async def test_an_answer_that_cannot_be_read_is_no_proof_of_anything():
     def two_ids(request: RemotingCommand) -> RemotingCommand:
         answer = stored(request)
         return replace(answer, ext_fields={**answer.ext_fields, "msgId": "A,B"})
 
-    async def use(producer, cluster):
+    async with producing({"a": two_ids}) as (producer, _):
         with pytest.raises(UnknownOutcomeError, match="2 ids for 1 messages"):
             await producer.send(MESSAGE)
 
-    with_producer({"a": two_ids}, use)
 
-
-def test_requests_of_a_batch_after_one_that_failed_are_said_not_to_have_been_tried():
+async def test_requests_of_a_batch_after_one_that_failed_are_said_not_to_have_been_tried():
     def first_only(request: RemotingCommand) -> RemotingCommand | None:
         return stored(request) if len(cluster_of_test[0].sends) == 1 else None
 
     cluster_of_test: list[ScriptedCluster] = []
-
-    async def use(producer, cluster):
+    async with producing({"a": first_only}, max_message_bytes=1000, retry_times_when_send_failed=0) as (
+        producer,
+        cluster,
+    ):
         cluster_of_test.append(cluster)
         with pytest.raises(SendManyError) as caught:
             await producer.send_batch([Message("T", bytes(600))] * 3, timeout=0.2)
         kinds = [type(result).__name__ for result in caught.value.results]
         assert kinds == ["SendResult", "UnknownOutcomeError", "SendError"]
 
-    with_producer({"a": first_only}, use, max_message_bytes=1000, retry_times_when_send_failed=0)
 
-
-def test_a_message_stored_twice_is_said_to_be():
+async def test_a_message_stored_twice_is_said_to_be():
     codes = [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SUCCESS]
-
-    async def use(producer, cluster):
+    async with producing(
+        {"a": lambda request: stored(request, codes.pop(0))}, retry_another_broker_when_not_store_ok=True
+    ) as (producer, _):
         result = await producer.send(MESSAGE)
         assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * 2
         assert result.may_be_duplicated
 
-    with_producer(
-        {"a": lambda request: stored(request, codes.pop(0))}, use, retry_another_broker_when_not_store_ok=True
-    )
 
-
-def test_a_flag_that_does_not_fit_is_refused_before_anything_is_sent():
-    async def use(producer, cluster):
+async def test_a_flag_that_does_not_fit_is_refused_before_anything_is_sent():
+    async with producing({"a": stored}) as (producer, cluster):
         with pytest.raises(MessageRejectedError, match=r"flag=2147483648: want a signed 32-bit number"):
             await producer.send_many([MESSAGE, Message("T", b"x", flag=2**31)])
 
-    assert with_producer({"a": stored}, use).sends == []
+    assert cluster.sends == []

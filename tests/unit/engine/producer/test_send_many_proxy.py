@@ -8,13 +8,13 @@ from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import FakeCluster
 from tests.support.behind_proxy import PROXY_FIELDS
 from tests.support.scripted_cluster import silent
-from tests.unit.engine.producer.test_send import with_producer
+from tests.unit.engine.producer.test_send import producing
 
 HELD = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "2"})  # waits for no other request
 
 
-def test_through_a_proxy_one_batch_is_on_the_wire_at_a_time():
-    async def use(producer, cluster):
+async def test_through_a_proxy_one_batch_is_on_the_wire_at_a_time():
+    async with producing({"a": silent}, max_batch_bytes=1000) as (producer, cluster):
         client = producer._client
         client.endpoint.note_route_answer(cluster.name_server, PROXY_FIELDS)
         cluster.fault(code=RequestCode.PULL_MESSAGE, times=None, answer=response(0, 0))
@@ -26,8 +26,6 @@ def test_through_a_proxy_one_batch_is_on_the_wire_at_a_time():
         assert len(cluster.sends) == 1
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-
-    with_producer({"a": silent}, use, max_batch_bytes=1000)
 
 
 def test_connections_of_a_process_do_not_count_their_requests_alike():

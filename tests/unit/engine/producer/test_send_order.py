@@ -10,7 +10,7 @@ from rmqtools.errors import SendError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand
 from tests.support.scripted_cluster import silent, stored
-from tests.unit.engine.producer.test_send import with_producer
+from tests.unit.engine.producer.test_send import producing
 
 
 async def sends_on_the_wire(producer, cluster, expected: int) -> int:
@@ -25,20 +25,21 @@ async def sends_on_the_wire(producer, cluster, expected: int) -> int:
 
 
 @pytest.mark.parametrize(("queues", "expected"), [(1, 1), (3, 3)])
-def test_send_many_has_one_batch_of_each_queue_on_the_wire(queues, expected):
-    async def use(producer, cluster):
+async def test_send_many_has_one_batch_of_each_queue_on_the_wire(queues, expected):
+    async with producing({"a": silent}, cluster_settings={"queues": queues}, max_batch_bytes=1000) as (
+        producer,
+        cluster,
+    ):
         messages = [Message("T", bytes(900)) for _ in range(9)]
         sending = asyncio.create_task(producer.send_many(messages))
         assert await sends_on_the_wire(producer, cluster, expected) == expected
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
 
-    with_producer({"a": silent}, use, cluster_settings={"queues": queues}, max_batch_bytes=1000)
-
 
 @pytest.mark.parametrize(("keys", "expected"), [(("k", "k"), 1), (("order-1", "a"), 2)])
-def test_orderly_sends_of_one_queue_wait_for_one_another(keys, expected):
-    async def use(producer, cluster):
+async def test_orderly_sends_of_one_queue_wait_for_one_another(keys, expected):
+    async with producing({"a": silent}) as (producer, cluster):
         await producer._client.routes.publish_info("T")
         sends = [asyncio.create_task(producer.send_orderly(Message("T", b"x", sharding_key=k))) for k in keys]
         assert await sends_on_the_wire(producer, cluster, expected) == expected
@@ -46,11 +47,9 @@ def test_orderly_sends_of_one_queue_wait_for_one_another(keys, expected):
             send.cancel()
         await asyncio.gather(*sends, return_exceptions=True)
 
-    with_producer({"a": silent}, use)
 
-
-def test_an_orderly_send_whose_turn_does_not_come_was_not_sent():
-    async def use(producer, cluster):
+async def test_an_orderly_send_whose_turn_does_not_come_was_not_sent():
+    async with producing({"a": silent}) as (producer, cluster):
         first = asyncio.create_task(producer.send_orderly(Message("T", b"x", sharding_key="k"), timeout=5))
         await sends_on_the_wire(producer, cluster, 1)
         with pytest.raises(SendError, match=r"its turn did not come within 0\.1 s: nothing was sent"):
@@ -58,11 +57,11 @@ def test_an_orderly_send_whose_turn_does_not_come_was_not_sent():
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
 
-    assert len(with_producer({"a": silent}, use).sends) == 1
+    assert len(cluster.sends) == 1
 
 
-def test_orderly_sends_keep_their_order_also_while_the_first_of_them_waits_for_the_route():
-    async def use(producer, cluster):
+async def test_orderly_sends_keep_their_order_also_while_the_first_of_them_waits_for_the_route():
+    async with producing({"a": stored}) as (producer, cluster):
         late: list[asyncio.Task[Any]] = []
 
         def send(number: int) -> asyncio.Task[Any]:
@@ -73,5 +72,4 @@ def test_orderly_sends_keep_their_order_also_while_the_first_of_them_waits_for_t
         await asyncio.gather(*(send(number) for number in range(9)))
         await asyncio.gather(*late)
 
-    cluster = with_producer({"a": stored}, use)
     assert [int(request.body) for _, request in cluster.sends] == list(range(10))

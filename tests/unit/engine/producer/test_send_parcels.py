@@ -13,7 +13,7 @@ from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import says, silent, stored
-from tests.unit.engine.producer.test_send import with_producer
+from tests.unit.engine.producer.test_send import producing
 
 
 def parcel(*bodies: bytes, **more) -> Parcel:
@@ -29,51 +29,48 @@ def bodies_on(cluster, queue_id: int) -> list[bytes]:
     return [request.body for _, request in cluster.sends if request.ext_fields["e"] == str(queue_id)]
 
 
-def test_a_parcel_is_one_batch_request_and_one_result():
-    async def use(producer, cluster):
+async def test_a_parcel_is_one_batch_request_and_one_result():
+    async with producing({"a": stored}) as (producer, cluster):
         (result,) = await parcel_sends(producer).send_parcels([parcel(b"a", b"b", b"c")])
         assert (result.status, result.queue_offset, result.count) == (SendStatus.SEND_OK, 5, 3)
         assert not result.may_be_duplicated
         assert len(result.attempts) == 1
 
-    ((_, request),) = with_producer({"a": stored}, use).sends
+    ((_, request),) = cluster.sends
     assert request.code == RequestCode.SEND_BATCH_MESSAGE
     assert request.body == bytes(parcel(b"a", b"b", b"c").body)
 
 
-def test_a_single_message_goes_as_one_and_is_compressed():
-    async def use(producer, cluster):
+async def test_a_single_message_goes_as_one_and_is_compressed():
+    async with producing({"a": stored}) as (producer, cluster):
         message = Message("T", bytes(10_000), delay_level=3)
         (result,) = await parcel_sends(producer).send_parcels([Parcel(topic="T", message=message)])
         assert result.count == 1
 
-    ((_, request),) = with_producer({"a": stored}, use).sends
+    ((_, request),) = cluster.sends
     assert request.code == RequestCode.SEND_MESSAGE_V2
     assert len(request.body) < 100
 
 
-def test_a_refused_parcel_goes_to_another_broker():
-    async def use(producer, cluster):
+async def test_a_refused_parcel_goes_to_another_broker():
+    async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, _):
         results = await parcel_sends(producer).send_parcels([parcel(b"x")] * 4)
         assert {result.queue.broker_name for result in results} == {"b"}
         assert {len(result.attempts) for result in results} <= {1, 2}
 
-    with_producer({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}, use)
-
 
 @pytest.mark.parametrize(("may_move", "brokers"), [(False, ["a"]), (True, ["a", "b"])])
-def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, brokers):
-    async def use(producer, cluster):
+async def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, brokers):
+    async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, cluster):
         queue = MessageQueue("T", "a", 1)
         (result,) = await parcel_sends(producer).send_parcels([parcel(b"x", queue=queue, may_move=may_move)])
         assert isinstance(result, ParcelResult) == may_move
 
-    cluster = with_producer({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}, use)
     assert [name for name, _ in cluster.sends] == brokers
 
 
-def test_after_a_failure_no_more_are_begun():
-    async def use(producer, cluster):
+async def test_after_a_failure_no_more_are_begun():
+    async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
         queue = MessageQueue("T", "a", 0)
         results = await parcel_sends(producer).send_parcels(
             [parcel(b"x", b"y", queue=queue) for _ in range(40)]
@@ -82,20 +79,19 @@ def test_after_a_failure_no_more_are_begun():
         assert "not tried" in str(results[-1])
         assert results[-1].attempts == ()
 
-    assert len(with_producer({"a": says(ResponseCode.NO_PERMISSION)}, use).sends) == 1
+    assert len(cluster.sends) == 1
 
 
-def test_parcels_of_one_queue_are_stored_in_their_order():
-    async def use(producer, cluster):
+async def test_parcels_of_one_queue_are_stored_in_their_order():
+    async with producing({"a": stored}) as (producer, cluster):
         queues = [MessageQueue("T", "a", number) for number in (0, 1)]
         await parcel_sends(producer).send_parcels([parcel(b"%d" % n, queue=queues[n % 2]) for n in range(20)])
 
-    cluster = with_producer({"a": stored}, use)
     for queue_id in (0, 1):
         assert bodies_on(cluster, queue_id) == [bytes(parcel(b"%d" % n).body) for n in range(queue_id, 20, 2)]
 
 
-def test_calls_of_one_line_are_under_way_together():
+async def test_calls_of_one_line_are_under_way_together():
     calls, seen = list[Any](), list[Any]()
 
     def answer(request):
@@ -104,7 +100,7 @@ def test_calls_of_one_line_are_under_way_together():
         seen.append([call.done() for call in calls])
         return stored(request)
 
-    async def use(producer, cluster):
+    async with producing({"a": answer}) as (producer, cluster):
         line = parcel_sends(producer).parcel_line()
         for number in (0, 1):
             parcels = [parcel(b"x", queue=MessageQueue("T", "a", number))]
@@ -115,12 +111,11 @@ def test_calls_of_one_line_are_under_way_together():
         assert isinstance(first, UnknownOutcomeError)
         assert isinstance(second, ParcelResult)
 
-    with_producer({"a": answer}, use)
     assert seen == [[False, False]]
 
 
-def test_calls_of_one_line_are_stored_in_their_order():
-    async def use(producer, cluster):
+async def test_calls_of_one_line_are_stored_in_their_order():
+    async with producing({"a": stored}) as (producer, cluster):
         queues, line = (
             [MessageQueue("T", "a", number) for number in (0, 1)],
             parcel_sends(producer).parcel_line(),
@@ -130,20 +125,18 @@ def test_calls_of_one_line_are_stored_in_their_order():
         ]
         await asyncio.gather(*(parcel_sends(producer).send_parcels(parcels, line=line) for parcels in calls))
 
-    cluster = with_producer({"a": stored}, use)
     for queue_id in (0, 1):
         assert bodies_on(cluster, queue_id) == [bytes(parcel(b"%d" % n).body) for n in range(queue_id, 18, 2)]
 
 
-def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
-    async def use(producer, cluster):
+async def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
+    async with producing({"a": stored}) as (producer, cluster):
         queue, line = MessageQueue("T", "a", 0), parcel_sends(producer).parcel_line()
         await producer.fetch_publish_queues("T")
         elsewhere = Parcel(topic="U", body=parcel(b"u").body, msg_ids=MsgIds("0", 0, 1))  # no route yet
         calls = [[elsewhere, parcel(b"first", queue=queue)], [parcel(b"second", queue=queue)]]
         await asyncio.gather(*(parcel_sends(producer).send_parcels(parcels, line=line) for parcels in calls))
 
-    cluster = with_producer({"a": stored}, use)
     assert [body for body in bodies_on(cluster, 0) if body != bytes(parcel(b"u").body)] == [
         bytes(parcel(b"first").body),
         bytes(parcel(b"second").body),
@@ -154,21 +147,20 @@ def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_t
     ("line_of", "sends"),
     [(lambda producer: parcel_sends(producer).parcel_line(), 1), (lambda producer: None, 3)],
 )
-def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_line(line_of, sends):
-    async def use(producer, cluster):
+async def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_line(line_of, sends):
+    async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
         queue, line = MessageQueue("T", "a", 0), line_of(producer)
         for _ in range(3):
             (result,) = await parcel_sends(producer).send_parcels([parcel(b"x", queue=queue)], line=line)
             assert isinstance(result, SendError)
 
-    assert len(with_producer({"a": says(ResponseCode.NO_PERMISSION)}, use).sends) == sends
+    assert len(cluster.sends) == sends
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["all-begun", "some-begun"])
-def test_behind_a_call_that_was_cancelled_none_of_the_line_is_begun(count):
+async def test_behind_a_call_that_was_cancelled_none_of_the_line_is_begun(count):
     arrived = asyncio.Event()
-
-    async def use(producer, cluster):
+    async with producing({"a": lambda request: arrived.set()}) as (producer, cluster):
         line, parcels = (
             parcel_sends(producer).parcel_line(),
             [parcel(b"x", queue=MessageQueue("T", "a", 0))] * count,
@@ -182,7 +174,7 @@ def test_behind_a_call_that_was_cancelled_none_of_the_line_is_begun(count):
         assert {str(result) for result in results} == {"not tried: a request before it failed"}
         assert calls[0].cancelled()
 
-    assert len(with_producer({"a": lambda request: arrived.set()}, use).sends) == 1
+    assert len(cluster.sends) == 1
 
 
 class Taken(asyncio.Semaphore):
@@ -197,8 +189,8 @@ class Taken(asyncio.Semaphore):
         return await super().acquire()
 
 
-def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_line_is_begun():
-    async def use(producer, cluster):
+async def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_line_is_begun():
+    async with producing({"a": stored}) as (producer, cluster):
         line = parcel_sends(producer).parcel_line()
         line.free = Taken()
         calls = [
@@ -212,11 +204,11 @@ def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_line_is_be
         (result,) = await calls[1]
         assert str(result) == "not tried: a request before it failed"
 
-    assert with_producer({"a": stored}, use).sends == []
+    assert cluster.sends == []
 
 
-def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun():
-    async def use(producer, cluster):
+async def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun():
+    async with producing({"a": stored}) as (producer, cluster):
         queue = MessageQueue("T", "a", 0)
         await parcel_sends(producer).send_parcels([parcel(b"before", queue=queue)])
         nothing: Any = None
@@ -226,11 +218,11 @@ def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun():
                 [unfit, parcel(b"x", queue=queue), parcel(b"y", queue=queue)]
             )
 
-    assert len(with_producer({"a": stored}, use).sends) == 1
+    assert len(cluster.sends) == 1
 
 
-def test_nothing_is_begun_behind_a_call_that_was_refused():
-    async def use(producer, cluster):
+async def test_nothing_is_begun_behind_a_call_that_was_refused():
+    async with producing({"a": stored}) as (producer, cluster):
         line = parcel_sends(producer).parcel_line()
         await producer.fetch_publish_queues("T")
         cluster.forbid_writes()
@@ -239,10 +231,10 @@ def test_nothing_is_begun_behind_a_call_that_was_refused():
         (result,) = await parcel_sends(producer).send_parcels([parcel(b"x")], line=line)
         assert "not tried" in str(result)
 
-    assert with_producer({"a": stored}, use).sends == []
+    assert cluster.sends == []
 
 
-def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
+async def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
     arrived = []
 
     def answer(request):
@@ -250,7 +242,10 @@ def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
         arrived.append(request)
         return Reaction.DISCONNECT if len(arrived) == 3 else None
 
-    async def use(producer, cluster):
+    async with producing({"a": answer}, retry_times_when_send_failed=0, max_in_flight=3) as (
+        producer,
+        cluster,
+    ):
         line = parcel_sends(producer).parcel_line()
         queues = [MessageQueue("T", "a", number) for number in range(4)]
         calls = [
@@ -260,42 +255,36 @@ def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
         results = [result for call in await asyncio.gather(*calls) for result in call]
         assert [len(result.attempts) for result in results] == [1, 1, 1, 0]
 
-    cluster = with_producer({"a": answer}, use, retry_times_when_send_failed=0, max_in_flight=3)
     assert len(cluster.sends) == 3
 
 
-def test_without_an_answer_its_fate_is_unknown():
-    async def use(producer, cluster):
+async def test_without_an_answer_its_fate_is_unknown():
+    async with producing({"a": lambda request: Reaction.DISCONNECT}, retry_times_when_send_failed=0) as (
+        producer,
+        _,
+    ):
         (result,) = await parcel_sends(producer).send_parcels([parcel(b"x")])
         assert isinstance(result, UnknownOutcomeError)
 
-    with_producer({"a": lambda request: Reaction.DISCONNECT}, use, retry_times_when_send_failed=0)
 
-
-def test_what_speaks_against_a_topic_is_raised():
-    async def use(producer, cluster):
+async def test_what_speaks_against_a_topic_is_raised():
+    async with producing({"a": stored}) as (producer, cluster):
         cluster.forbid_writes()
         with pytest.raises(PermissionDeniedError, match="topic 'T' may not be written"):
             await parcel_sends(producer).send_parcels([parcel(b"x")])
 
-    with_producer({"a": stored}, use)
 
-
-def test_parcels_are_refused_where_traces_are_wanted():
-    async def use(producer, cluster):
+async def test_parcels_are_refused_where_traces_are_wanted():
+    async with producing({"a": stored}, enable_trace=True) as (producer, _):
         with pytest.raises(MessageRejectedError, match="enable_trace=False"):
             await parcel_sends(producer).send_parcels([parcel(b"x")])
 
-    with_producer({"a": stored}, use, enable_trace=True)
 
-
-def test_ids_are_unique_and_the_queues_are_told():
-    async def use(producer, cluster):
+async def test_ids_are_unique_and_the_queues_are_told():
+    async with producing({"a": stored}) as (producer, _):
         first, second = await asyncio.gather(
             parcel_sends(producer).reserve_msg_ids(3), parcel_sends(producer).reserve_msg_ids(2)
         )
         assert len({*first, *second}) == 5
         assert await producer.fetch_publish_queues("T") == [MessageQueue("T", "a", n) for n in range(4)]
         assert producer.config.group == "g"
-
-    with_producer({"a": stored}, use)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.properties import parse_properties
 from tests.support.scripted_cluster import says as answers
 from tests.support.scripted_cluster import silent, stored
-from tests.support.scripted_peer import run
 from tests.support.scripted_transactions import TransactionBroker, until
 from tests.support.transactions import COMMIT, ROLLBACK, UNKNOWN, raise_now
 
@@ -44,35 +44,27 @@ class Listener:
         return state() if callable(state) else state
 
 
-def with_producer(use, listener: Listener, broker: TransactionBroker | None = None, **settings):
-    """Run ``use(producer, broker)``; return the broker with its requests."""
+@asynccontextmanager
+async def producing(listener: Listener, broker: TransactionBroker | None = None, **settings):
+    """A producer, and its broker with the requests."""
     broker = broker or TransactionBroker()
-
-    async def scenario() -> None:
-        async with broker.serving():
-            config = ProducerConfig(name_server=broker.name_server, group="g", **settings)
-            async with TransactionProducer(config, listener) as producer:
-                await use(producer, broker)
-
-    run(scenario)
-    return broker
+    async with broker.serving():
+        config = ProducerConfig(name_server=broker.name_server, group="g", **settings)
+        async with TransactionProducer(config, listener) as producer:
+            yield producer, broker
 
 
-def send_one(listener: Listener, broker: TransactionBroker | None = None, **settings):
+async def send_one(listener: Listener, broker: TransactionBroker | None = None, **settings):
     """Send one message in a transaction; the result and the broker's ENDs."""
-    results = []
-
-    async def use(producer, broker):
-        results.append(await producer.send_message_in_transaction(MESSAGE))
+    async with producing(listener, broker, **settings) as (producer, broker):
+        result = await producer.send_message_in_transaction(MESSAGE)
         await broker.arrived(END)
-
-    broker = with_producer(use, listener, broker, **settings)
-    return results[0], broker.requests(END)
+    return result, broker.requests(END)
 
 
-def test_the_half_message_says_that_it_is_one_and_whom_to_ask():
+async def test_the_half_message_says_that_it_is_one_and_whom_to_ask():
     broker = TransactionBroker()
-    send_one(Listener(), broker)
+    await send_one(Listener(), broker)
 
     (sent,) = broker.requests(RequestCode.SEND_MESSAGE_V2)
     properties = parse_properties(sent.ext_fields["i"])
@@ -81,8 +73,8 @@ def test_the_half_message_says_that_it_is_one_and_whom_to_ask():
 
 
 @pytest.mark.parametrize(("state", "bits"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOWN, "0")])
-def test_the_decision_names_the_place_of_the_half_message(state, bits):
-    result, (end,) = send_one(Listener(decides=state))
+async def test_the_decision_names_the_place_of_the_half_message(state, bits):
+    result, (end,) = await send_one(Listener(decides=state))
 
     assert result.local_transaction_state is state
     assert result.end_transaction_error is None
@@ -98,8 +90,8 @@ def test_the_decision_names_the_place_of_the_half_message(state, bits):
     assert end.is_oneway == (state is UNKNOWN)
 
 
-def test_a_local_transaction_that_raises_is_unknown_and_the_broker_is_told_why(caplog):
-    result, (end,) = send_one(Listener(decides=raise_now))
+async def test_a_local_transaction_that_raises_is_unknown_and_the_broker_is_told_why(caplog):
+    result, (end,) = await send_one(Listener(decides=raise_now))
 
     assert result.local_transaction_state is UNKNOWN
     assert "the database is away" in result.local_transaction_error
@@ -107,25 +99,23 @@ def test_a_local_transaction_that_raises_is_unknown_and_the_broker_is_told_why(c
     assert "transaction_listener_failed" in caplog.text
 
 
-def test_a_half_message_that_is_not_safe_is_rolled_back_without_a_local_transaction():
+async def test_a_half_message_that_is_not_safe_is_rolled_back_without_a_local_transaction():
     listener = Listener()
     broker = TransactionBroker(sends=lambda command: stored(command, ResponseCode.FLUSH_DISK_TIMEOUT))
-    result, (end,) = send_one(listener, broker)
+    result, (end,) = await send_one(listener, broker)
 
     assert (result.status, result.local_transaction_state) == (SendStatus.FLUSH_DISK_TIMEOUT, ROLLBACK)
     assert end.ext_fields["commitOrRollback"] == "12"
     assert listener.executed == []
 
 
-def test_a_half_message_without_an_answer_is_unknown_and_nothing_is_decided():
+async def test_a_half_message_without_an_answer_is_unknown_and_nothing_is_decided():
     listener = Listener()
-
-    async def use(producer, broker):
+    async with producing(listener, TransactionBroker(sends=silent)) as (producer, broker):
         with pytest.raises(UnknownOutcomeError):
             await producer.send_message_in_transaction(MESSAGE, timeout=0.2)
         assert producer._check_back._executing == {}
 
-    broker = with_producer(use, listener, TransactionBroker(sends=silent))
     assert (listener.executed, broker.requests(END)) == ([], [])
 
 
@@ -136,8 +126,8 @@ def test_a_half_message_without_an_answer_is_unknown_and_nothing_is_decided():
         pytest.param(answers(ResponseCode.ILLEGAL_OPERATION), "ILLEGAL_OPERATION", id="refused"),
     ],
 )
-def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_again(ends, reason):
-    result, sent = send_one(Listener(), TransactionBroker(ends=ends), send_timeout=0.3)
+async def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_again(ends, reason):
+    result, sent = await send_one(Listener(), TransactionBroker(ends=ends), send_timeout=0.3)
 
     assert reason in result.end_transaction_error
     assert result.local_transaction_state is COMMIT
@@ -147,38 +137,35 @@ def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_again(ends
 @pytest.mark.parametrize(
     ("state", "bits"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOWN, "0"), (raise_now, "0")]
 )
-def test_a_check_is_answered_with_the_place_it_named(state, bits):
+async def test_a_check_is_answered_with_the_place_it_named(state, bits):
     listener = Listener(checks=state)
-
-    async def use(producer, broker):
+    async with producing(listener) as (_, broker):
         await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=7)
         await broker.arrived(END)
 
-    (end,) = with_producer(use, listener).requests(END)
+    (end,) = broker.requests(END)
     assert (end.ext_fields["commitOrRollback"], end.ext_fields["msgId"]) == (bits, "id-1")
     assert (end.ext_fields["tranStateTableOffset"], end.ext_fields["commitLogOffset"]) == ("7", "700")
     assert end.ext_fields["fromTransactionCheck"] == "true"
     assert [(message.msg_id, message.body) for message in listener.checked] == [("id-1", b"half")]
 
 
-def test_a_half_message_whose_body_cannot_be_read_is_checked_like_any_other():
+async def test_a_half_message_whose_body_cannot_be_read_is_checked_like_any_other():
     listener = Listener(checks=COMMIT)
-
-    async def use(producer, broker):
+    async with producing(listener) as (_, broker):
         await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=7, is_corrupt=True)
         await broker.arrived(END)
 
-    (end,) = with_producer(use, listener).requests(END)
+    (end,) = broker.requests(END)
     assert (end.ext_fields["commitOrRollback"], end.ext_fields["msgId"]) == ("8", "id-1")
     assert [message.body_error.raw for message in listener.checked] == [b"half"]
 
 
-def test_a_check_during_the_local_transaction_waits_and_the_decision_names_its_place():
+async def test_a_check_during_the_local_transaction_waits_and_the_decision_names_its_place():
     listener = Listener(go_on=asyncio.Event())
-
-    async def use(producer, broker):
+    async with producing(listener) as (producer, broker):
         sending = asyncio.create_task(producer.send_message_in_transaction(MESSAGE))
         await broker.arrived(RequestCode.SEND_MESSAGE_V2)
         await until(lambda: listener.executed)
@@ -188,7 +175,7 @@ def test_a_check_during_the_local_transaction_waits_and_the_decision_names_its_p
         listener.go_on.set()
         await sending
 
-    (end,) = with_producer(use, listener).requests(END)
+    (end,) = broker.requests(END)
     assert (end.ext_fields["tranStateTableOffset"], end.ext_fields["fromTransactionCheck"]) == ("8", "true")
     assert listener.checked == []
 
@@ -207,10 +194,9 @@ async def held_at(producer, place: int) -> None:
     await until(lambda: newest() == place)
 
 
-def test_while_a_check_is_under_way_the_same_message_is_not_checked_again():
+async def test_while_a_check_is_under_way_the_same_message_is_not_checked_again():
     listener = Listener(go_on=asyncio.Event())
-
-    async def use(producer, broker):
+    async with producing(listener) as (producer, broker):
         await broker.arrived(RequestCode.HEART_BEAT)
         for place in (7, 8):
             await broker.check("id-1", place=place)
@@ -218,46 +204,47 @@ def test_while_a_check_is_under_way_the_same_message_is_not_checked_again():
         listener.go_on.set()
         await broker.arrived(END)
 
-    (end,) = with_producer(use, listener).requests(END)
+    (end,) = broker.requests(END)
     assert end.ext_fields["tranStateTableOffset"] == "8"
     assert len(listener.checked) == 1
 
 
-def test_a_copy_of_what_was_decided_is_rolled_back_without_asking():
+async def test_a_copy_of_what_was_decided_is_rolled_back_without_asking():
     listener = Listener()
-
-    async def use(producer, broker):
+    async with producing(listener) as (producer, broker):
         result = await producer.send_message_in_transaction(MESSAGE)
         await broker.check(result.msg_id, place=7)
         await broker.arrived(END, 2)
 
-    first, second = with_producer(use, listener).requests(END)
+    first, second = broker.requests(END)
     assert (first.ext_fields["commitOrRollback"], second.ext_fields["commitOrRollback"]) == ("8", "12")
     assert second.ext_fields["tranStateTableOffset"] == "7"
     assert listener.checked == []
 
 
-def test_what_may_not_have_been_taken_is_checked_as_usual():
+async def test_what_may_not_have_been_taken_is_checked_as_usual():
     listener, taken = Listener(), []
 
     def ends(command):
         taken.append(command)
         return answers(ResponseCode.SYSTEM_BUSY if len(taken) == 1 else ResponseCode.SUCCESS)(command)
 
-    async def use(producer, broker):
+    async with producing(listener, TransactionBroker(ends=ends)) as (producer, broker):
         result = await producer.send_message_in_transaction(MESSAGE)
         await broker.check(result.msg_id, place=7)
         await broker.arrived(END, 2)
 
-    ends_seen = with_producer(use, listener, TransactionBroker(ends=ends)).requests(END)
+    ends_seen = broker.requests(END)
     assert [end.ext_fields["commitOrRollback"] for end in ends_seen] == ["8", "8"]
     assert len(listener.checked) == 1
 
 
-def test_checks_at_once_and_checks_held_are_bounded(caplog):
+async def test_checks_at_once_and_checks_held_are_bounded(caplog):
     listener = Listener(go_on=asyncio.Event())
-
-    async def use(producer, broker):
+    async with producing(listener, check_thread_pool_max_size=2, check_request_hold_max=4) as (
+        producer,
+        broker,
+    ):
         await broker.arrived(RequestCode.HEART_BEAT)
         for number in range(5):
             await broker.check(f"id-{number}", place=number)
@@ -267,60 +254,56 @@ def test_checks_at_once_and_checks_held_are_bounded(caplog):
         listener.go_on.set()
         await broker.arrived(END, 4)
 
-    with_producer(use, listener, check_thread_pool_max_size=2, check_request_hold_max=4)
     assert len(listener.checked) == 4
 
 
-def test_a_check_for_another_group_is_left_to_its_members():
+async def test_a_check_for_another_group_is_left_to_its_members():
     listener = Listener()
-
-    async def use(producer, broker):
+    async with producing(listener) as (_, broker):
         await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("other", place=1, group="other")
         await broker.check("mine", place=2)
         await broker.arrived(END)
 
-    with_producer(use, listener)
     assert [message.msg_id for message in listener.checked] == ["mine"]
 
 
-def test_closing_lets_a_check_end():
+async def test_closing_lets_a_check_end():
     listener = Listener(go_on=asyncio.Event())
-
-    async def use(producer, broker):
+    async with producing(listener) as (producer, broker):
         await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=1)
         await held_at(producer, 1)
         asyncio.get_running_loop().call_later(0.05, listener.go_on.set)
 
-    assert len(with_producer(use, listener).requests(END)) == 1
+    assert len(broker.requests(END)) == 1
 
 
-def test_closing_drops_a_check_that_does_not_end(monkeypatch, caplog):
+async def test_closing_drops_a_check_that_does_not_end(monkeypatch, caplog):
     monkeypatch.setattr(check_back, "_CLOSE_GRACE", 0.05)
     listener = Listener(go_on=asyncio.Event())
-
-    async def use(producer, broker):
+    async with producing(listener) as (producer, broker):
         await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=1)
         await held_at(producer, 1)
 
-    assert with_producer(use, listener).requests(END) == []
+    assert broker.requests(END) == []
     assert "transaction_checks_dropped" in caplog.text
 
 
-def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_on_a_new_connection(monkeypatch):
+async def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_on_a_new_connection(
+    monkeypatch,
+):
     monkeypatch.setattr(transaction, "_ANNOUNCE_INTERVAL", 0.05)
     monkeypatch.setattr(client, "_FIRST_HEARTBEAT_DELAY", 0.05)
-
-    async def use(producer, broker):
+    async with producing(Listener()) as (producer, broker):
         first, _ = await broker.arrived(RequestCode.HEART_BEAT, 2)  # at once, and the regular one
         assert json.loads(first.body)["producerDataSet"] == [{"groupName": "g"}]
         for connection in list(producer._client.remoting._open.values()):
             connection.abort()
         await broker.arrived(RequestCode.HEART_BEAT, 3)
 
-    assert with_producer(use, Listener()).requests(RequestCode.SEND_MESSAGE_V2) == []
+    assert broker.requests(RequestCode.SEND_MESSAGE_V2) == []
 
 
 def test_the_default_group_is_refused():
@@ -329,9 +312,9 @@ def test_the_default_group_is_refused():
 
 
 @pytest.mark.parametrize("delay", [{"delay_level": 1}, {"delay": 1.0}, {"deliver_at_ms": 1}])
-def test_a_delay_is_refused(delay):
-    async def use(producer, broker):
+async def test_a_delay_is_refused(delay):
+    async with producing(Listener()) as (producer, broker):
         with pytest.raises(MessageRejectedError, match="cannot have a delay"):
             await producer.send_message_in_transaction(Message("T", b"x", **delay))
 
-    assert with_producer(use, Listener()).requests(RequestCode.SEND_MESSAGE_V2) == []
+    assert broker.requests(RequestCode.SEND_MESSAGE_V2) == []
