@@ -1,7 +1,8 @@
 """Requests to a proxy: it drops answers while 64 KB of earlier ones wait on the connection."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from rmqtools.errors import RemotingConnectError, RemotingTimeoutError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
 from tests.support.behind_proxy import PROXY_FIELDS
-from tests.support.scripted_peer import ScriptedPeer, run
+from tests.support.scripted_peer import ScriptedPeer
 
 PULL = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "4"})
 HELD = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "6"})  # until messages come
@@ -44,22 +45,20 @@ async def written(client: Remoting, proxy: Proxy) -> list[RemotingCommand]:
     return proxy.asked
 
 
-def with_proxy(use: Callable[[Remoting, Proxy], Any], *, is_proxy: bool = True, **settings: Any) -> None:
-    async def scenario() -> None:
-        async with Proxy().serving() as proxy:
-            client = Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))
-            if is_proxy:
-                client.endpoint.note_route_answer(proxy.addr, PROXY_FIELDS)
-            await client.connect(proxy.addr)
-            await use(client, proxy)
-            await client.close()
-
-    run(scenario)
+@asynccontextmanager
+async def connected(*, is_proxy: bool = True, **settings: Any) -> AsyncIterator[tuple[Remoting, Proxy]]:
+    async with Proxy().serving() as proxy:
+        client = Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))
+        if is_proxy:
+            client.endpoint.note_route_answer(proxy.addr, PROXY_FIELDS)
+        await client.connect(proxy.addr)
+        yield client, proxy
+        await client.close()
 
 
 @pytest.mark.parametrize("large", [PULL, BATCH, LIST], ids=["pull", "batch", "unknown-size"])
-def test_requests_with_large_answers_are_on_the_wire_one_at_a_time(large):
-    async def use(client, proxy):
+async def test_requests_with_large_answers_are_on_the_wire_one_at_a_time(large):
+    async with connected() as (client, proxy):
         asking = [asyncio.ensure_future(client.invoke(proxy.addr, each)) for each in (large, large, large)]
         for count in (1, 2, 3):
             await asyncio.sleep(0)
@@ -68,11 +67,9 @@ def test_requests_with_large_answers_are_on_the_wire_one_at_a_time(large):
             await proxy.answer(asked[-1])
             await asking[count - 1]
 
-    with_proxy(use)
 
-
-def test_requests_with_small_answers_wait_for_nobody():
-    async def use(client, proxy):
+async def test_requests_with_small_answers_wait_for_nobody():
+    async with connected() as (client, proxy):
         pulling = asyncio.ensure_future(client.invoke(proxy.addr, PULL))
         asking = [asyncio.ensure_future(client.invoke(proxy.addr, SEND)) for _ in range(100)]
         await asyncio.sleep(0)
@@ -81,22 +78,18 @@ def test_requests_with_small_answers_wait_for_nobody():
             await proxy.answer(request)
         assert len({answer.remark for answer in await asyncio.gather(pulling, *asking)}) == 101
 
-    with_proxy(use)
 
-
-def test_brokers_get_any_number_of_requests_at_once():
-    async def use(client, proxy):
+async def test_brokers_get_any_number_of_requests_at_once():
+    async with connected(is_proxy=False) as (client, proxy):
         asking = [asyncio.ensure_future(client.invoke(proxy.addr, PULL)) for _ in range(3)]
         assert len(await written(client, proxy)) == 3
         for request in proxy.asked:
             await proxy.answer(request)
         await asyncio.gather(*asking)
 
-    with_proxy(use, is_proxy=False)
 
-
-def test_a_request_whose_turn_does_not_come_in_its_time_was_not_sent():
-    async def use(client, proxy):
+async def test_a_request_whose_turn_does_not_come_in_its_time_was_not_sent():
+    async with connected() as (client, proxy):
         first = asyncio.ensure_future(client.invoke(proxy.addr, PULL, timeout=2))
         await asyncio.sleep(0)
         with pytest.raises(RemotingConnectError, match=r"took 1\.000 s: nothing was sent"):
@@ -105,11 +98,9 @@ def test_a_request_whose_turn_does_not_come_in_its_time_was_not_sent():
             await first
         assert len(await written(client, proxy)) == 1
 
-    with_proxy(use)
 
-
-def test_the_room_of_a_cancelled_request_is_free_when_its_answer_came():
-    async def use(client, proxy):
+async def test_the_room_of_a_cancelled_request_is_free_when_its_answer_came():
+    async with connected() as (client, proxy):
         first, second, third = (asyncio.ensure_future(client.invoke(proxy.addr, PULL)) for _ in range(3))
         assert len(await written(client, proxy)) == 1
         first.cancel()
@@ -122,11 +113,9 @@ def test_the_room_of_a_cancelled_request_is_free_when_its_answer_came():
         await proxy.answer(asked[1])
         await third
 
-    with_proxy(use)
 
-
-def test_the_room_of_a_request_without_an_answer_is_free_after_its_time():
-    async def use(client, proxy):
+async def test_the_room_of_a_request_without_an_answer_is_free_after_its_time():
+    async with connected() as (client, proxy):
         first = asyncio.ensure_future(client.invoke(proxy.addr, PULL, timeout=1))
         second = asyncio.ensure_future(client.invoke(proxy.addr, PULL, timeout=3))
         with pytest.raises(RemotingTimeoutError):
@@ -136,22 +125,18 @@ def test_the_room_of_a_request_without_an_answer_is_free_after_its_time():
         await proxy.answer(asked[1])
         await second
 
-    with_proxy(use)
 
-
-def test_a_room_is_free_again_when_no_connection_opens():
-    async def use(client, proxy):
+async def test_a_room_is_free_again_when_no_connection_opens():
+    async with connected() as (client, _):
         with pytest.raises(RemotingConnectError):
             await client.invoke("127.0.0.1:1", PULL)
         with pytest.raises(RemotingConnectError, match="cannot connect"):
             await client.invoke("127.0.0.1:1", PULL)
 
-    with_proxy(use)
-
 
 @pytest.mark.parametrize(("is_proxy", "depth", "on_the_wire"), [(True, 2, 1), (False, 8, 2)])
-def test_a_pipeline_has_as_many_requests_as_its_server_bears(is_proxy, depth, on_the_wire):
-    async def use(client, proxy):
+async def test_a_pipeline_has_as_many_requests_as_its_server_bears(is_proxy, depth, on_the_wire):
+    async with connected(is_proxy=is_proxy) as (client, proxy):
         start, allowed = await client.pipeline(proxy.addr, 8)
         assert allowed == depth
         answers = [start(PULL, 5.0) for _ in range(2)]
@@ -161,5 +146,3 @@ def test_a_pipeline_has_as_many_requests_as_its_server_bears(is_proxy, depth, on
         await answers[0]
         await proxy.answer((await written(client, proxy))[1])
         await answers[1]
-
-    with_proxy(use, is_proxy=is_proxy)

@@ -1,5 +1,5 @@
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,6 @@ from rmqtools.policy.allocate.pins import LARGEST_JUMP
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing.fake import name_server
 from rmqtools.testing.fake.server import Answer, Peer, Server
-from tests.support.scripted_peer import run
 
 OLD, NEW = Pins(3, ["10.0.0.3"]), Pins(7, ["10.0.0.7"])
 POISON = Pins(2**63 - 1, ["10.6.6.6"])
@@ -43,166 +42,140 @@ class NameServer(Server):
         return self._kept.handle(request, peer)
 
 
-def with_store(
-    use: Callable[[PinStore], Awaitable[None]], *servers: NameServer | str, **settings: Any
-) -> None:
-    """Run ``use`` with a store on these name servers; a text is an address without a listener."""
-
-    async def scenario() -> None:
-        async with AsyncExitStack() as stack:
-            for server in servers:
-                if isinstance(server, NameServer):
-                    await stack.enter_async_context(server.serving())
-            addrs = [server if isinstance(server, str) else server.addr for server in servers]
-            client = ClientCore(ClientConfig(name_server=";".join(addrs), request_timeout=3.0, **settings))
-            stack.push_async_callback(client.close)
-            await use(PinStore(client))
-
-    run(scenario)
+@asynccontextmanager
+async def storing(*servers: NameServer | str, **settings: Any) -> AsyncIterator[PinStore]:
+    """A store on these name servers; a text is an address without a listener."""
+    async with AsyncExitStack() as stack:
+        for server in servers:
+            if isinstance(server, NameServer):
+                await stack.enter_async_context(server.serving())
+        addrs = [server if isinstance(server, str) else server.addr for server in servers]
+        client = ClientCore(ClientConfig(name_server=";".join(addrs), request_timeout=3.0, **settings))
+        stack.push_async_callback(client.close)
+        yield PinStore(client)
 
 
-def fetched(*servers: NameServer | str, last: Pins | None = None) -> Pins | None:
-    found: list[Pins | None] = []
-
-    async def use(store: PinStore) -> None:
-        found.append(await store.fetch("g", last))
-
-    with_store(use, *servers)
-    return found[0]
+async def fetched(*servers: NameServer | str, last: Pins | None = None) -> Pins | None:
+    async with storing(*servers) as store:
+        return await store.fetch("g", last)
 
 
-def test_the_highest_version_of_all_name_servers_counts():
-    assert fetched(NameServer(OLD.format()), NameServer(NEW.format()), NameServer()) == NEW
+async def test_the_highest_version_of_all_name_servers_counts():
+    assert await fetched(NameServer(OLD.format()), NameServer(NEW.format()), NameServer()) == NEW
 
 
-def test_a_name_server_without_the_group_says_no_pins():
-    assert fetched(NameServer(), last=None) == NO_PINS
+async def test_a_name_server_without_the_group_says_no_pins():
+    assert await fetched(NameServer(), last=None) == NO_PINS
 
 
-def test_when_nobody_answers_what_was_known_stays_and_unknown_stays_unknown():
-    assert fetched(NOWHERE, last=OLD) == OLD
-    assert fetched(NOWHERE, last=None) is None
+async def test_when_nobody_answers_what_was_known_stays_and_unknown_stays_unknown():
+    assert await fetched(NOWHERE, last=OLD) == OLD
+    assert await fetched(NOWHERE, last=None) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"version":9}', '{"version":9,"ips":"10.0.0.1"}', "[" * 5000])
-def test_garbled_pins_count_as_no_answer_and_are_logged(text, caplog):
-    assert fetched(NameServer(text), last=OLD) == OLD
-    assert fetched(NameServer(text), last=None) is None
-    assert fetched(NameServer(text), NameServer(NEW.format()), last=OLD) == NEW
+async def test_garbled_pins_count_as_no_answer_and_are_logged(text, caplog):
+    assert await fetched(NameServer(text), last=OLD) == OLD
+    assert await fetched(NameServer(text), last=None) is None
+    assert await fetched(NameServer(text), NameServer(NEW.format()), last=OLD) == NEW
     assert "pins_not_read group='g' addr='127.0.0.1" in caplog.text
 
 
-def test_a_name_server_that_lost_or_kept_old_pins_does_not_undo_newer_ones():
-    assert fetched(NameServer(), last=NEW) == NEW
-    assert fetched(NameServer(OLD.format()), last=NEW) == NEW
+async def test_a_name_server_that_lost_or_kept_old_pins_does_not_undo_newer_ones():
+    assert await fetched(NameServer(), last=NEW) == NEW
+    assert await fetched(NameServer(OLD.format()), last=NEW) == NEW
 
 
-def test_of_two_pins_of_one_version_all_take_the_greater_text_and_it_is_logged_once(caplog):
+async def test_of_two_pins_of_one_version_all_take_the_greater_text_and_it_is_logged_once(caplog):
     first, second = Pins(3, ["10.0.0.1"]), Pins(3, ["10.0.0.2"])
-
-    async def use(store: PinStore) -> None:
+    async with storing(NameServer(second.format()), NameServer(first.format())) as store:
         found = await store.fetch("g", None)
         assert found == second
         assert await store.fetch("g", found) == second
 
-    with_store(use, NameServer(second.format()), NameServer(first.format()))
-    assert fetched(NameServer(first.format()), last=second) == second
+    assert await fetched(NameServer(first.format()), last=second) == second
     assert [record.message.split()[0] for record in caplog.records if record.levelname == "ERROR"] == [
         "pins_conflict"
     ] * 2
 
 
-def test_putting_writes_the_version_after_the_highest_everywhere():
+async def test_putting_writes_the_version_after_the_highest_everywhere():
     servers = NameServer(OLD.format()), NameServer(NEW.format()), NameServer()
-
-    async def use(store: PinStore) -> None:
+    async with storing(*servers) as store:
         assert await store.put("g", Pins(0, ["10.0.0.9"])) == Pins(8, ["10.0.0.9"])
 
-    with_store(use, *servers)
     assert len({server.text for server in servers}) == 1
     assert Pins.parse(servers[2].text or "") == Pins(8, ["10.0.0.9"])
     assert servers[0].keys == {(KV_NAMESPACE, "g")}
 
 
-def test_clearing_leaves_a_tombstone_of_a_higher_version():
+async def test_clearing_leaves_a_tombstone_of_a_higher_version():
     server = NameServer(NEW.format())
-
-    async def use(store: PinStore) -> None:
+    async with storing(server) as store:
         await store.clear("g", set_by="ops")
 
-    with_store(use, server)
     assert Pins.parse(server.text or "") == Pins.cleared(8, set_by="ops")
 
 
-def test_a_name_server_that_is_down_fails_the_put_by_name_and_the_others_have_it():
+async def test_a_name_server_that_is_down_fails_the_put_by_name_and_the_others_have_it():
     server = NameServer(OLD.format())
-
-    async def use(store: PinStore) -> None:
+    async with storing(server, NOWHERE) as store:
         with pytest.raises(
             RocketMQError, match=r"version 4, are not on 1 of 2 .*127\.0\.0\.1:1: cannot conn"
         ) as put:
             await store.put("g", NEW)
         assert "The others have it" in str(put.value)
 
-    with_store(use, server, NOWHERE)
     assert Pins.parse(server.text or "").version == 4
 
 
-def test_a_name_server_that_keeps_something_else_fails_the_put():
-    async def use(store: PinStore) -> None:
+async def test_a_name_server_that_keeps_something_else_fails_the_put():
+    async with storing(NameServer(OLD.format(), frozen=True)) as store:
         with pytest.raises(RocketMQError, match="accepted it, but shows pins of version 3"):
             await store.put("g", NEW)
 
-    with_store(use, NameServer(OLD.format(), frozen=True))
 
-
-def test_a_garbled_copy_is_overwritten():
+async def test_a_garbled_copy_is_overwritten():
     servers = NameServer("{"), NameServer(OLD.format())
-
-    async def use(store: PinStore) -> None:
+    async with storing(*servers) as store:
         await store.put("g", NEW)
 
-    with_store(use, *servers)
     assert servers[0].text == servers[1].text
     assert Pins.parse(servers[0].text or "") == Pins(4, NEW.ips)
 
 
-def test_what_is_written_says_when_and_from_where():
+async def test_what_is_written_says_when_and_from_where():
     server, before = NameServer(), datetime.now(UTC) - timedelta(seconds=1)
-
-    async def use(store: PinStore) -> None:
+    async with storing(server, client_ip="10.5.5.5") as store:
         await store.put("g", NEW)
 
-    with_store(use, server, client_ip="10.5.5.5")
     written = Pins.parse(server.text or "")
     assert written.set_from == "10.5.5.5"
     assert written.set_at is not None
     assert before < written.set_at < datetime.now(UTC) + timedelta(seconds=1)
 
 
-def test_a_version_that_jumps_is_ignored_and_named(caplog):
+async def test_a_version_that_jumps_is_ignored_and_named(caplog):
     poisoned = NameServer(POISON.format())
 
-    assert fetched(poisoned, NameServer(NEW.format()), last=OLD) == NEW
-    assert fetched(poisoned, last=OLD) == OLD
-    assert fetched(poisoned, last=None) is None
+    assert await fetched(poisoned, NameServer(NEW.format()), last=OLD) == NEW
+    assert await fetched(poisoned, last=OLD) == OLD
+    assert await fetched(poisoned, last=None) is None
     assert "pins_not_read" in caplog.text
     assert "version 9223372036854775807 is above 4294967296" in caplog.text
 
 
-def test_setting_and_clearing_go_on_over_a_version_that_jumps():
+async def test_setting_and_clearing_go_on_over_a_version_that_jumps():
     servers = NameServer(POISON.format()), NameServer(OLD.format())
-
-    async def use(store: PinStore) -> None:
+    async with storing(*servers) as store:
         assert (await store.put("g", NEW)).version == 4
         assert (await store.clear("g")).version == 5
 
-    with_store(use, *servers)
     assert servers[0].text == servers[1].text
 
 
-def test_no_version_above_the_highest_is_written():
-    async def use(store: PinStore) -> None:
+async def test_no_version_above_the_highest_is_written():
+    async with storing(NameServer(Pins(LARGEST_JUMP, ["10.6.6.6"]).format())) as store:
         with pytest.raises(RocketMQError, match="group check --repair' lets versions begin again"):
             await store.put("g", NEW)
         repaired = await store.repair("g")
@@ -213,58 +186,45 @@ def test_no_version_above_the_highest_is_written():
         assert found is not None
         assert found.version == 2  # members that saw the highest follow
 
-    with_store(use, NameServer(Pins(LARGEST_JUMP, ["10.6.6.6"]).format()))
 
-
-def test_a_repair_writes_the_newest_valid_pins_everywhere():
+async def test_a_repair_writes_the_newest_valid_pins_everywhere():
     servers = NameServer(POISON.format()), NameServer(OLD.format()), NameServer("{"), NameServer()
-
-    async def use(store: PinStore) -> None:
+    async with storing(*servers) as store:
         repaired = await store.repair("g")
         assert repaired is not None
         assert (repaired.version, repaired.ips) == (4, OLD.ips)
         assert await store.repair("g") is None
 
-    with_store(use, *servers)
     assert len({server.text for server in servers}) == 1
 
 
-def test_a_repair_writes_nothing_while_a_name_server_is_away():
+async def test_a_repair_writes_nothing_while_a_name_server_is_away():
     server = NameServer("{")
-
-    async def use(store: PinStore) -> None:
+    async with storing(server, NOWHERE) as store:
         with pytest.raises(RocketMQError, match=f"cannot say what it has: {NOWHERE}.*repeat when all"):
             await store.repair("g")
 
-    with_store(use, server, NOWHERE)
     assert server.text == "{"
 
 
-def test_a_copy_from_before_a_repair_does_not_come_back():
-    async def use(store: PinStore) -> None:
+async def test_a_copy_from_before_a_repair_does_not_come_back():
+    async with storing(NameServer(OLD.format()), NameServer()) as store:
         repaired = await store.repair("g")
         assert await store.fetch("g", Pins(LARGEST_JUMP, ["10.6.6.6"])) == repaired
 
-    with_store(use, NameServer(OLD.format()), NameServer())
 
-
-def test_the_key_is_the_group_in_its_namespace():
+async def test_the_key_is_the_group_in_its_namespace():
     server = NameServer()
-
-    async def use(store: PinStore) -> None:
+    async with storing(server, namespace="staging") as store:
         await store.fetch("g", None)
 
-    with_store(use, server, namespace="staging")
     assert server.keys == {(KV_NAMESPACE, "staging%g")}
 
 
-def test_copies_are_told_apart_by_name_server():
+async def test_copies_are_told_apart_by_name_server():
     server, garbled = NameServer(OLD.format()), NameServer("x")
-
-    async def use(store: PinStore) -> None:
+    async with storing(server, garbled, NOWHERE) as store:
         copies = await store.fetch_copies("g")
         assert copies[server.addr] == OLD
         assert isinstance(copies[garbled.addr], ConfigError)
         assert isinstance(copies[NOWHERE], RemotingConnectError)
-
-    with_store(use, server, garbled, NOWHERE)

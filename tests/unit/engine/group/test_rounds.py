@@ -1,5 +1,5 @@
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -12,7 +12,6 @@ from rmqtools.engine.group.live_strategy import LiveStrategy
 from rmqtools.engine.group.rounds import Rounds
 from rmqtools.errors import RemotingConnectError
 from tests.support.fake import Fake
-from tests.support.scripted_peer import run
 from tests.unit.engine.consumer.push_scene import idle, until
 
 CONFIG = ConsumerConfig(name_server="127.0.0.1:1", group="g", rebalance_interval=60.0)
@@ -36,27 +35,24 @@ class Rebalances(Fake):
         return answer
 
 
-def with_rounds(use, rebalance, *, strategy=None, config=CONFIG):
-    async def scenario():
-        live = LiveStrategy(strategy or AllocateAveragely(), ClientCore(config), "g")
-        rounds = Rounds(rebalance, live, config)
-        task = asyncio.create_task(rounds.run_forever())
-        try:
-            await rounds.first()
-            await use(rounds)
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-            rounds.close()
-
-    run(scenario)
+@asynccontextmanager
+async def running(rebalance, *, strategy=None, config=CONFIG):
+    live = LiveStrategy(strategy or AllocateAveragely(), ClientCore(config), "g")
+    rounds = Rounds(rebalance, live, config)
+    task = asyncio.create_task(rounds.run_forever())
+    try:
+        await rounds.first()
+        yield rounds
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        rounds.close()
 
 
-def test_requests_that_come_while_a_round_runs_make_one_more_together():
+async def test_requests_that_come_while_a_round_runs_make_one_more_together():
     rebalance = Rebalances()
-
-    async def use(rounds):
+    async with running(rebalance) as rounds:
         rebalance.go_on.clear()
         rounds.request()
         await until(lambda: len(rebalance.strategies) == 2)
@@ -67,13 +63,10 @@ def test_requests_that_come_while_a_round_runs_make_one_more_together():
         await idle()
         assert rounds.count == 3
 
-    with_rounds(use, rebalance)
 
-
-def test_a_round_asked_for_later_comes_then_and_not_after_closing():
+async def test_a_round_asked_for_later_comes_then_and_not_after_closing():
     rebalance = Rebalances()
-
-    async def use(rounds):
+    async with running(rebalance) as rounds:
         rounds.request_later(0.001)
         await until(lambda: rounds.count == 2)
         rounds.request_later(0.01)
@@ -81,29 +74,23 @@ def test_a_round_asked_for_later_comes_then_and_not_after_closing():
         await asyncio.sleep(0.02)
         assert rounds.count == 2
 
-    with_rounds(use, rebalance)
 
-
-def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
+async def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
     config = ConsumerConfig(
         name_server="127.0.0.1:1", group="g", rebalance_interval=60.0, rebalance_min_interval=0.001
     )
-
-    async def use(rounds):
+    async with running(Rebalances(False, False, True), config=config) as rounds:
         await until(lambda: rounds.count == 3)
         await asyncio.sleep(0.01)
         assert rounds.count == 3
 
-    with_rounds(use, Rebalances(False, False, True), config=config)
-
 
 @pytest.mark.parametrize("error", [RemotingConnectError("nobody there"), KeyError("foreseen by nobody")])
-def test_a_round_that_fails_is_logged_and_does_not_end_the_rounds(error, caplog):
-    async def use(rounds):
+async def test_a_round_that_fails_is_logged_and_does_not_end_the_rounds(error, caplog):
+    async with running(Rebalances(error)) as rounds:
         rounds.request()
         await until(lambda: rounds.count == 2)
 
-    with_rounds(use, Rebalances(error))
     assert "rebalance_failed" in caplog.text
 
 
@@ -114,15 +101,13 @@ class Pinned(AllocateAveragely):
         raise RuntimeError("no pins, please")
 
 
-def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplog):
+async def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplog):
     rebalance = Rebalances()
-
-    async def use(rounds):
+    async with running(rebalance, strategy=Pinned()) as rounds:
         rounds.request()
         await until(lambda: rounds.count == 2)
         assert rebalance.strategies == []
 
-    with_rounds(use, rebalance, strategy=Pinned())
     assert "no pins, please" in caplog.text
 
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from time import perf_counter
+from typing import Any
 
 import pytest
 
@@ -35,7 +38,6 @@ from rmqtools.testing import (
     encode_stored,
     stored_message,
 )
-from tests.support.scripted_peer import run
 
 SEND = RequestCode.SEND_MESSAGE_V2
 Q0 = MessageQueue("T", "broker-a", 0)
@@ -46,16 +48,13 @@ def producer_of(cluster: FakeCluster, **settings) -> aio.Producer:
     return aio.Producer(ProducerConfig(name_server=cluster.name_server, group="p", **given))
 
 
-def scene(test, **settings) -> None:
-    """Run ``test(cluster, producer)`` with topic T of two queues."""
-
-    async def scenario() -> None:
-        async with FakeCluster(**settings) as cluster:
-            cluster.create_topic("T", queues=2)
-            async with producer_of(cluster) as producer:
-                await test(cluster, producer)
-
-    run(scenario)
+@asynccontextmanager
+async def scene(**settings) -> AsyncIterator[tuple[FakeCluster, aio.Producer]]:
+    """A cluster with topic T of two queues, and a producer."""
+    async with FakeCluster(**settings) as cluster:
+        cluster.create_topic("T", queues=2)
+        async with producer_of(cluster) as producer:
+            yield cluster, producer
 
 
 def test_it_is_ready_in_50_ms_and_leaves_no_thread() -> None:
@@ -70,14 +69,11 @@ def test_it_is_ready_in_50_ms_and_leaves_no_thread() -> None:
     assert set(threading.enumerate()) == threads
 
 
-def test_on_the_callers_loop_it_needs_no_thread() -> None:
+async def test_on_the_callers_loop_it_needs_no_thread() -> None:
     threads = set(threading.enumerate())
-
-    async def test(cluster, producer) -> None:
+    async with scene() as (_, producer):
         await producer.send(Message("T", b"body"))
         assert set(threading.enumerate()) == threads
-
-    scene(test)
 
 
 def test_it_shows_what_was_there_after_it_is_closed() -> None:
@@ -103,19 +99,17 @@ def test_messages_of_a_topic_that_is_not_there_are_not_stored() -> None:
         cluster.store("T", b"one")
 
 
-def test_without_a_fault_requests_are_only_remembered() -> None:
-    async def test(cluster, producer) -> None:
+async def test_without_a_fault_requests_are_only_remembered() -> None:
+    async with scene() as (cluster, producer):
         await producer.send(Message("T", b"body"))
 
         assert [request.body for request in cluster.requests(SEND)] == [b"body"]
         assert cluster.requests(SEND, broker=NAME_SERVER) == cluster.requests(SEND, topic="U") == []
         assert cluster.requests(broker=NAME_SERVER, topic="T")[0].code == RequestCode.GET_ROUTEINFO_BY_TOPIC
 
-    scene(test)
 
-
-def test_a_fault_strikes_as_often_as_its_budget_says() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_fault_strikes_as_often_as_its_budget_says() -> None:
+    async with scene() as (cluster, producer):
         fault = cluster.fault(code=SEND, times=2, answer=ResponseCode.NO_PERMISSION)
         for _ in range(2):
             with pytest.raises(SendError):
@@ -125,11 +119,9 @@ def test_a_fault_strikes_as_often_as_its_budget_says() -> None:
         assert (fault.fired(), [request.body for request in fault.requests]) == (2, [b"no", b"no"])
         assert [message.body for message in cluster.messages("T")] == [b"yes"]
 
-    scene(test)
 
-
-def test_a_fault_that_was_removed_strikes_no_more() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_fault_that_was_removed_strikes_no_more() -> None:
+    async with scene() as (cluster, producer):
         fault = cluster.fault(code=SEND, times=None, answer=ResponseCode.NO_PERMISSION)
         with pytest.raises(SendError):
             await producer.send(Message("T", b"no"))
@@ -137,8 +129,6 @@ def test_a_fault_that_was_removed_strikes_no_more() -> None:
         await producer.send(Message("T", b"yes"))
 
         assert fault.fired() == 1
-
-    scene(test)
 
 
 @pytest.mark.parametrize(
@@ -151,20 +141,24 @@ def test_a_fault_that_was_removed_strikes_no_more() -> None:
         pytest.param({"group": "q"}, id="group"),
     ],
 )
-def test_a_fault_strikes_only_what_it_matches(matcher) -> None:
-    async def test(cluster, producer) -> None:
-        given = {"code": SEND, "broker": "broker-a", "topic": "T", "queue_id": 0, "group": "p"}
+async def test_a_fault_strikes_only_what_it_matches(matcher) -> None:
+    async with scene() as (cluster, producer):
+        given: dict[str, Any] = {
+            "code": SEND,
+            "broker": "broker-a",
+            "topic": "T",
+            "queue_id": 0,
+            "group": "p",
+        }
         missing = cluster.fault(**(given | matcher), answer=ResponseCode.NO_PERMISSION)
         matching = cluster.fault(**given, answer=Reaction.PASS)
         await producer.send(Message("T", b"body"), queue=Q0)
 
         assert (missing.fired(), matching.fired()) == (0, 1)
 
-    scene(test)
 
-
-def test_of_two_faults_the_first_strikes_until_its_budget_is_spent() -> None:
-    async def test(cluster, producer) -> None:
+async def test_of_two_faults_the_first_strikes_until_its_budget_is_spent() -> None:
+    async with scene() as (cluster, producer):
         first = cluster.fault(code=SEND, answer=ResponseCode.NO_PERMISSION)
         second = cluster.fault(code=SEND, answer=ResponseCode.MESSAGE_ILLEGAL)
         codes = []
@@ -175,11 +169,9 @@ def test_of_two_faults_the_first_strikes_until_its_budget_is_spent() -> None:
 
         assert codes == [(1, 0, False), (1, 1, True)]
 
-    scene(test)
 
-
-def test_a_fault_that_lets_requests_pass_leaves_them_to_the_next() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_fault_that_lets_requests_pass_leaves_them_to_the_next() -> None:
+    async with scene() as (cluster, producer):
         first = cluster.fault(code=SEND, times=None)
         second = cluster.fault(code=SEND, answer=ResponseCode.NO_PERMISSION)
         with pytest.raises(SendError):
@@ -187,8 +179,6 @@ def test_a_fault_that_lets_requests_pass_leaves_them_to_the_next() -> None:
         await producer.send(Message("T", b"yes"))
 
         assert (first.fired(), second.fired()) == (2, 1)
-
-    scene(test)
 
 
 @pytest.mark.parametrize(
@@ -201,8 +191,8 @@ def test_a_fault_that_lets_requests_pass_leaves_them_to_the_next() -> None:
         pytest.param(b"\0\0\0\1garbage", 0, id="garbage"),
     ],
 )
-def test_a_fault_leaves_the_outcome_of_a_send_unknown(answer, stored) -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_fault_leaves_the_outcome_of_a_send_unknown(answer, stored) -> None:
+    async with scene() as (cluster, producer):
         cluster.fault(code=SEND, answer=answer)
         with pytest.raises(SendError) as error:
             await producer.send(Message("T", b"body"))
@@ -210,21 +200,17 @@ def test_a_fault_leaves_the_outcome_of_a_send_unknown(answer, stored) -> None:
         assert error.value.attempts[-1].outcome is Outcome.UNKNOWN
         assert len(cluster.messages("T")) == stored
 
-    scene(test)
 
-
-def test_a_fault_answers_what_a_function_makes_of_the_request() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_fault_answers_what_a_function_makes_of_the_request() -> None:
+    async with scene() as (cluster, producer):
         fields = {"msgId": "0" * 32, "queueId": "1", "queueOffset": "77"}
         cluster.fault(code=SEND, answer=lambda request: response(0, 0, ext_fields=fields, body=request.body))
 
         assert (await producer.send(Message("T", b"body"))).queue_offset == 77
 
-    scene(test)
 
-
-def test_a_fault_delays_an_answer() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_fault_delays_an_answer() -> None:
+    async with scene() as (cluster, producer):
         cluster.fault(code=SEND, delay=0.05)
         now = asyncio.get_running_loop().time
         begin = now()
@@ -232,11 +218,9 @@ def test_a_fault_delays_an_answer() -> None:
 
         assert now() - begin >= 0.05
 
-    scene(test)
 
-
-def test_a_raw_answer_may_be_given_to_any_request() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_raw_answer_may_be_given_to_any_request() -> None:
+    async with scene() as (cluster, _):
         body = encode_stored([stored_message("T", 5), stored_message("T", 6, tags="t")])
         fields = {"suggestWhichBrokerId": "0", "nextBeginOffset": "7", "minOffset": "5", "maxOffset": "7"}
         cluster.fault(code=RequestCode.PULL_MESSAGE, answer=response(0, 0, ext_fields=fields, body=body))
@@ -246,11 +230,9 @@ def test_a_raw_answer_may_be_given_to_any_request() -> None:
 
         assert [(message.queue_offset, message.tags) for message in found] == [(5, None), (6, "t")]
 
-    scene(test)
 
-
-def test_a_broker_that_was_stopped_takes_no_connection_until_it_is_started_again() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_broker_that_was_stopped_takes_no_connection_until_it_is_started_again() -> None:
+    async with scene() as (cluster, producer):
         addr = cluster.addr("broker-a")
         cluster.stop("broker-a")
         with pytest.raises(SendError) as error:
@@ -262,18 +244,14 @@ def test_a_broker_that_was_stopped_takes_no_connection_until_it_is_started_again
         assert cluster.addr("broker-a") == addr
         assert [message.body for message in cluster.messages("T")] == [b"two"]
 
-    scene(test)
 
-
-def test_a_broker_that_the_name_server_misses_is_in_no_route() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_broker_that_the_name_server_misses_is_in_no_route() -> None:
+    async with scene(brokers=("broker-a", "broker-b")) as (cluster, _):
         cluster.stop("broker-b", in_route=False)
         async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             route = await admin.fetch_route("T")
 
         assert [broker.broker_name for broker in route.broker_datas] == ["broker-a"]
-
-    scene(test, brokers=("broker-a", "broker-b"))
 
 
 def test_a_queue_loses_messages_at_its_front_and_in_between() -> None:
@@ -294,8 +272,8 @@ def test_a_new_queue_begins_where_a_test_says() -> None:
         assert cluster.store("T", b"far")[0].queue_offset == 1 << 40
 
 
-def test_a_delay_passes_at_its_time_where_it_is_kept() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_delay_passes_at_its_time_where_it_is_kept() -> None:
+    async with scene(delay_scale=1.0) as (cluster, producer):
         await producer.send(Message("T", b"later", delay_level=2))
         cluster.advance(4.9)
         assert cluster.messages("T") == []
@@ -303,20 +281,16 @@ def test_a_delay_passes_at_its_time_where_it_is_kept() -> None:
         cluster.advance(0.2)
         assert [message.body for message in cluster.messages("T")] == [b"later"]
 
-    scene(test, delay_scale=1.0)
 
-
-def test_a_broker_that_is_full_takes_no_messages() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_broker_that_is_full_takes_no_messages() -> None:
+    async with scene(max_bytes=500) as (_, producer):
         await producer.send(Message("T", bytes(1000)))
         with pytest.raises(SendError, match="max_bytes"):
             await producer.send(Message("T", b"more"))
 
-    scene(test, max_bytes=500)
 
-
-def test_a_slave_has_an_address_of_its_own_in_the_route() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_slave_has_an_address_of_its_own_in_the_route() -> None:
+    async with scene(slaves=1) as (cluster, _):
         async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             (broker,) = (await admin.fetch_route("T")).broker_datas
 
@@ -324,19 +298,15 @@ def test_a_slave_has_an_address_of_its_own_in_the_route() -> None:
         assert broker.broker_addrs == addrs
         assert addrs[0] != addrs[1]
 
-    scene(test, slaves=1)
 
-
-def test_a_topic_that_may_not_be_made_is_not_there() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_topic_that_may_not_be_made_is_not_there() -> None:
+    async with scene(auto_create_topics=False) as (_, producer):
         with pytest.raises(TopicNotFoundError):
             await producer.send(Message("new", b"body"))
 
-    scene(test, auto_create_topics=False)
 
-
-def test_errors_of_a_broker_have_its_code() -> None:
-    async def test(cluster, producer) -> None:
+async def test_errors_of_a_broker_have_its_code() -> None:
+    async with scene() as (cluster, _):
         cluster.fault(code=RequestCode.GET_MAX_OFFSET, answer=ResponseCode.SYSTEM_ERROR, times=None)
         config = ClientConfig(name_server=cluster.name_server, request_timeout=0.2)
         async with aio.Admin(config) as admin:
@@ -344,8 +314,6 @@ def test_errors_of_a_broker_have_its_code() -> None:
                 await admin.max_offset(Q0)
 
         assert error.value.code == ResponseCode.SYSTEM_ERROR
-
-    scene(test)
 
 
 def test_members_that_do_nothing_come_and_go() -> None:
@@ -377,8 +345,8 @@ def test_messages_may_be_stored_before_it_is_started() -> None:
         assert [message.body for message in cluster.messages("T")] == [b"early"]
 
 
-def test_a_condition_is_refused_as_by_a_broker_with_its_defaults() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_condition_is_refused_as_by_a_broker_with_its_defaults() -> None:
+    async with scene() as (cluster, _):
         config = PullConsumerConfig(name_server=cluster.name_server, group="g")
         consumer = aio.PullConsumer(config)
         consumer.subscribe("T", sql="a > 1")
@@ -386,15 +354,11 @@ def test_a_condition_is_refused_as_by_a_broker_with_its_defaults() -> None:
             await consumer.start()
         await consumer.close()
 
-    scene(test)
 
-
-def test_a_route_may_name_an_address_that_is_none() -> None:
-    async def test(cluster, producer) -> None:
+async def test_a_route_may_name_an_address_that_is_none() -> None:
+    async with scene() as (cluster, _):
         cluster.announce("broker-a", "a..b:10911")
         async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             (broker,) = (await admin.fetch_route("T")).broker_datas
 
         assert broker.broker_addrs == {0: "a..b:10911"}
-
-    scene(test)
