@@ -1,7 +1,6 @@
 """Polls and iterations on the blocking face hand out what has arrived without the loop thread."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +10,7 @@ from rmqtools import ConsumeFromWhere, MessageExt, MessageQueue, PullConsumer, P
 from rmqtools.errors import ClientStateError, ConfigError
 from rmqtools.sync.loop import Bridge
 from rmqtools.testing import FakeCluster
+from tests.support.cluster_scene import wait_until
 
 Q0, Q1 = (MessageQueue("orders", "broker-a", number) for number in range(2))
 NEVER = 10_000.0  # seconds until an automatic commit
@@ -45,19 +45,12 @@ def reading(
         consumer = PullConsumer(PullConsumerConfig(**(given | settings)))
         consumer.assign(queues)
         with consumer:
-            until(lambda: fetched(consumer) == (len(queues) * count if cached is None else cached))
+            wait_until(lambda: fetched(consumer) == (len(queues) * count if cached is None else cached))
             yield cluster, consumer
 
 
 def fetched(consumer: PullConsumer) -> int:
     return sum(held.count for held in list(consumer._consumer._member.held.pulled.values()))
-
-
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def offsets(messages: list[MessageExt]) -> list[int]:
@@ -144,7 +137,7 @@ def test_an_automatic_commit_is_made_by_the_poll_it_is_due_at():
     with reading(Q0, count=100, auto_commit_interval=1e-6) as (cluster, consumer):
         for _ in range(7):
             consumer.poll(PATIENCE)
-        until(lambda: cluster.committed("g", Q0) == 60)
+        wait_until(lambda: cluster.committed("g", Q0) == 60)
 
 
 def test_an_iteration_commits_when_it_is_due():
@@ -152,7 +145,7 @@ def test_an_iteration_commits_when_it_is_due():
         messages = iter(consumer)
         for _ in range(7):
             next(messages)
-        until(lambda: cluster.committed("g", Q0) == 6)
+        wait_until(lambda: cluster.committed("g", Q0) == 6)
 
 
 def test_a_seek_forgets_what_was_ready():

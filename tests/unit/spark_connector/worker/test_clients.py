@@ -97,8 +97,8 @@ def test_somebody_looks_for_idle_ones_without_being_asked(clock):
     client = cache.borrow(Client, CONFIG)
     cache.give_back(client)
     clock.advance(1)
-    wait_until(lambda: len(cache) == 0)
-    assert not client.asynchronous._client.is_open
+    wait_until(lambda: not client.asynchronous._client.is_open)
+    assert len(cache) == 0
 
 
 @pytest.mark.filterwarnings(
