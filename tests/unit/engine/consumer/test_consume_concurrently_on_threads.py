@@ -165,6 +165,21 @@ async def test_a_listener_that_takes_too_long_loses_its_own_message_only_and_fai
     assert heard.offsets == [0, 1, 2, 3]
 
 
+async def test_closing_waits_for_the_call_under_way_and_no_other_begins():
+    heard = Heard(2)
+
+    async with blocking(heard) as (scene, _):
+        scene.arrive(*map(stored, range(10)))
+        await until(lambda: scene.committed == 2)
+        closing = asyncio.create_task(scene.consumption.close(PATIENCE))
+        await until(lambda: scene.consumption._workers._closing)
+        assert not closing.done()
+        heard.go_on.set()
+        await until(closing.done)
+        assert scene.committed == 3
+    assert heard.offsets == [0, 1, 2]
+
+
 async def test_closing_leaves_a_call_that_does_not_end_and_what_was_consumed_before_counts(caplog):
     heard = Heard(2)
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
 from tests.support.scripted_peer import run
@@ -98,3 +100,15 @@ async def test_a_run_cut_off_by_closing_counts_up_to_the_call_that_did_not_end()
         await until(lambda: listener.offsets == [0, 1, 2, 3])
         await scene.consumption.close(0.01)
         assert (scene.committed, scene.held.count) == (3, 7)
+
+
+async def test_coroutine_calls_are_counted_each_with_its_time():
+    async def listen(messages, context):
+        scene.clock.advance(0.001)
+
+    async with pushing(listen, orderly=True) as scene:
+        begin(scene, *range(8))
+        await until(lambda: scene.committed == 8)
+        status = scene.member.rates.status("T", scene.clock.monotonic())
+        assert (status.consume_ok_tps, status.consume_failed_msgs) == (8, 0)
+        assert status.consume_rt == pytest.approx(1.0, rel=0.05)

@@ -18,7 +18,7 @@ async def test_of_a_broker_whose_assignment_cannot_be_read_the_next_one_is_asked
 
     broker = Broker()
     async with AsyncExitStack() as stack:
-        consumer = await stack.enter_async_context(member(broker))
+        consumer, group_member = await stack.enter_async_context(member(broker))
         first = await stack.enter_async_context(ScriptedPeer(garbled).serving())
         tables = consumer._client.routes.tables
         addrs = {"broker-0": {0: first.addr}, "broker-a": dict(tables.broker_addrs["broker-a"])}
@@ -32,4 +32,4 @@ async def test_of_a_broker_whose_assignment_cannot_be_read_the_next_one_is_asked
         )
         tables.update("T", route, publish_needed=True)
         assert await rebalance(consumer)
-        assert list(consumer._member.held.popped) == [POPPED]
+        assert list(group_member.held.popped) == [POPPED]
