@@ -153,6 +153,8 @@ def test_a_seek_forgets_what_was_ready():
         assert offsets(consumer.poll(PATIENCE) + consumer.poll(PATIENCE)) == list(range(20))
         consumer.seek(Q0, 70)
         assert offsets(consumer.poll(PATIENCE)) == list(range(70, 80))
+        consumer.seek_to_begin(Q0)
+        assert offsets(consumer.poll(PATIENCE)) == list(range(10))
 
 
 def test_a_paused_queue_hands_out_nothing_that_was_ready():
