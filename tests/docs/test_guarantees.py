@@ -41,7 +41,8 @@ def test_a_row_has_every_column_filled_says_how_often_and_names_a_test(row):
 def test_a_test_that_a_row_names_is_there_and_is_run_by_make_test(test):
     path, _, name = test.partition("::")
     module = ast.parse((ROOT / "tests" / path).read_text())
-    (function,) = (one for one in module.body if isinstance(one, ast.FunctionDef) and one.name == name)
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    (function,) = (one for one in module.body if isinstance(one, kinds) and one.name == name)
     marks = [
         one.value
         for one in module.body
