@@ -17,9 +17,9 @@ def visible(text: str) -> str:
     return _ACTING.sub(_escaped, text)
 
 
-def visible_lines(text: str) -> str:
+def visible_lines(text: str, *, indent: str = "  ") -> str:
     """Return lines, each visible; those after the first are indented, so that none looks like one of ours."""
-    return "\n  ".join(map(visible, text.split("\n")))
+    return f"\n{indent}".join(map(visible, text.split("\n")))
 
 
 def visible_bytes(data: bytes) -> bytes:

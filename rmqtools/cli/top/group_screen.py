@@ -64,7 +64,7 @@ class GroupScreen(Screen[None]):
         if moved:
             self._moved = f"{moved} queues moved at {now():%H:%M:%S}"
         self._owners, self._look = owners, look
-        self.query_one("#title", Static).update(visible_lines(self._title(look)))
+        self.query_one("#title", Static).update(visible_lines(self._title(look), indent=""))
         self.query_one("#members", LiveTable).show([self._line(member) for member in view.members])
         self.query_one("#grid", QueueGrid).show(table)
 

@@ -46,7 +46,7 @@ class PinDialog(ModalScreen[Pins | None]):
     def compose(self) -> ComposeResult:
         """Show the question."""
         with Vertical():
-            yield Static(visible_lines(self.question), id="question", markup=False)
+            yield Static(visible_lines(self.question, indent=""), id="question", markup=False)
 
     @property
     def question(self) -> str:
@@ -64,7 +64,7 @@ class PinDialog(ModalScreen[Pins | None]):
         if self._pins.ips:
             waits = self._pins.when_absent == "nobody"
             self._pins = replace(self._pins, when_absent="everybody" if waits else "nobody")
-            self.query_one("#question", Static).update(visible_lines(self.question))
+            self.query_one("#question", Static).update(visible_lines(self.question, indent=""))
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""

@@ -17,9 +17,8 @@ from tests.unit.arrow.broken_texts import broken
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
 NOW_MS = 1_700_000_000_000
-TEXT = st.none() | st.text(
-    st.characters(exclude_characters="\x01\x02|", exclude_categories=["Cs"]), max_size=5
-)
+_CHARACTERS = st.characters(exclude_characters="\x01\x02|", exclude_categories=["Cs"])
+TEXT = st.none() | st.text(_CHARACTERS, max_size=5).map(str.strip)  # no tag begins or ends with a blank
 NAME = st.sampled_from(["colour", "имя", "鍵", "a b"])
 VALUE = st.text(
     st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1, max_size=4

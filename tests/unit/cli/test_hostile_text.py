@@ -74,7 +74,7 @@ def hostile(attack: str, *, born: int = -1, stored: int = 2**62) -> FakeCluster:
         text.encode(),
         queue=queue,
         tags=f"t{text}",
-        properties={"KEYS": "k", f"p{text}": f"v{text}"},
+        properties={"KEYS": f"k {text}", f"p{text}": f"v{text}"},
         born_timestamp_ms=born,
         store_timestamp_ms=stored,
     )

@@ -14,7 +14,7 @@ from rmqtools.compat.exceptions import (
     ProducerStartFailed,
 )
 from rmqtools.errors import ClientStateError, MessageRejectedError, SendError, UnknownOutcomeError
-from rmqtools.model.codes import RequestCode
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.testing import FakeCluster, Reaction
 from tests.unit.compat.conftest import message_of
 
@@ -83,7 +83,8 @@ def test_an_answer_that_never_comes_is_told_apart_from_a_refusal(producer, clust
 
     with pytest.raises(ProducerSendSyncFailed) as unknown:
         producer.send_sync(message_of())
-    cluster.stop("broker-a")
+    lost.remove()
+    cluster.fault(code=RequestCode.SEND_MESSAGE_V2, answer=ResponseCode.MESSAGE_ILLEGAL)
     with pytest.raises(ProducerSendSyncFailed) as failed:
         producer.send_sync(message_of())
 

@@ -214,7 +214,7 @@ def test_a_transaction_producer_that_is_closed_when_the_process_ends_still_close
     program = """
 import atexit
 from rmqtools import ProducerConfig, TransactionProducer
-producer = TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), ANY)
+producer = TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), None)
 producer.start()
 atexit.register(lambda: print("closed"))
 atexit.register(producer.close)
