@@ -12,9 +12,9 @@ import pyarrow as pa
 from rmqtools.arrow.bad_row import BadRow
 from rmqtools.arrow.canonical import canonical_batches, canonical_column
 from rmqtools.arrow.check_rows import find_bad_rows
-from rmqtools.arrow.parcels import parcels_of
 from rmqtools.arrow.queue_choice import RowQueues
 from rmqtools.arrow.rows import Rows, rows_of
+from rmqtools.arrow.rows_to_requests import parcels_of
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, UnknownOutcomeError
 from rmqtools.model.parcel import Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue

@@ -9,7 +9,7 @@ from pathlib import Path
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.consumer import ConsumerConfig
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.group.held_queues import HeldQueues
+from rmqtools.engine.group.hold_and_release import HeldQueues
 from rmqtools.engine.group.live_strategy import LiveStrategy
 from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore, default_path, with_stable_name
 from rmqtools.engine.group.membership import Membership

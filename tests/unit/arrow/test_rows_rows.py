@@ -18,7 +18,8 @@ from tests.unit.arrow.broken_texts import broken
 PROPERTIES = pa.map_(pa.string(), pa.string())
 NOW_MS = 1_700_000_000_000
 _CHARACTERS = st.characters(exclude_characters="\x01\x02|", exclude_categories=["Cs"])
-TEXT = st.none() | st.text(_CHARACTERS, max_size=5).map(str.strip)  # no tag begins or ends with a blank
+_BLANKS = "".join(map(chr, range(0x21)))  # no tag begins or ends with one
+TEXT = st.none() | st.text(_CHARACTERS, max_size=5).map(lambda text: text.strip(_BLANKS))
 NAME = st.sampled_from(["colour", "имя", "鍵", "a b"])
 VALUE = st.text(
     st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1, max_size=4

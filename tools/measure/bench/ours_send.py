@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from rmqtools import Message, Producer, ProducerConfig, aio
 from rmqtools.arrow import SendReport, send_batches
-from rmqtools.arrow.parcels import parcels_of
 from rmqtools.arrow.queue_choice import RowQueues
 from rmqtools.arrow.rows import rows_of
+from rmqtools.arrow.rows_to_requests import parcels_of
 from rmqtools.errors import RocketMQError, SendManyError
 from tools.measure.bench.broker import record_batch
 from tools.measure.bench.ours_push import runner_on

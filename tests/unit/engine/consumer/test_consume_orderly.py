@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from rmqtools.engine.group import held_queues
+from rmqtools.engine.group import hold_and_release
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
@@ -169,7 +169,7 @@ async def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
 
 
 async def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
-    monkeypatch.setattr(held_queues, "_PATIENCE", 0.01)
+    monkeypatch.setattr(hold_and_release, "_PATIENCE", 0.01)
     ended = asyncio.Event()
 
     async def listen(messages, context):
@@ -186,7 +186,7 @@ async def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
 
 
 async def test_a_queue_that_cannot_be_given_up_yet_is_looked_at_again_soon(monkeypatch):
-    monkeypatch.setattr(held_queues, "_PATIENCE", 0.01)
+    monkeypatch.setattr(hold_and_release, "_PATIENCE", 0.01)
     asked: list[Any] = []
 
     async with pushing(orderly=True) as scene:

@@ -1,7 +1,7 @@
 """Rounds of a member whose queues cannot always be released at once."""
 
 from rmqtools.allocate import AllocateAveragely
-from rmqtools.engine.group.held_queues import HeldQueues
+from rmqtools.engine.group.hold_and_release import HeldQueues
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.model.group import ConsumeType

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.arrow.parcels import parcels_of
 from rmqtools.arrow.queue_choice import RowQueues
 from rmqtools.arrow.rows import rows_of
+from rmqtools.arrow.rows_to_requests import parcels_of
 from rmqtools.errors import MessageRejectedError
 from rmqtools.select import (
     SelectMessageQueueByHash,

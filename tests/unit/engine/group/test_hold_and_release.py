@@ -2,7 +2,7 @@
 
 import asyncio
 
-from rmqtools.engine.group.held_queues import HeldQueues
+from rmqtools.engine.group.hold_and_release import HeldQueues
 from rmqtools.model.queue import MessageQueue
 from tests.support.clock import ManualClock
 from tests.support.fake import Fake
