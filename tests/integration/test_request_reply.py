@@ -129,7 +129,8 @@ def test_a_reply_that_comes_too_late_is_taken_and_dropped(producer, make_topic, 
 
     producer.send(echo(request))
 
-    assert f"reply_not_awaited correlation_id='{request.properties['CORRELATION_ID']}'" in caplog.text
+    assert "reply_not_awaited" in caplog.text
+    assert f"correlation_id='{request.properties['CORRELATION_ID']}'" in caplog.text
 
 
 def test_a_message_that_is_no_request_cannot_be_replied_to(producer, make_topic, requests):

@@ -196,7 +196,7 @@ class Puller:
         try:
             while not held.is_dropped:
                 if (rest := self._rest(held)) > 0:
-                    held.pulled()  # waiting counts as activity; otherwise the queue would expire
+                    held.note_waiting()
                     await held.changed(rest)
                     continue
                 if following is None and not self._has_form(held):
@@ -249,7 +249,7 @@ class Puller:
             asked = asked._replace(offset=held.next_offset)
             await asyncio.sleep(0)  # decoding has taken its time: others first
             while not held.is_dropped and not self._may_decompress(held):
-                held.pulled()  # waiting counts as activity; otherwise the queue would expire
+                held.note_waiting()
                 await held.changed(LOOK_AGAIN)
             if not self._is_wanted(held, asked):
                 return
@@ -303,7 +303,7 @@ class Puller:
         """Continue at another offset once all fetched messages are consumed: they cannot be fetched again."""
         asked = held.next_offset
         while held.count and not held.is_dropped:
-            held.pulled()  # waiting counts as activity; otherwise the queue would expire
+            held.note_waiting()
             await held.changed(LOOK_AGAIN)
         if not held.is_dropped and held.next_offset == asked:
             self._member.held.move(held, offset, note=True)

@@ -140,8 +140,12 @@ class ProcessQueue(HeldQueue):
 
     def pulled(self) -> None:
         """Note that a request for messages was sent now."""
-        self._last_pull = self._clock.monotonic()
+        self.note_waiting()
         self.last_pull_ms = self._clock.now_ms()
+
+    def note_waiting(self) -> None:
+        """Note that no request is sent on purpose; otherwise the queue would expire. Reports show no pull."""
+        self._last_pull = self._clock.monotonic()
 
     def lock(self, granted: bool) -> None:
         """Note the broker's answer to a lock request."""
