@@ -15,8 +15,10 @@ from rmqtools import MessageQueue
 from rmqtools.cli import app
 from rmqtools.cli.printing import warn
 from rmqtools.errors import RocketMQError
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import SubscriptionData
 from rmqtools.model.running_info import ConsumerRunningInfo
+from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster
 
 ATTACKS = {
@@ -145,3 +147,17 @@ def test_consume_writes_bytes_as_they_are_where_the_user_asks_for_it():
         shown = screen(cluster, "consume", "orders", "--from", "earliest", "--raw")
 
     assert shown == ATTACKS["clear"] + "\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--stats",), ("--json",)])
+def test_a_name_that_is_no_unicode_ends_no_list(options):
+    with FakeCluster() as cluster:
+        cluster.create_topic("orders", queues=1)
+        listed = response(ResponseCode.SUCCESS, 0, body=rb'{"topicList":["orders","T\ud800"]}')
+        code = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+        cluster.fault(code=code, answer=listed, times=None)
+        shown = screen(cluster, "topic", "list", *options)
+
+    assert "orders" in shown
+    assert r"T\ud800" in shown
+    assert "no Unicode: nobody can use it" in shown

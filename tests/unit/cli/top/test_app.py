@@ -12,6 +12,7 @@ from tests.unit.cli.top.scene import report, until, watch
 pytestmark = pytest.mark.process  # seconds of work
 
 A, B = "broker-a", "broker-b"
+ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 FIRST, SECOND = "10.0.0.1@one", "10.0.0.2@two"
 
 
@@ -254,3 +255,21 @@ def test_the_line_of_keys_and_the_last_look_stay_visible_at_every_size(cluster, 
         assert "q quit" in lines[-1]
 
     watch(cluster, steps, size=size)
+
+
+@pytest.mark.parametrize("attack", ["\x1b[2J", "\x9b31m", "\u202eevil", "x\r\ny", "\u2028"])
+def test_names_that_act_on_a_terminal_are_shown_escaped(attack):
+    with FakeCluster(brokers=(f"broker{attack}",)) as cluster:
+        topic = f"orders{attack}"
+        cluster.create_topic(topic, queues=1)
+        cluster.create_group("billing")
+        report_ = report(topic, (f"broker{attack}", 0), strategy=f"AVG{attack}")
+        cluster.add_member("billing", f"10.0.0.1@{attack}", report_)
+
+        async def steps(app, pilot):
+            pictures = [await until(app, pilot, "billing", "1 groups by name")]
+            await pilot.press("enter")
+            pictures.append(await until(app, pilot, "10.0.0.1@", "1 members"))
+            assert not any(ACTING.search(shown) for shown in pictures), pictures
+
+        watch(cluster, steps, size=(120, 24))
