@@ -148,7 +148,9 @@ def _summary(admin: Admin, group: str) -> dict[str, object]:
     """One row of ``list``."""
     connection = admin.fetch_consumer_connection(group)
     stats = admin.fetch_consume_stats(group)
-    lag = sum(progress.lag for progress in admin.fetch_progress(group).values())
+    lag = sum(
+        progress.lag for progress in admin.fetch_progress(group, stats=stats, connection=connection).values()
+    )
     return {
         "group": group,
         "members": len(connection.connection_set),

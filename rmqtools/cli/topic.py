@@ -249,7 +249,7 @@ def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:
     if any("\ud800" <= char <= "\udfff" for char in topic):  # a server's JSON can have it, no request can
         empty = dict.fromkeys(("brokers", "read_queues", "write_queues"))
         figures = dict.fromkeys(("messages", "put_tps", "last_message")) if stats else {}
-        return {"topic": topic, **empty, "perm": "no Unicode: nobody can use it", **figures}
+        return {"topic": topic, **empty, "perm": "unusable: the name is not valid Unicode", **figures}
     try:
         route = admin.fetch_route(topic)
         found = admin.fetch_topic_stats(topic) if stats else None

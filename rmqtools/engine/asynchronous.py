@@ -1,11 +1,21 @@
-"""The ``async with`` block of every asynchronous class."""
+"""The ``async with`` block of every asynchronous class, and its refusal to be pickled."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 
-class Asynchronous(ABC):
+class NotPickled:
+    """Refuses to be pickled, and names the config as what to pickle instead."""
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            f"a {type(self).__name__} has connections and cannot be pickled: pickle its config, and make a "
+            f"{type(self).__name__} where it is used"
+        )
+
+
+class Asynchronous(NotPickled, ABC):
     """Starts when a block is entered and closes when it is left."""
 
     @abstractmethod

@@ -238,13 +238,20 @@ class Admin(BlockingAdmin):
         """
         return self._bridge.run(self._admin.fetch_group(group))
 
-    def fetch_progress(self, group: str) -> dict[MessageQueue, QueueProgress]:
+    def fetch_progress(
+        self, group: str, *, stats: ConsumeStats | None = None, connection: ConsumerConnection | None = None
+    ) -> dict[MessageQueue, QueueProgress]:
         """Return a group's progress on each queue, sorted; cheaper than :meth:`fetch_group`.
 
         The queues are those of every topic that members subscribe to, or else that the group has an offset
         for. Where nothing was committed yet, all stored messages count as not consumed.
+
+        Args:
+            group: its name.
+            stats: the answer of :meth:`fetch_consume_stats`; None: it is fetched.
+            connection: the answer of :meth:`fetch_consumer_connection`; None: it is fetched.
         """
-        return self._bridge.run(self._admin.fetch_progress(group))
+        return self._bridge.run(self._admin.fetch_progress(group, stats=stats, connection=connection))
 
     def fetch_group_list(self) -> list[str]:
         """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""

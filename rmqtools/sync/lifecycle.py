@@ -5,12 +5,12 @@ import warnings
 from types import TracebackType
 from typing import Self
 
-from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.engine.asynchronous import Asynchronous, NotPickled
 from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge
 
 
-class Blocking:
+class Blocking(NotPickled):
     """Starts and closes an asynchronous object from blocking code."""
 
     def __init__(self, asynchronous: Asynchronous) -> None:
@@ -65,12 +65,6 @@ class Blocking:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __reduce__(self) -> str:
-        raise TypeError(
-            f"a {type(self).__name__} has connections and cannot be pickled: pickle its config, and make a "
-            f"{type(self).__name__} where it is used"
-        )
 
     def __del__(self) -> None:
         if getattr(self, "_open", False) and self._bridge.is_of_this_process():

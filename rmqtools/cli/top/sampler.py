@@ -100,7 +100,7 @@ class Sampler:
         """
         connection = await self._admin.fetch_consumer_connection(group)
         members = await self._each(lambda each: self._member(group, each), connection.connection_set)
-        progress = await self._admin.fetch_progress(group)
+        progress = await self._admin.fetch_progress(group, connection=connection)
         view = GroupView(
             group=group,
             message_model=connection.message_model,
@@ -143,9 +143,8 @@ class Sampler:
     async def _group(self, group: str) -> Row:
         meter = self._meters["group", group]
         try:
-            connection, progress = await asyncio.gather(
-                self._admin.fetch_consumer_connection(group), self._admin.fetch_progress(group)
-            )
+            connection = await self._admin.fetch_consumer_connection(group)
+            progress = await self._admin.fetch_progress(group, connection=connection)
         except RocketMQError as error:
             return Row(name=group, values={}, meter=meter, note=str(error))
         self._read("group", group, sum(each.consumer_offset or 0 for each in progress.values()))

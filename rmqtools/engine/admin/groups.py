@@ -6,8 +6,7 @@ answers are merged.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import fields, replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.group import Connection, ConsumerConnection, MessageRequestMode
+from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, MessageRequestMode
 from rmqtools.model.group_config import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
 from rmqtools.model.group_view import GroupMember, GroupView, QueueProgress, UnreadableQueues
 from rmqtools.model.names import (
@@ -93,13 +92,25 @@ class GroupAdmin(GroupOffsetAdmin):
             now_ms=self._client.clock.now_ms(),
         )
 
-    async def fetch_progress(self, group: str) -> dict[MessageQueue, QueueProgress]:
+    async def fetch_progress(
+        self,
+        group: str,
+        *,
+        stats: ConsumeStats | None = None,
+        connection: ConsumerConnection | None = None,
+    ) -> dict[MessageQueue, QueueProgress]:
         """Return a group's progress on each queue, sorted; cheaper than :meth:`fetch_group`.
 
         The queues are those of every topic that members subscribe to, or else that the group has an offset
         for. Where nothing was committed yet, all stored messages count as not consumed.
+
+        Args:
+            group: its name.
+            stats: the answer of :meth:`fetch_consume_stats`; None: it is fetched.
+            connection: the answer of :meth:`fetch_consumer_connection`; None: it is fetched.
         """
-        stats = await self.fetch_consume_stats(group)
+        stats = stats or await self.fetch_consume_stats(group)
+        connection = connection or await self.fetch_consumer_connection(group)
         table = stats.offset_table
         first = await self._first_stored([queue for queue in table if not table[queue].consumer_offset])
         progress = {
@@ -110,7 +121,6 @@ class GroupAdmin(GroupOffsetAdmin):
             )
             for queue, each in table.items()
         }
-        connection = await self.fetch_consumer_connection(group)
         topics = connection.subscription_table.keys() | {queue.topic for queue in table}
         rest, _ = await self._progress(group, topics, known=table.keys())
         return dict(sorted((progress | rest).items(), key=lambda item: item[0].sort_key))
@@ -282,13 +292,15 @@ class GroupAdmin(GroupOffsetAdmin):
         """Return the offset of the first message of queues of which the group has consumed nothing."""
         return dict(zip(queues, await asyncio.gather(*map(self.min_offset, queues)), strict=True))
 
-    async def _unreadable(self, group: str, topics: Collection[str]) -> tuple[UnreadableQueues, ...]:
-        """Return queues of the topics that take messages and are not read, broker by broker."""
+    async def _unreadable(self, group: str, topics: Set[str]) -> tuple[UnreadableQueues, ...]:
+        """Return queues of the topics that take messages and are not read, broker by broker.
+
+        The routes are those that :meth:`_progress` has just fetched; a retry topic can have none.
+        """
+        routes = self._client.routes.tables.routes
         found: list[UnreadableQueues] = []
-        for topic in sorted(topics):
-            with suppress(TopicNotFoundError):
-                route = await self._client.name_server.fetch_route(self._wire(topic))
-                found += unreadable_queues(topic, route.queue_datas)
+        for topic in sorted(topics & routes.keys()):
+            found += unreadable_queues(topic, routes[topic].queue_datas)
         found += await self._unreadable_retries(group)
         return tuple([replace(one, messages=await self._messages_in(one)) for one in found])
 

@@ -25,9 +25,3 @@ class Connected(Asynchronous):
         if not parse_addresses(name_server):
             raise ConfigError(f"name_server={name_server!r}: want host:port;host:port")
         self._client.remoting.name_servers.replace(name_server)
-
-    def __reduce__(self) -> str:
-        raise TypeError(
-            f"a {type(self).__name__} has connections and cannot be pickled: pickle its config, and make a "
-            f"{type(self).__name__} where it is used"
-        )

@@ -175,7 +175,10 @@ class Remoting:
         return self._signer.sign(request.command()) if self._signer else request
 
     def is_own_address(self, addr: str) -> bool:
-        """Whether a connection of this client has this local address, or had it. Behind NAT none has."""
+        """Return whether a present or former connection of this client has this local address.
+
+        Behind NAT, brokers list other addresses, and this is always False.
+        """
         return addr in self._own_addresses
 
     async def close(self) -> None:

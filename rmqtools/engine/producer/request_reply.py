@@ -109,12 +109,13 @@ class RequestReply:
 
     async def _on_reply(self, command: RemotingCommand, addr: str) -> RemotingCommand:
         header = decode_header(ReplyMessageRequestHeader, command.ext_fields)
-        correlation_id = parse_properties(header.properties).get(PROPERTY_CORRELATION_ID, "")
+        properties = parse_properties(header.properties)
+        correlation_id = properties.get(PROPERTY_CORRELATION_ID, "")
         reply = self._waiting.get(correlation_id)
         if reply is None or reply.done():  # nothing of it is decoded: anybody can send any number
             self._note_not_awaited(correlation_id, header.born_host)
         else:
-            reply.set_result(self._decode(header, command.body))
+            reply.set_result(self._decode(header, properties, command.body))
         return response(ResponseCode.SUCCESS, command.opaque)
 
     def _note_not_awaited(self, correlation_id: str, born_host: str) -> None:
@@ -125,9 +126,10 @@ class RequestReply:
             count, self._not_awaited, self._log_at = self._not_awaited, 0, now + _LOG_INTERVAL
             log.warning("reply_not_awaited", count=count, correlation_id=correlation_id, born_host=born_host)
 
-    def _decode(self, header: ReplyMessageRequestHeader, body: bytes) -> MessageExt:
+    def _decode(
+        self, header: ReplyMessageRequestHeader, properties: dict[str, str], body: bytes
+    ) -> MessageExt:
         """Return the reply with its original body; reading a body that cannot be decompressed raises."""
-        properties = parse_properties(header.properties)
         properties[PROPERTY_REPLY_MESSAGE_ARRIVE_TIME] = str(self._client.clock.now_ms())
         message = MessageExt(
             topic=without_this_namespace(header.topic, self._client.config.namespace),

@@ -160,4 +160,4 @@ def test_a_name_that_is_no_unicode_ends_no_list(options):
 
     assert "orders" in shown
     assert r"T\ud800" in shown
-    assert "no Unicode: nobody can use it" in shown
+    assert "unusable: the name is not valid Unicode" in shown
