@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
+from rmqtools.engine.admin.topics import topic_header
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import (
     BrokerError,
@@ -33,10 +34,8 @@ from rmqtools.model.queue import MessageQueue, java_order
 from rmqtools.model.route import Perm, QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.group_member import member_of, silent_member
-from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 from rmqtools.protocol.headers import (
-    CreateTopicRequestHeader,
     DeleteSubscriptionGroupRequestHeader,
     GetAllSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
@@ -332,17 +331,9 @@ class GroupAdmin(GroupOffsetAdmin):
         return found
 
     async def _widen(self, hidden: UnreadableQueues) -> None:
-        """Let a broker's route show all queues of a group's retry topic."""
-        header = CreateTopicRequestHeader(
-            topic=self._wire(hidden.topic),
-            default_topic=DEFAULT_TOPIC,
-            read_queue_nums=hidden.written,
-            write_queue_nums=hidden.written,
-            perm=int(Perm.READ | Perm.WRITE),
-            topic_filter_type="SINGLE_TAG",
-            topic_sys_flag=0,
-            order=False,
-        )
+        """Raise the queues of a group's retry topic on one broker to those that the broker uses."""
+        count = hidden.written
+        header = topic_header(self._wire(hidden.topic), count, count, Perm.READ | Perm.WRITE)
         masters = await self._masters.addrs()
         await self._client.remoting.invoke_ok(masters[hidden.broker_name], request(header))
 

@@ -76,17 +76,8 @@ class TopicAdmin(AdminPart):
         """
         check_name("topic", topic, MAX_TOPIC_LENGTH)
         changes = topic_attributes(message_type, attributes)
-        header = CreateTopicRequestHeader(
-            topic=self._client.wire_topic(topic),
-            default_topic=DEFAULT_TOPIC,
-            read_queue_nums=read_queue_nums,
-            write_queue_nums=write_queue_nums,
-            perm=int(perm),
-            topic_filter_type="SINGLE_TAG",
-            topic_sys_flag=0,
-            order=False,
-            attributes=changes,
-        )
+        wire = self._client.wire_topic(topic)
+        header = topic_header(wire, read_queue_nums, write_queue_nums, perm, attributes=changes)
         masters = _choose(await self._masters.addrs(cluster_name), broker_names)
         if changes is not None:
             for name, addr in masters.items():
@@ -209,3 +200,20 @@ def _choose(masters: dict[str, str], broker_names: Sequence[str] | None) -> dict
             "the name server knows no master: start a broker, or wait until it has registered"
         )
     return chosen
+
+
+def topic_header(
+    wire_topic: str, read_queue_nums: int, write_queue_nums: int, perm: Perm, *, attributes: str | None = None
+) -> CreateTopicRequestHeader:
+    """Return the request that creates or changes a topic on one broker."""
+    return CreateTopicRequestHeader(
+        topic=wire_topic,
+        default_topic=DEFAULT_TOPIC,
+        read_queue_nums=read_queue_nums,
+        write_queue_nums=write_queue_nums,
+        perm=int(perm),
+        topic_filter_type="SINGLE_TAG",
+        topic_sys_flag=0,
+        order=False,
+        attributes=attributes,
+    )
