@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.visible_text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,11 +79,11 @@ def lag_figure(
     axis = figure.subplots()
     for name, values in lags.items():
         shown = [float("nan") if value is None else value for value in values]
-        axis.plot(times, shown, marker="." if len(times) < 100 else "", label=name)  # type: ignore[arg-type]
+        axis.plot(times, shown, marker="." if len(times) < 100 else "", label=_label(name))  # type: ignore[arg-type]
     axis.set_ylim(bottom=0)
     axis.set_ylabel("messages not consumed yet")
     axis.set_xlabel("time (UTC)")
-    axis.set_title(title)
+    axis.set_title(_label(title))
     axis.grid(alpha=0.3)
     if lags:
         axis.legend()
@@ -122,8 +123,9 @@ def _draw_shares(
         aspect="auto",
         interpolation="nearest",
     )
-    axis.set_title(f"{name}\n{len(moved)} moved" if before and name != "now" else name)
-    axis.set_xticks(range(len(ids)), ids, rotation=90)
+    label = _label(name)
+    axis.set_title(f"{label}\n{len(moved)} moved" if before and name != "now" else label)
+    axis.set_xticks(range(len(ids)), [_label(client_id) for client_id in ids], rotation=90)
     if len(queues) <= _NAMED_QUEUES:
         places = [
             (columns[i], row) for row, queue in enumerate(queues) if queue in moved for i in owners[queue]
@@ -134,4 +136,9 @@ def _draw_shares(
 
 def _queue_name(queue: MessageQueue, *, one_topic: bool) -> str:
     place = f"{queue.broker_name}:{queue.queue_id}"
-    return place if one_topic else f"{queue.topic} {place}"
+    return _label(place if one_topic else f"{queue.topic} {place}")
+
+
+def _label(name: str) -> str:
+    """Return a name as a label: made visible, and never read as a formula."""
+    return visible(name).replace("$", r"\$")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
+from rmqtools.visible_text import visible_lines
 from spark_connector import register
 from spark_connector.worker.interpreter import (
     PACKAGES,
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--name-server and --topic go together")
     well = True
     for is_well, what, found in _lines(given.name_server, given.topic):
-        print(f"{'ok' if is_well else '!!'}  {what + ':':<20} {found}", flush=True)
+        print(f"{'ok' if is_well else '!!'}  {what + ':':<20} {visible_lines(found)}", flush=True)
         well = well and is_well
     return 0 if well else 1
 

@@ -12,6 +12,7 @@ from rmqtools.cli.profile import SECRETS, profile_settings, read_secret_files, r
 from rmqtools.config import ClientConfig
 from rmqtools.config.text import match_name
 from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.visible_text import visible
 
 C = TypeVar("C", bound=ClientConfig)
 
@@ -84,7 +85,7 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _complete(context: typer.Context, incomplete: str, fetch: Callable[[Admin], list[str]]) -> list[str]:
-    """Ask for names; none if nobody answers soon: a shell shows no errors."""
+    """Return names that act on no terminal; none if no server answers soon: a shell shows no errors."""
     name_server = context.params.get("name_server") or os.environ.get("NAMESRV_ADDR", "")
     try:
         config = client_config(
@@ -94,7 +95,7 @@ def _complete(context: typer.Context, incomplete: str, fetch: Callable[[Admin], 
             request_timeout=_COMPLETION_SECONDS,
         )
         with Admin(config) as admin:
-            return [name for name in fetch(admin) if name.startswith(incomplete)]
+            return [name for name in fetch(admin) if name.startswith(incomplete) and name == visible(name)]
     except RocketMQError:
         return []
 

@@ -35,6 +35,7 @@ from rmqtools.model.block import CorruptBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
 from rmqtools.safe_file import open_new
+from rmqtools.visible_text import visible_json
 
 _NOTED_EVERY = 100  # messages: at most this many are sent twice when a replay is killed
 
@@ -116,9 +117,9 @@ def export(
     count, written = 0, nullcontext(sys.stdout) if to_stdout else _appearing(output)
     with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin, written as file:
         ranges = _ranges(admin, topic, make_readable)
-        with progress_bar(f"writing {topic}", _total(ranges, limit)) as advance:
+        with progress_bar(f"writing {topic}", _total(ranges, limit), hidden=to_stdout) as advance:
             for message in _messages(admin, ranges, limit, corrupt_body="raw"):
-                file.write(json.dumps(as_row(message), ensure_ascii=False) + "\n")
+                file.write(visible_json(json.dumps(as_row(message), ensure_ascii=False)) + "\n")
                 count += 1
                 advance()
     if not to_stdout:

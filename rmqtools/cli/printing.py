@@ -186,7 +186,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         warn(f"error: {question} Nobody can answer here: give --yes")
         raise typer.Exit(1)
-    if not typer.confirm(question, err=True):
+    if not typer.confirm(visible(question), err=True):
         warn("nothing was changed")
         raise typer.Exit(1)
 

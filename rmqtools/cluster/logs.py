@@ -58,4 +58,4 @@ def follow(path: Path, wait: Callable[[], object]) -> Iterator[str]:
 
 
 def _opened(path: Path) -> TextIO:
-    return path.open(encoding="utf-8", errors="replace")
+    return path.open(newline="\n", encoding="utf-8", errors="replace")

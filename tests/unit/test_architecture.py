@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "allocate": {"plug_in", "policy", "errors"},
     "group": {"policy", "model"},
     "compatibility": {"policy", "model"},
-    "plot": {"model"},
+    "plot": {"model", "visible_text"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
     "aio": {"engine", "policy"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},

@@ -73,3 +73,23 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
 
     with pytest.raises(ImportError, match=r"pip install 'rmqtools\[plot\]'"):
         lag_figure(TIMES, {})
+
+
+def test_names_of_strangers_are_labels_and_neither_formulas_nor_controls():
+    owners = {MessageQueue("t", "b$x$\x1b", 0): ["10.0.0.1@$\\frac$\u202e"]}
+
+    (axis,) = shares_figure({"AVG": owners}).axes
+    (line,) = lag_figure(TIMES, {"a$\\bad$\n": [1, 2, 3]}, title="lag of $g$").axes
+
+    labels = [text.get_text() for text in (*axis.get_xticklabels(), *axis.get_yticklabels(), line.title)]
+    assert labels == [r"10.0.0.1@\$\frac\$\u202e", r"b\$x\$\x1b:0", r"lag of \$g\$"]
+    assert line.lines[0].get_label() == r"a\$\bad\$\n"
+
+
+@pytest.mark.process  # it draws
+def test_a_picture_with_such_names_is_drawn(tmp_path):
+    figure = lag_figure(TIMES, {"a$\\bad$\n": [1, 2, 3]}, title="lag of $\\g$")
+
+    figure.savefig(tmp_path / "lag.svg")
+
+    assert (tmp_path / "lag.svg").stat().st_size > 1000

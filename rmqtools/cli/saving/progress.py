@@ -20,13 +20,15 @@ from rmqtools.visible_text import visible
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+def progress_bar(what: str, total: int, *, hidden: bool = False) -> Iterator[Callable[[], None]]:
     """Show a bar, the rate and the time left on standard error, if that is a terminal.
+
+    ``hidden``: show nothing, since the results go to the same terminal.
 
     Yields:
         To be called for each item that is done.
     """
-    if not sys.stderr.isatty():
+    if hidden or not sys.stderr.isatty():
         yield lambda: None
         return
     columns = (
