@@ -134,7 +134,7 @@ async def all_brokers_down(bench: Bench) -> Outcome:
             ),
         ]
 
-    return await bench.under_load(fault=kill, heal=start, judge=judge)
+    return await bench.under_load(fault=kill, heal=start, judge=judge, sick=bench.site.broker_addrs)
 
 
 @contextmanager

@@ -12,11 +12,11 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tools.measure.faults.history import Answered, Attempt, Event, Marked, MessageId, Place, Read, Sent
+from tools.measure.faults.history import Answered, Attempt, Event, Holds, Marked, MessageId, Place, Read, Sent
 
 _MAY_BE_STORED = ("stored", "unknown")
 
@@ -109,6 +109,31 @@ def first_read(events: Iterable[Event], after: float, broker_name: str) -> float
         and event.place.broker_name == broker_name
     )
     return min(times, default=None)
+
+
+def longest_unowned(events: Iterable[Event], sick: Collection[str]) -> float | None:
+    """The longest time in which no reader held a queue of a broker that is not ``sick``.
+
+    It counts from the first owner of each queue to the mark "stopped"; None: there is no such queue.
+    """
+    owners: dict[tuple[str, int], set[str]] = {}
+    free_since: dict[tuple[str, int], float] = {}
+    longest: dict[tuple[str, int], float] = {}
+    for event in events:
+        if isinstance(event, Holds):
+            for queue in {*owners, *(each for each in event.queues if each[0] not in sick)}:
+                held = owners.setdefault(queue, set())
+                (held.add if queue in event.queues else held.discard)(event.reader)
+                longest.setdefault(queue, 0.0)
+                if not held:
+                    free_since.setdefault(queue, event.at)
+                elif (since := free_since.pop(queue, None)) is not None:
+                    longest[queue] = max(longest[queue], event.at - since)
+        elif isinstance(event, Marked) and event.what == "stopped":
+            return max(
+                (max(longest[q], event.at - free_since.get(q, event.at)) for q in longest), default=None
+            )
+    raise LookupError("nothing is marked 'stopped'")
 
 
 def attempts_on(

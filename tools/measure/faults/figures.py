@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from tools.measure.faults.checker import Verdict
 
+UNOWNED_SECONDS = 21.0  # a round of rebalancing, and one more
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -37,9 +39,11 @@ def holds(name: str, is_met: bool, value: float | str | None = None) -> Figure:
     return Figure(name, value if value is not None else ("yes" if is_met else "no"), "yes", is_met)
 
 
-def general(verdict: Verdict, *, send_timeout: float) -> list[Figure]:
-    """The figures of every case."""
+def general(verdict: Verdict, *, send_timeout: float, unowned: float | None) -> list[Figure]:
+    """The figures of every case; ``unowned``: seconds without an owner, None where no broker is healthy."""
+    owned = [] if unowned is None else [within("a healthy broker's queue unowned", unowned, UNOWNED_SECONDS)]
     return [
+        *owned,
         at_most("lost", len(verdict.lost), 0),
         at_most("phantom", verdict.phantom, 0),
         at_most("corrupt", verdict.corrupt, 0),

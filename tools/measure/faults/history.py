@@ -7,6 +7,7 @@ A line is a JSON object. ``event`` names its kind, ``at`` are seconds since the 
      "place": ["broker-a", 3, 1201], "attempts": [["broker-a", "stored", 0.004]]}
     {"event": "read", "at": 1.61, "party": "group", "reader": "r0", "place": ["broker-a", 3, 1201],
      "producer": "p0", "sequence": 17}
+    {"event": "holds", "at": 1.70, "reader": "r0", "queues": [["broker-a", 0], ["broker-b", 1]]}
     {"event": "marked", "at": 20.0, "what": "fault"}
 
 A place is broker name, queue id and queue offset. A message read whose body is damaged has the producer "".
@@ -77,6 +78,15 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Holds:
+    """A reader of the group holds these queues from now on: broker name and queue id; none: it has left."""
+
+    at: float
+    reader: str
+    queues: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Marked:
     """Something happened to the servers: ``fault``, ``healed``, or what a case notes itself."""
 
@@ -84,15 +94,15 @@ class Marked:
     what: str
 
 
-Event = Sent | Answered | Read | Marked
-_KINDS = {kind.__name__.lower(): kind for kind in (Sent, Answered, Read, Marked)}
+Event = Sent | Answered | Read | Holds | Marked
+_KINDS = {kind.__name__.lower(): kind for kind in (Sent, Answered, Read, Holds, Marked)}
 
 
 def to_line(event: Event) -> str:
     """One event as a line of the file."""
     fields: dict[str, Any] = asdict(event)
     message = fields.pop("message", None)
-    if not isinstance(event, Marked):
+    if not isinstance(event, Holds | Marked):
         fields["producer"], fields["sequence"] = message or ("", -1)
     return json.dumps({"event": type(event).__name__.lower(), **fields})
 
@@ -108,6 +118,8 @@ def from_line(line: str) -> Event:
         fields["place"] = Place(*fields["place"])
     if "attempts" in fields:
         fields["attempts"] = tuple(Attempt(*attempt) for attempt in fields["attempts"])
+    if "queues" in fields:
+        fields["queues"] = tuple((broker, queue_id) for broker, queue_id in fields["queues"])
     return kind(**fields)
 
 

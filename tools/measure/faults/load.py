@@ -26,7 +26,7 @@ from rmqtools.errors import CorruptBodyError, RocketMQError, SendError, UnknownO
 from rmqtools.model.message import MessageExt
 from rmqtools.model.result import SendAttempt
 from tools.measure.faults.body import decode_body, encode_body
-from tools.measure.faults.history import Answered, Attempt, History, MessageId, Place, Read, Sent
+from tools.measure.faults.history import Answered, Attempt, History, Holds, MessageId, Place, Read, Sent
 
 _ENDS_SECONDS = 60.0
 
@@ -90,7 +90,12 @@ class Load:
 
     async def add_reader(self, name: str) -> None:
         """One more member of the group."""
-        consumer = PullConsumer(PullConsumerConfig(**self._reader_settings))
+
+        def holds(topic: str, _: Collection[MessageQueue], own: Collection[MessageQueue]) -> None:
+            if topic == self._topic:
+                self.holds(name, {(queue.broker_name, queue.queue_id) for queue in own})
+
+        consumer = PullConsumer(PullConsumerConfig(**self._reader_settings), message_queue_listener=holds)
         consumer.subscribe(self._topic)
         await consumer.start()
         self._readers[name] = consumer
@@ -104,6 +109,7 @@ class Load:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
             await consumer.close()
+            self.holds(name, ())
 
     async def stop_sending(self) -> None:
         """Let every send end; no new one begins."""
@@ -176,6 +182,10 @@ class Load:
         except CorruptBodyError:
             body = b""  # which is nobody's
         self.was_read(party, reader, place, body, message.msg_id)
+
+    def holds(self, reader: str, queues: Collection[tuple[str, int]]) -> None:
+        """Note the queues of a reader; of ours, or of one in another process."""
+        self._history.add(Holds(self._history.at(), reader, tuple(sorted(queues))))
 
     def was_read(self, party: str, reader: str, place: Place, body: bytes, unique_id: str) -> None:
         """Note what a reader was given; of ours, or of one in another process."""

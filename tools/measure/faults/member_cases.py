@@ -60,6 +60,7 @@ class _Group:
         await member.process.wait()
         assert member.listening is not None
         await member.listening
+        self._scene.load.holds(member.name, ())
 
     async def close(self) -> None:
         """Let all end; :attr:`at_end` is what they held."""
@@ -94,6 +95,7 @@ class _Group:
             row = json.loads(line)
             if "held" in row:
                 member.held = {(broker, queue) for broker, queue in row["held"]}
+                self._scene.load.holds(member.name, member.held)
                 self._has_changed.set()
                 self.changed_at = self._scene.history.at()
             else:

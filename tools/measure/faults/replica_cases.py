@@ -93,7 +93,9 @@ async def master_away(bench: Bench) -> Outcome:
         ]
 
     async with _on_replica(bench) as replica:
-        return await replica.under_load(prepare=_await_topic_on_slave, fault=kill, heal=start, judge=judge)
+        return await replica.under_load(
+            prepare=_await_topic_on_slave, fault=kill, heal=start, judge=judge, sick=[MASTER]
+        )
 
 
 async def _await_topic_on_slave(scene: Scene) -> None:

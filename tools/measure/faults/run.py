@@ -10,7 +10,7 @@ from pathlib import Path
 from rmqtools import ClientConfig
 from rmqtools.aio import Admin
 from rmqtools.clock import SYSTEM_CLOCK
-from tools.measure.faults.checker import Verdict, check, first_ack, first_read, marked
+from tools.measure.faults.checker import Verdict, check, first_ack, first_read, longest_unowned, marked
 from tools.measure.faults.fault_proxy import FaultProxy
 from tools.measure.faults.figures import Figure, general
 from tools.measure.faults.held import Held
@@ -67,13 +67,14 @@ async def under_load(
     prepare: Step | None = None,
     recovers: str | None = None,
     proxied: Collection[str] = (),
+    sick: Collection[str] = (),
     queues: int = 4,
 ) -> Outcome:
     """Run the load; ``fault`` at a third of it, ``heal`` at two thirds; then judge the history.
 
     ``prepare`` runs before the load begins. ``proxied``: services that clients reach through a
     :class:`FaultProxy`. ``recovers`` names a broker: the load goes on until it is used and read again, 40 s
-    at most.
+    at most. ``sick``: other brokers that the fault hits.
     """
     topic = f"faults-{uuid.uuid4().hex[:12]}"
     async with Admin(ClientConfig(name_server=site.name_server)) as admin:
@@ -116,7 +117,9 @@ async def under_load(
     held = await Held.settled(before)
     verdict = check(history.events)
     timeout = float(config.producer.get("send_timeout", 3.0))
-    figures = general(verdict, send_timeout=timeout) + judge(scene, verdict) + held.figures_since(before)
+    unowned = longest_unowned(history.events, {*sick, *proxied, recovers or ""})
+    every = general(verdict, send_timeout=timeout, unowned=unowned)
+    figures = every + judge(scene, verdict) + held.figures_since(before)
     return Outcome(verdict, figures)
 
 

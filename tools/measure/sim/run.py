@@ -9,15 +9,16 @@ from io import StringIO
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.testing import FakeCluster
 from tests.support.skipping_loop import run_skipping
-from tools.measure.faults.checker import check
+from tools.measure.faults.checker import check, longest_unowned
 from tools.measure.faults.fault_proxy import FaultProxy
-from tools.measure.faults.figures import at_most, general, unmet
+from tools.measure.faults.figures import at_most, general, unmet, within
 from tools.measure.faults.history import History
 from tools.measure.faults.load import Load, LoadConfig
 from tools.measure.sim.trouble import BROKERS, Trouble, World, begin, end, plan
 
 _SECONDS = 4.0
 _SEND_TIMEOUT = 1.5
+_UNOWNED_SECONDS = 2.0  # a round of rebalancing, and a second
 _UNTIL_BROKERS_FORGET = 120.0  # seconds
 _TOPIC = "simulated"
 _CLIENT = {"poll_name_server_interval": 0.5, "heartbeat_broker_interval": 0.5, "request_timeout": 1.0}
@@ -77,14 +78,17 @@ async def _scenario(result: Result, lines: StringIO) -> None:
                 await asyncio.gather(*(_strike(trouble, world, history) for trouble in result.troubles))
                 await asyncio.sleep(max(0.0, _SECONDS - history.at()))
                 await load.stop_sending()
+                history.mark("stopped")
                 if world.stood_still == set(BROKERS):  # no list is right: it still has those who left
                     cluster.advance(_UNTIL_BROKERS_FORGET)
                 await load.drain()
             finally:
                 await load.close()
     verdict = check(history.events)
+    unowned = longest_unowned(history.events, {trouble.where for trouble in result.troubles})
     figures = [
-        *general(verdict, send_timeout=_SEND_TIMEOUT),
+        *general(verdict, send_timeout=_SEND_TIMEOUT, unowned=None),
+        within("a healthy broker's queue unowned", unowned or 0.0, _UNOWNED_SECONDS),
         at_most("tasks left", len(asyncio.all_tasks()) - 1, 0),
     ]
     result.found += unmet(figures)

@@ -2,8 +2,16 @@
 
 import pytest
 
-from tools.measure.faults.checker import attempts_on, check, first_ack, first_read, longest_gap, marked
-from tools.measure.faults.history import Answered, Attempt, Marked, MessageId, Place, Read, Sent
+from tools.measure.faults.checker import (
+    attempts_on,
+    check,
+    first_ack,
+    first_read,
+    longest_gap,
+    longest_unowned,
+    marked,
+)
+from tools.measure.faults.history import Answered, Attempt, Holds, Marked, MessageId, Place, Read, Sent
 
 
 def place(offset, *, broker="a", queue=0):
@@ -226,3 +234,26 @@ def test_attempts_on_a_broker_include_those_that_failed():
 
     assert [a.outcome for a in attempts_on([event], "b", 2.0)] == ["unknown"]
     assert attempts_on([event], "b", 4.0) == []
+
+
+A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
+
+
+@pytest.mark.parametrize(
+    ("events", "sick", "seconds"),
+    [
+        pytest.param([Holds(1.0, "r", (A0, A1))], (), 0.0, id="owned from its first owner on"),
+        pytest.param([Holds(1.0, "r", (A0,)), Holds(2.0, "r", ()), Holds(5.0, "s", (A0,))], (), 3.0, id="free"),
+        pytest.param([Holds(1.0, "r", (A0,)), Holds(2.0, "s", (A0,)), Holds(3.0, "r", ())], (), 0.0, id="two"),
+        pytest.param([Holds(1.0, "r", (A0, A1)), Holds(4.0, "r", (A0,))], (), 6.0, id="never owned again"),
+        pytest.param([Holds(1.0, "r", (A0, B0)), Holds(2.0, "r", (B0,))], ("a",), 0.0, id="of a sick broker"),
+        pytest.param([Holds(1.0, "r", (A0,))], ("a",), None, id="no broker is healthy"),
+    ],
+)  # fmt: skip
+def test_the_longest_time_in_which_nobody_held_a_queue(events, sick, seconds):
+    assert longest_unowned([*events, Marked(10.0, "stopped"), Holds(20.0, "r", ())], sick) == seconds
+
+
+def test_a_history_without_an_end_has_no_such_time():
+    with pytest.raises(LookupError, match="'stopped'"):
+        longest_unowned([Holds(1.0, "r", (A0,))], ())

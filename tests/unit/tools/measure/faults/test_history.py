@@ -8,6 +8,7 @@ from tools.measure.faults.history import (
     Attempt,
     Event,
     History,
+    Holds,
     Marked,
     MessageId,
     Place,
@@ -23,6 +24,7 @@ EVENTS: list[Event] = [
     Answered(1.6, MessageId("p0", 17), "unknown", None, ()),
     Read(1.7, "group", "r0", Place("a", 3, 9), MessageId("p0", 17)),
     Read(1.7, "group", "r0", Place("a", 3, 9), None),
+    Holds(1.8, "r0", (("a", 3), ("b", 0))),
     Marked(2.0, "fault"),
 ]
 
