@@ -22,6 +22,7 @@ def test_a_broker_opens_no_port_of_replication(local_cluster: LocalCluster) -> N
             socket.create_connection(("127.0.0.1", port))
 
 
+@pytest.mark.slow  # starts several brokers
 def test_a_broker_that_may_have_slaves_is_named_with_its_open_port_and_refused_if_secure() -> None:
     replicates = {"brokerRole": "SYNC_MASTER"}
     with LocalCluster(broker_settings=replicates) as cluster:

@@ -60,6 +60,7 @@ def test_a_paused_broker_stays_registered_and_answers_again_when_it_goes_on(faul
         assert paused == registered() == faulty_cluster.broker_addrs
 
 
+@pytest.mark.slow  # a property of the servers
 def test_a_restarted_name_server_knows_all_masters_again(faulty_cluster, registered):
     faulty_cluster.kill("namesrv")
     with pytest.raises(RemotingConnectError):

@@ -149,6 +149,7 @@ def test_pinned_consumer(run: Run, make_topic: Callable[..., str]) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # the demo does the same
 def test_spark_write_read(run: Run, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
 

@@ -84,6 +84,7 @@ def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
     assert (checked.returncode, checked.stdout) == (0, f"group {group}: nothing found\n")
 
 
+@pytest.mark.slow  # findings have their tests
 def test_members_that_disagree_and_one_too_many_are_found_with_exit_code_1(
     java_peer, local_cluster, make_topic, group, variables
 ):
@@ -169,6 +170,7 @@ def test_a_pin_moves_all_queues_and_clearing_it_moves_them_back(make_topic, admi
     assert admin.fetch_pins(group).version == 2
 
 
+@pytest.mark.slow  # so are broadcasting groups
 def test_a_group_of_java_members_is_not_pinned_unless_forced(
     java_peer, local_cluster, make_topic, admin, group, variables
 ):

@@ -275,6 +275,7 @@ def test_no_key_is_seen_out_of_order_while_members_join_and_leave(docker_cluster
 # storms
 
 
+@pytest.mark.slow  # simulated rounds are counted
 def test_a_join_makes_few_rounds_and_moves_no_queue_twice(docker_cluster, new_topic, group):
     asyncio.run(_join_a_large_group(docker_cluster.name_server, new_topic(queues=21), group))
 

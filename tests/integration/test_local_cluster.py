@@ -114,8 +114,16 @@ CASES = [
     Case("sigterm-in-mid-start", interrupted(signal.SIGTERM), 143, ("error: interrupted by SIGTERM",)),
 ]
 
+STARTS = {"second-up", "dead-broker", "sigterm-in-mid-start"}  # each takes a start and a stop of brokers
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=pytest.mark.slow if case.name in STARTS else ())
+        for case in CASES
+    ],
+)
 def test_a_failed_up_says_why_and_leaves_no_process(scene: Scene, case: Case) -> None:
     ended = case.run(scene)
 
@@ -128,6 +136,7 @@ def test_a_failed_up_says_why_and_leaves_no_process(scene: Scene, case: Case) ->
     wait_until(lambda: not leftovers(scene.directory))
 
 
+@pytest.mark.slow  # two starts
 def test_a_kill_in_mid_start_leaves_no_process_and_the_directory_can_be_used_again(scene: Scene) -> None:
     assert scene.up_interrupted(signal.SIGKILL).returncode == -signal.SIGKILL
     wait_until(lambda: not leftovers(scene.directory))

@@ -110,6 +110,7 @@ def test_without_the_right_map_the_error_names_the_addresses_and_the_option(
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # clients go through the same map
 def test_executors_of_spark_write_and_read_through_the_map(spark, nat_cluster, filled):
     options = {
         "nameServer": nat_cluster.name_server,

@@ -141,6 +141,7 @@ def topic_queues(consumer: PushConsumer, topic: str) -> list[MessageQueue]:
     return [queue for queue in consumer.queues if queue.topic == topic]
 
 
+@pytest.mark.slow  # our own reset asks for the same
 def test_mqadmin_resets_a_live_group_and_everything_comes_again(mqadmin, local_cluster, group, filled, admin):
     heard = Heard()
     with member(local_cluster.name_server, group, filled, heard):

@@ -174,6 +174,7 @@ def test_addresses_that_no_member_has_and_groups_that_are_not_allowed_are_refuse
         group.await_shares(2, 2, 2, 2)
 
 
+@pytest.mark.slow  # obstacles have their unit tests
 def test_a_java_member_forbids_a_pin_and_a_forced_one_is_reported(make_group, java_peer):
     with make_group("nobody") as group, JavaConsumer(java_peer, group.name_server, group.name, group.topic):
         refused = group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")

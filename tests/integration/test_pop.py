@@ -188,6 +188,7 @@ def test_what_a_killed_member_had_comes_to_another_one(cluster, admin, producer,
     assert any(times == [1] for times in heard.tries.values())
 
 
+@pytest.mark.slow  # each mode has its test
 def test_a_group_goes_from_pop_to_pull_and_back_and_loses_nothing(cluster, admin, producer, group, topic):
     """Right after the change to PULL messages may come twice: a pop that the broker holds takes them too."""
     heard = Heard(b"popped-0")

@@ -63,6 +63,7 @@ def tries_on(results: list[SendResult], broker_name: str) -> list[Outcome]:
     return [a.outcome for r in results for a in r.attempts if a.queue.broker_name == broker_name]
 
 
+@pytest.mark.slow  # the order of queues has its unit test
 def test_four_threads_fill_all_24_queues_alike(docker_cluster, new_topic):
     topic = new_topic()
     with Producer(ProducerConfig(name_server=docker_cluster.name_server, send_timeout=10.0)) as producer:
@@ -103,6 +104,7 @@ def test_a_killed_master_costs_no_message_and_is_used_again_when_it_is_back(faul
     assert len(failed) <= 0.01 * len(results)
 
 
+@pytest.mark.slow  # the fake has the same fault
 def test_with_fault_avoidance_a_paused_broker_is_hardly_tried(faulty_cluster, new_topic):
     topic = new_topic()
     config = ProducerConfig(name_server=faulty_cluster.name_server, send_latency_fault_enable=True)

@@ -60,6 +60,7 @@ def timer_cluster() -> Iterator[LocalCluster]:
         yield cluster
 
 
+@pytest.mark.slow  # Java reads the same messages
 def test_timer_messages_come_at_their_time_and_recalled_ones_never(timer_cluster):
     settings = ProducerConfig(name_server=timer_cluster.name_server, group="timers")
     with Producer(settings) as producer, Client(settings) as client, Admin(settings) as admin:

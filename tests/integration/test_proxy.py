@@ -131,6 +131,7 @@ def test_a_push_consumer_gets_all_and_commits(proxy, sender, proxied, make_topic
     assert committed(proxied, group, topic) == 60
 
 
+@pytest.mark.slow  # it waits for a retry of 10 s
 def test_a_failed_message_comes_again(proxy, sender, make_topic):
     def answer(messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeConcurrentlyStatus:
         context.delay_level_when_next_consume = 1

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.broker
 QUEUES = 2
 
 
+@pytest.mark.slow  # a proxy and a cluster of its own
 def test_a_static_topic_passes_until_a_queue_moves(proxy, static_topic, mqadmin):
     heard, first = Heard(), ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     consumer = PushConsumer(PushConsumerConfig(name_server=proxy, group=new_group(), consume_from=first))

@@ -22,9 +22,9 @@ def send(sender: Producer, topic: str, numbers: range) -> None:
         sender.send(Message(topic, b"%d" % number), timeout=20)
 
 
+@pytest.mark.slow  # a cluster of its own
 @pytest.mark.parametrize(
-    "orderly",
-    [pytest.param(True, id="orderly", marks=pytest.mark.slow), pytest.param(False, id="concurrently")],
+    "orderly", [pytest.param(True, id="orderly"), pytest.param(False, id="concurrently")]
 )
 def test_a_static_topic_is_consumed_once_wherever_its_queues_move(
     orderly, static_topic, mqadmin, consume, sender

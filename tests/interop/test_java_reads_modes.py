@@ -79,6 +79,7 @@ def test_a_one_way_message_and_many_arrive(config, new_topic, read_by_java):
     assert bodies == {b"one way"} | {b"%d" % n for n in range(500)}
 
 
+@pytest.mark.slow  # timer messages are read by Java
 def test_a_delayed_message_is_delivered_at_its_level(config, new_topic, read_by_java):
     topic = new_topic(queues=1)
     with Producer(config) as producer:

@@ -94,6 +94,7 @@ def test_a_java_member_answers_the_check_backs_of_our_producer(cluster, java_pee
     assert [message.msg_id for message in visible()] == [result.msg_id]
 
 
+@pytest.mark.slow  # a new group of Java takes 20 s
 def test_java_answers_our_request(cluster, java_peer, topic, group):
     answering = in_thread(lambda: java_peer.run("answer", cluster.name_server, topic, "1"))
     with Producer(config_of(cluster, group)) as producer:

@@ -1,4 +1,4 @@
-"""The eight most telling faults on servers from the jars: ``make faults-quick``; three in ``make test``.
+"""The eight most telling faults on servers from the jars: ``make faults-quick``.
 
 One cluster for all. Clients poll routes every second, so that a run takes seconds. All figures but times must
 be met: how long clients take to recover, with the default settings, is measured by ``make faults``.
@@ -15,10 +15,9 @@ from tools.measure.faults.cases import CASES, QUICK
 from tools.measure.faults.figures import unmet
 from tools.measure.faults.site import LocalSite
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(240)]
 
 SECONDS = 9.0
-SHORT = {"one master of three is killed", "a member is killed", "answers are lost"}
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +36,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(
-            case,
-            id=case.title.replace(" ", "-"),
-            marks=() if case.title in SHORT else pytest.mark.slow,
-        )
-        for case in CASES
-        if case.number in QUICK
-    ],
+    [pytest.param(case, id=case.title.replace(" ", "-")) for case in CASES if case.number in QUICK],
 )
 def test_a_fault_costs_no_acknowledged_message_and_its_figures_are_met(bench: Bench, case: Case) -> None:
     try:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 200
-FEW_SEEDS = 20
+FEW_SEEDS = 8
 
 
 def sim(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -32,6 +32,7 @@ def test_bad_rows_are_skipped_or_diverted_with_the_reason(write, read_rows, make
     assert sorted(reason.split(":")[0] for reason in reasons) == ["row 1", "row 3"]
 
 
+@pytest.mark.slow  # a batch diverts by the same code
 def test_a_stream_diverts_its_bad_rows_and_goes_on(
     spark, local_cluster, stream, producer, admin, read_rows, make_topic, tmp_path
 ):

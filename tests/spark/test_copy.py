@@ -133,6 +133,7 @@ def test_a_changed_frame_that_was_read_is_written_as_it_is(make_topic, write, re
     assert {bytes(row.body) for row in read(topic=target).collect()} == {b"A", b"B"}
 
 
+@pytest.mark.slow  # a copy of our rows shows the same
 def test_a_copy_of_what_java_sent_reads_the_same_to_java(make_topic, java_peer, local_cluster, copy):
     source, target = make_topic(), make_topic()
     sent = [

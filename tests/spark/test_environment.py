@@ -78,6 +78,7 @@ def test_the_doctor_says_what_is_wrong(not_activated, tmp_path):
     assert any("discovery" in line for line in wrong), done.stdout
 
 
+@pytest.mark.slow  # a Spark of its own
 def test_the_doctor_reads_a_message_where_everything_is_well(
     not_activated, make_topic, producer, admin, local_cluster
 ):

@@ -36,6 +36,7 @@ def stop_in_first_batch(query):
         file.unlink()
 
 
+@pytest.mark.slow  # stream_losses has its unit tests
 def test_a_deleted_topic_among_several_does_not_wedge_the_start_of_a_stream(stream, two, admin):
     gone, left = two
     admin.delete_topic(gone)
@@ -48,6 +49,7 @@ def test_a_deleted_topic_among_several_does_not_wedge_the_start_of_a_stream(stre
     assert query.places() == stored_places(admin, left)
 
 
+@pytest.mark.slow  # stream_losses has its unit tests
 def test_a_topic_deleted_before_its_batch_is_run_again_does_not_wedge_the_stream(
     stream, two, admin, producer
 ):
@@ -120,6 +122,7 @@ def test_a_batch_planned_before_a_topic_was_made_anew_delivers_no_row_of_the_new
     assert files.filter("body = X'6E6577'").count() == 0
 
 
+@pytest.mark.slow  # stream_losses has its unit tests
 def test_a_topic_deleted_while_a_query_runs_leaves_the_others_running(stream, two, admin, producer):
     gone, left = two
     query = stream(topics=",".join(two), startingOffsets="earliest", pollInterval="50ms", **LENIENT)

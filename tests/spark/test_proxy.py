@@ -18,6 +18,7 @@ def test_a_batch_is_written_and_read_through_a_proxy(proxy, make_topic, write, r
     assert messages_of(rows) == Counter(message(*row) for row in HARD_ROWS)
 
 
+@pytest.mark.slow  # a batch goes the same way
 def test_a_stream_reads_through_a_proxy_what_was_written_and_goes_on(proxy, make_topic, write, stream):
     topic = make_topic(queues=2)
     query = stream(topic=topic, nameServer=proxy, startingOffsets="earliest")

@@ -53,6 +53,7 @@ def test_a_topic_that_is_deleted_fails_the_query_and_names_offsets_and_option(
     assert REMEDY in text
 
 
+@pytest.mark.slow  # one that fails shows the discovery
 def test_a_topic_that_is_deleted_is_passed_over_on_request(stream, make_topic, producer, admin):
     gone, left = make_topic(queues=1), make_topic(queues=1)
     options = {"topics": f"{gone},{left}", "startingOffsets": "earliest", "failOnDataLoss": "false"}

@@ -8,6 +8,7 @@ from tests.spark.streams import Stream, await_true, fill, stored_places
 pytestmark = [pytest.mark.spark, pytest.mark.docker]
 
 
+@pytest.mark.slow  # batches outlive a paused broker by the same reads
 def test_a_query_outlives_a_broker_that_is_killed_and_started_and_reads_all_of_it(
     faulty_cluster, new_topic, spark, tmp_path
 ):

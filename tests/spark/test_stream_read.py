@@ -37,6 +37,7 @@ def test_every_message_comes_once_over_restarts(stream, make_topic, producer, ad
     assert len(query.rows()) == 200
 
 
+@pytest.mark.slow  # the default has its unit test
 def test_a_stream_starts_at_the_latest_offset_by_default(stream, make_topic, producer, admin):
     topic = make_topic(queues=1)
     queues = admin.fetch_subscribe_queues(topic)
@@ -69,6 +70,7 @@ def test_a_first_batch_that_crashed_is_run_again_from_where_it_began(stream, mak
     assert query.places() == Counter({place: 1 for place in stored_places(admin, topic) if place[3] >= 4})
 
 
+@pytest.mark.slow  # one that is not empty shows the same
 def test_an_empty_first_batch_that_crashed_loses_nothing_that_came_after(stream, make_topic, producer, admin):
     topic = make_topic(queues=1)
     queues = admin.fetch_subscribe_queues(topic)

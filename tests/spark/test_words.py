@@ -40,6 +40,7 @@ def test_a_stream_of_available_now_ends_at_its_ending_offsets(one, producer, adm
     assert sum(query.places().values()) == 7
 
 
+@pytest.mark.slow  # available now ends there too
 def test_a_stream_of_another_trigger_is_stopped_at_its_ending_offsets(one, producer, admin, stream):
     topic, queue = one
     fill(producer, admin, {queue: 5})
@@ -55,6 +56,7 @@ def test_a_stream_of_another_trigger_is_stopped_at_its_ending_offsets(one, produ
     assert sum(query.places().values()) == 7
 
 
+@pytest.mark.slow  # times are looked up as in a batch
 def test_a_stream_ends_at_its_ending_time(one, producer, admin, stream):
     topic, queue = one
     fill(producer, admin, {queue: 5})

@@ -169,6 +169,7 @@ def test_stamps_say_query_batch_partition_and_row(make_topic, lines, run, read):
     assert len(hash_of) == len(set(hash_of.values())) == 2
 
 
+@pytest.mark.slow  # the state is Spark's
 def test_a_stream_of_what_was_stored_drops_duplicates_with_bounded_state(
     make_topic, write, read, stream, spark, tmp_path
 ):

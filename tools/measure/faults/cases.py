@@ -28,4 +28,4 @@ CASES = (
     Case(15, "a member is killed", killed_members),
 )
 QUICK = (1, 2, 3, 4, 5, 6, 7, 15)
-"""The most telling ones, for ``make test``."""
+"""The most telling ones, for ``make test-long``."""

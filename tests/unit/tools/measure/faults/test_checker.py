@@ -243,13 +243,17 @@ A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
     ("events", "sick", "seconds"),
     [
         pytest.param([Holds(1.0, "r", (A0, A1))], (), 0.0, id="owned from its first owner on"),
-        pytest.param([Holds(1.0, "r", (A0,)), Holds(2.0, "r", ()), Holds(5.0, "s", (A0,))], (), 3.0, id="free"),
-        pytest.param([Holds(1.0, "r", (A0,)), Holds(2.0, "s", (A0,)), Holds(3.0, "r", ())], (), 0.0, id="two"),
+        pytest.param(
+            [Holds(1.0, "r", (A0,)), Holds(2.0, "r", ()), Holds(5.0, "s", (A0,))], (), 3.0, id="free"
+        ),
+        pytest.param(
+            [Holds(1.0, "r", (A0,)), Holds(2.0, "s", (A0,)), Holds(3.0, "r", ())], (), 0.0, id="two"
+        ),
         pytest.param([Holds(1.0, "r", (A0, A1)), Holds(4.0, "r", (A0,))], (), 6.0, id="never owned again"),
         pytest.param([Holds(1.0, "r", (A0, B0)), Holds(2.0, "r", (B0,))], ("a",), 0.0, id="of a sick broker"),
         pytest.param([Holds(1.0, "r", (A0,))], ("a",), None, id="no broker is healthy"),
     ],
-)  # fmt: skip
+)
 def test_the_longest_time_in_which_nobody_held_a_queue(events, sick, seconds):
     assert longest_unowned([*events, Marked(10.0, "stopped"), Holds(20.0, "r", ())], sick) == seconds
 
