@@ -4,8 +4,10 @@ Source of the rule: MixAll.getWSAddr, DefaultTopAddressing (Java client).
 """
 
 import re
+import socket
+import ssl
 import urllib.request
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 
 from rmqtools.errors import ConfigError
 
@@ -47,9 +49,19 @@ def fetch_name_servers(domain: str) -> str:
         if isinstance(error, HTTPError):
             error.close()  # it is the answer, with its socket
         raise ConfigError(
-            f"name server domain {domain!r}: {url} gives no list of name servers ({error}): "
+            f"name server domain {domain!r}: {url} gives no list of name servers ({_reason(error)}): "
             "check it, or name the servers themselves"
         ) from error
     if not text:
         raise ConfigError(f"name server domain {domain!r}: {url} names no server: its answer is empty")
     return text
+
+
+def _reason(error: Exception) -> str:
+    """Return the step that failed with its reason; the error itself where an answer came."""
+    if not isinstance(error, URLError) or isinstance(error, HTTPError):
+        return str(error) or repr(error)
+    cause = error.reason
+    if isinstance(cause, socket.gaierror):
+        return f"name look-up failed: {cause}"
+    return f"{'TLS handshake' if isinstance(cause, ssl.SSLError) else 'connect'} failed: {cause}"

@@ -23,6 +23,26 @@ from rmqtools.cluster.java import find_java
 from rmqtools.cluster.lock import LockedJar
 from rmqtools.cluster.processes import Watchdog, mark
 
+_CAUSES = (  # words in the output, the cause, the remedy
+    (
+        re.compile("PKIX path building failed|unable to find valid certification path"),
+        "Java does not trust the certificate of the repository, or of a proxy in between",
+        "add that certificate to a trust store (keytool -importcert) and set "
+        "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE",
+    ),
+    (
+        re.compile("UnknownHost|Unknown host|Name or service not known|in name resolution"),
+        "name look-up of the repository failed",
+        "check DNS, or name a mirror",
+    ),
+    (
+        re.compile(
+            "(?i)Connection refused|connect(?:ion)? timed out|No route to host|Network is unreachable"
+        ),
+        "connect to the repository failed",
+        "check the network and its proxy (JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=HOST), or name a mirror",
+    ),
+)
 _MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"  # the version in Maven 3's own POM
 
 
@@ -212,7 +232,14 @@ def _follow(way: Way, output: IO[str] | None, log: IO[str], progress: Callable[[
 
 
 def _failure(way: Way, code: int, log_path: Path) -> str:
-    lines = log_path.read_text(encoding="utf-8").splitlines() or ["no output"]
+    output = log_path.read_text(encoding="utf-8")
+    lines = output.splitlines() or ["no output"]
+    for words, cause, remedy in _CAUSES:
+        if words.search(output):
+            return (
+                f"{way.name} could not fetch the server's jars: {cause}: {remedy}; or copy the jars to "
+                f"{log_path.parent} (all output: {log_path})"
+            )
     reasons = [found[1].strip() for line in lines if (found := way.failed.search(line))]
     reason = next(filter(None, reasons), lines[-1])
     return (

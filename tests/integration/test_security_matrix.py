@@ -218,7 +218,7 @@ def test_a_tls_client_at_a_plain_port_is_told_so(local_cluster):
 
     check(
         "TLS client at a plain port",
-        r"cannot connect to 127.* TLS handshake: .*does not seem to speak TLS: leave out tls_enable",
+        r"cannot connect to 127.* TLS handshake failed: .*does not seem to speak TLS: leave out tls_enable",
         settings,
     )
 

@@ -1,5 +1,6 @@
 """The HTTP server that tells the name servers, on loopback."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -102,3 +103,23 @@ def test_a_proxy_of_the_environment_is_not_asked(serve, unused_port, monkeypatch
     address, _ = serve(200, b"127.0.0.1:9876")
 
     assert fetch_name_servers(address) == "127.0.0.1:9876"
+
+
+def test_a_failure_says_which_step_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    with pytest.raises(ConfigError, match=r"\(connect failed: \[Errno 111\]"):
+        fetch_name_servers("127.0.0.1:1")
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(ConfigError, match=r"\(name look-up failed: \[Errno -2\]"):
+        fetch_name_servers("names:90")
+
+
+def test_a_port_without_tls_is_a_failed_handshake(
+    serve: Callable[[int, bytes], tuple[str, list[str]]],
+) -> None:
+    addr, _ = serve(200, b"")
+
+    with pytest.raises(ConfigError, match=r"\(TLS handshake failed: "):
+        fetch_name_servers(f"https://{addr}/list")

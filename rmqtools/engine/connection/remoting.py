@@ -13,11 +13,12 @@ from rmqtools.engine.connection.connection_pool import ConnectionPool
 from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.engine.connection.large_answers import may_answer_large
 from rmqtools.engine.connection.name_server_addresses import NameServerAddresses
+from rmqtools.engine.connection.opening import Opening
 from rmqtools.engine.connection.peer_requests import RequestHandler
 from rmqtools.engine.connection.single_flight import SharedWork
 from rmqtools.engine.connection.tls import tls_context, why_no_connection
 from rmqtools.engine.connection.transport import Connection
-from rmqtools.errors import BrokerError, ClientStateError, RemotingConnectError
+from rmqtools.errors import BrokerError, ClientStateError, ConfigError, RemotingConnectError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.policy.broker_address import describe_mapping, map_address
@@ -58,6 +59,7 @@ class Remoting:
         self._tls = tls_context(config)
         self._signer = _signer(config)
         self._connecting = SharedWork[Connection]()
+        self._openings: dict[str, Opening] = {}  # the last of each address
         self._backoff = ConnectBackoff()
         self._final: set[str] = set()  # addresses that only a change of settings or certificates can open
         self._open: dict[str, Connection] = {}
@@ -168,7 +170,8 @@ class Remoting:
             async with asyncio.timeout(limit):
                 return await self._connecting.run(addr, lambda: self._make_connection(addr))
         except TimeoutError as error:
-            raise self._unreachable(addr, f"no answer within {limit:.3f} s") from error
+            step = self._openings[addr].step
+            raise self._unreachable(addr, f"{step}: no answer within {limit:.3f} s") from error
 
     def signed(self, request: Request) -> Request:
         """Return the request with credentials, if the client has them."""
@@ -226,10 +229,13 @@ class Remoting:
     async def _make_connection(self, addr: str) -> Connection:
         """Open and register a connection. Converts every error of resolver, socket or TLS to ours."""
         timeout = self._config.connect_timeout
+        opening = self._openings[addr] = Opening()
         try:
             host, port = parse_address(self._mapped(addr))
             async with asyncio.timeout(timeout):
-                _, connection = await asyncio.get_running_loop().create_connection(
+                connection = await opening.open(
+                    host,
+                    port,
                     lambda: Connection(
                         addr,
                         on_request=self._dispatch,
@@ -239,16 +245,16 @@ class Remoting:
                         first_opaque=random.getrandbits(31),
                         may_restart=self._may_restart(addr),
                     ),
-                    host,
-                    port,
                     ssl=self._tls,
-                    server_hostname=self.name_servers.host_of(addr) if self._tls else None,
+                    server_hostname=(self.name_servers.host_of(addr) or host) if self._tls else None,
                     ssl_shutdown_timeout=None if self._tls is None else _TLS_SHUTDOWN,
                 )
         except TimeoutError as error:
-            raise self._unreachable(addr, f"no answer within {timeout} s") from error
+            raise self._unreachable(addr, f"{opening.step}: no answer within {timeout} s") from error
+        except ConfigError as error:
+            raise self._unreachable(addr, str(error)) from error
         except _NOT_CONNECTED as error:
-            reason, is_final = why_no_connection(error, tls=self._tls is not None)
+            reason, is_final = why_no_connection(error, opening.step)
             is_final = is_final and not self._may_restart(addr)
             self._backoff.failed(addr, reason, self.clock.monotonic())
             if is_final:

@@ -6,6 +6,7 @@ Nothing ever asks for a password: an encrypted key without one is a :class:`Conf
 import ssl
 
 from rmqtools.config.client import ClientConfig
+from rmqtools.engine.connection.opening import Step
 from rmqtools.errors import ConfigError
 from rmqtools.model.secret import reveal
 
@@ -69,22 +70,22 @@ def _password(config: ClientConfig) -> str:
     return reveal(config.tls_key_password)
 
 
-def why_no_connection(error: BaseException, *, tls: bool) -> tuple[str, bool]:
+def why_no_connection(error: BaseException, step: Step) -> tuple[str, bool]:
     """Return what a failed connection means.
 
     Args:
         error: what connecting raised.
-        tls: whether the connection uses TLS.
+        step: the step that failed.
 
     Returns:
-        The reason with its remedy, never empty; and whether trying again is useless until a setting or a
+        The step with its reason and remedy; and whether trying again is useless until a setting or a
         certificate has changed.
     """
     if isinstance(error, ssl.SSLError):
-        return _with_remedy(error), True
-    if tls and isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError):
-        return f"the server closed the connection during the TLS handshake: {_NO_TLS_THERE}", True
-    return str(error) or repr(error), False
+        return f"{step} failed: {_with_remedy(error)}", True
+    if step is Step.HANDSHAKE and isinstance(error, ConnectionError):
+        return f"{step} failed: the server closed the connection: {_NO_TLS_THERE}", True
+    return f"{step} failed: {str(error) or repr(error)}", False
 
 
 def why_hung_up(cause: BaseException | None, *, tls: bool) -> tuple[str, bool] | None:
@@ -94,7 +95,7 @@ def why_hung_up(cause: BaseException | None, *, tls: bool) -> tuple[str, bool] |
         As :func:`why_no_connection`.
     """
     if isinstance(cause, ssl.SSLError):
-        return _with_remedy(cause), True
+        return f"TLS failed: {_with_remedy(cause)}", True
     if cause is not None and not tls:
         return None  # it broke; a server that refuses plain text closes it properly
     if tls:
@@ -114,4 +115,4 @@ def _with_remedy(error: ssl.SSLError) -> str:
         return f"certificate verify failed: {error.verify_message}; {remedy}"
     reason = error.reason or str(error) or repr(error)
     remedy = next((text for word, text in _ALERTS.items() if word in reason.upper()), "")
-    return f"TLS failed: {reason}" + (f"; {remedy}" if remedy else "")
+    return reason + (f"; {remedy}" if remedy else "")

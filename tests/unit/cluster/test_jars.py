@@ -22,7 +22,15 @@ echo call >> "$WAREHOUSE/../calls"
 for argument; do case "$argument" in *"/[artifact]"*) out="${{argument%%/[[]*}}";; esac; done
 cp "$WAREHOUSE"/* "$out"
 """
-FAILING = """echo "[INFO] Scanning"; echo "[ERROR] Failed to execute goal: no route to host"; exit 1"""
+FAILING = """echo "[INFO] Scanning"; echo "[ERROR] Failed to execute goal: no space left"; exit 1"""
+CAUSES = {
+    "PKIX path building failed: unable to find valid certification path": (
+        "Java does not trust the certificate of the repository",
+        "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE",
+    ),
+    "java.net.UnknownHostException: repo.example": ("name look-up of the repository failed",),
+    "Connect to repo.example:443 failed: Connection refused": ("connect to the repository failed",),
+}
 CONTENTS = {"first": b"one", "second": b"two"}
 
 
@@ -122,9 +130,7 @@ def test_after_a_broken_download_the_next_try_can_succeed(root: Path) -> None:
 def test_a_program_that_fails_is_quoted_with_its_log(root: Path) -> None:
     write_program(root / "programs", "mvn", FAILING)
 
-    with pytest.raises(
-        ClusterError, match=r"Maven .*\(exit code 1\): Failed to execute goal: no route to host"
-    ):
+    with pytest.raises(ClusterError, match=r"Maven .*\(exit code 1\): Failed to execute goal: no space left"):
         ensure_jars(JARS)
     assert "Scanning" in (root / "cache" / "jars" / "other" / "fetch.log").read_text()
 
@@ -176,3 +182,32 @@ def test_the_cache_is_where_xdg_says_if_nothing_else_is_said(
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "xdg"))
 
     assert ensure_jars(JARS)[0] == root / "xdg" / "rmqtools" / "jars" / "other" / "first-1.jar"
+
+
+@pytest.mark.parametrize("words", CAUSES)
+def test_a_failed_fetch_names_its_cause_its_remedy_and_the_folder_for_jars_first(
+    root: Path, words: str
+) -> None:
+    lines = "".join(f"echo 'Server access error: {words}';" for _ in range(100))
+    write_program(
+        root / "programs", "mvn", f"{lines} echo '[ERROR] Failed to execute goal: artifact not found'; exit 1"
+    )
+
+    with pytest.raises(ClusterError) as caught:
+        ensure_jars(JARS)
+
+    first, *others = str(caught.value).splitlines()
+    assert [text for text in (*CAUSES[words], f"copy the jars to {root}") if text not in first] == []
+    assert others == []
+    assert "not found" not in first
+
+
+def test_jars_that_were_copied_to_that_folder_are_taken(root: Path) -> None:
+    write_program(root / "programs", "mvn", "exit 1")
+    with pytest.raises(ClusterError):
+        ensure_jars(JARS)
+    (folder,) = (root / "cache" / "jars").iterdir()
+    for file in (root / "warehouse").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+
+    assert [path.read_bytes() for path in ensure_jars(JARS)] == [b"one", b"two"]

@@ -141,17 +141,17 @@ async def all_brokers_down(bench: Bench) -> Outcome:
 def _counted_connects(connects: dict[str, Counter[int]]) -> Iterator[None]:
     """Count the connections that clients of this loop begin, by address and second."""
     loop: Any = asyncio.get_running_loop()
-    create_connection = loop.create_connection
+    sock_connect = loop.sock_connect
 
-    def counting(factory: Any, host: str, port: int, **options: Any) -> Any:
-        connects[f"{host}:{port}"][int(loop.time())] += 1
-        return create_connection(factory, host, port, **options)
+    def counting(sock: Any, address: Any) -> Any:
+        connects["{}:{}".format(*address)][int(loop.time())] += 1
+        return sock_connect(sock, address)
 
-    loop.create_connection = counting
+    loop.sock_connect = counting
     try:
         yield
     finally:
-        loop.create_connection = create_connection
+        loop.sock_connect = sock_connect
 
 
 async def _first_in_route(scene: Scene) -> None:

@@ -4,6 +4,7 @@ import ssl
 import pytest
 
 from rmqtools.config import ClientConfig
+from rmqtools.engine.connection.opening import Step
 from rmqtools.engine.connection.remoting import Remoting
 from rmqtools.engine.connection.tls import tls_context, why_hung_up, why_no_connection
 from rmqtools.errors import ConfigError, ConnectionLostError
@@ -25,23 +26,26 @@ def alert(reason: str) -> ssl.SSLError:
         (alert("SSLV3_ALERT_BAD_CERTIFICATE"), "wants a client certificate, or another one"),
         (alert("SSLV3_ALERT_CERTIFICATE_UNKNOWN"), "does not accept this client's certificate"),
         (alert("WRONG_VERSION_NUMBER"), "does not seem to speak TLS"),
-        (ConnectionResetError(), "during the TLS handshake: the port does not seem to speak TLS"),
+        (
+            ConnectionResetError(),
+            "TLS handshake failed: the server closed the connection: the port does not seem",
+        ),
     ],
     ids=lambda value: getattr(value, "reason", None) or type(value).__name__,
 )
 def test_a_failed_handshake_has_a_remedy_and_is_final(error, remedy):
-    reason, is_final = why_no_connection(error, tls=True)
+    reason, is_final = why_no_connection(error, Step.HANDSHAKE)
 
     assert remedy in reason
     assert is_final
 
 
 def test_other_failures_may_pass_and_are_never_without_a_reason():
-    assert why_no_connection(ConnectionRefusedError(111, "refused"), tls=True) == (
-        "[Errno 111] refused",
+    assert why_no_connection(ConnectionRefusedError(111, "refused"), Step.CONNECT) == (
+        "connect failed: [Errno 111] refused",
         False,
     )
-    assert why_no_connection(OSError(), tls=False) == ("OSError()", False)
+    assert why_no_connection(OSError(), Step.LOOK_UP) == ("name look-up failed: OSError()", False)
 
 
 def test_a_peer_that_hangs_up_on_plain_text_may_want_tls():
