@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,8 +53,13 @@ class Typed(io.StringIO):
 def screen(cluster: FakeCluster, *arguments: str, folder: str | None = None) -> str:
     """Return what a terminal of 200 columns gets from a command, without colours.
 
-    ``folder``: where a local cluster and a profile file are, if the command is about these.
+    ``folder``: where a local cluster and a profile file are, if the command is about these; None: a new one.
     """
+    with tempfile.TemporaryDirectory() as empty:
+        return _screen(cluster, folder or empty, arguments)
+
+
+def _screen(cluster: FakeCluster, folder: str, arguments: Sequence[str]) -> str:
     master, slave = pty.openpty()
     tty.setraw(slave)
     seen = bytearray()
@@ -63,7 +68,7 @@ def screen(cluster: FakeCluster, *arguments: str, folder: str | None = None) -> 
     with pytest.MonkeyPatch.context() as patch, os.fdopen(slave, "w", encoding="utf-8") as terminal:
         patch.setenv("NAMESRV_ADDR", cluster.name_server)
         patch.setenv("COLUMNS", "200")
-        patch.setenv("RMQTOOLS_CLUSTER_DIR", folder or "/nowhere")
+        patch.setenv("RMQTOOLS_CLUSTER_DIR", folder)
         patch.setenv("RMQTOOLS_CONFIG", f"{folder}/config.toml")
         patch.setattr(sys, "stdin", Typed("y\n" * 3))
         patch.setattr(sys, "stdout", terminal)
