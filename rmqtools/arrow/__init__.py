@@ -1,8 +1,9 @@
 """Reads and writes queues as Arrow record batches. The only part of the package that needs numpy and pyarrow.
 
-``read_range`` reads a range of a queue, ``decode_block`` one block of stored messages, both as batches of
-``MESSAGE_SCHEMA``, of another ``message_schema``, or of the columns that ``select_columns`` is given;
-``send_batches`` sends batches that have the columns of ``WRITE_COLUMNS``.
+``reader`` reads a topic, for DuckDB, Polars and pandas; ``read_range`` a range of a queue, ``decode_block`` a
+block of stored messages. They give batches of ``MESSAGE_SCHEMA``, of another ``message_schema``, or of the
+columns that ``select_columns`` is given. ``send_batches`` sends batches that have the columns of
+``WRITE_COLUMNS``.
 """
 
 try:
@@ -18,6 +19,7 @@ from rmqtools.arrow.canonical import canonical_batches
 from rmqtools.arrow.decode import decode_block
 from rmqtools.arrow.files import ParquetFile, holds_read_messages, read_file, read_messages
 from rmqtools.arrow.read_range import read_range, read_ranges
+from rmqtools.arrow.reader import reader
 from rmqtools.arrow.row_bytes import row_bytes
 from rmqtools.arrow.rows import batch_to_messages
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
@@ -38,6 +40,7 @@ __all__ = [
     "read_messages",
     "read_range",
     "read_ranges",
+    "reader",
     "row_bytes",
     "select_columns",
     "send_batches",

@@ -2,6 +2,7 @@
 
 ADDRESS = "127.0.0.1:9876"  # stands for the cluster on all pages
 SLOW = {"tutorial.md", "spark.md", "spark-jobs.md"}  # they start Spark, or a cluster
+WITH_PACKAGES = {"arrow.md": ("duckdb", "polars")}  # installed for the page
 WITH_PYTEST = {"testing.md"}  # blocks are test files
 
 _WAIT = """
@@ -14,6 +15,14 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 """
 BEFORE = {
+    "arrow.md": """
+from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
+values = [b'{"amount": %d}' % n for n in range(5)]
+with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
+    sent = [producer.send(Message("Orders", body, tags="new", keys=f"k{n}")) for n, body in enumerate(values)]
+with Admin(ClientConfig(name_server="127.0.0.1:9876")) as admin:
+    admin.await_readable({result.queue: result.queue_offset + 1 for result in sent}, timeout=60)
+""",
     "consume.md": """
 from rmqtools import Message, Producer, ProducerConfig
 with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
@@ -42,6 +51,13 @@ source = target = {"nameServer": "127.0.0.1:9876", "topic": "Orders"}
 """,
 }
 AFTER = {
+    "arrow.md": """
+assert ("new", 5) in [row[:2] for row in by_tag], by_tag
+assert len(frame) == sum(row[1] for row in by_tag)
+assert {"k0", "k4"} <= set(table["keys"])
+assert len(bodies) <= 10
+assert {(n,) for n in range(5)} <= set(amounts), amounts
+""",
     "consume.md": """
 assert messages
 """,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT, blocks_of, pages
-from tests.docs.pages import SLOW, WITH_PYTEST
+from tests.docs.pages import SLOW, WITH_PACKAGES, WITH_PYTEST
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
@@ -18,7 +18,7 @@ TOPIC = "Orders"
 RUN = [
     pytest.param(page, marks=[pytest.mark.slow, pytest.mark.spark] if page in SLOW else [])
     for page in pages()
-    if blocks_of(page) and page not in WITH_PYTEST | {"tutorial.md"}
+    if blocks_of(page) and page not in {*WITH_PYTEST, *WITH_PACKAGES, "tutorial.md"}
 ]
 
 
@@ -65,6 +65,19 @@ def test_the_blocks_of_a_page_run(page, local_cluster, orders, tmp_path):
         page,
         local_cluster.name_server,
         NAMESRV_ADDR=local_cluster.name_server,
+    )
+
+
+@pytest.mark.slow  # it downloads them
+@pytest.mark.parametrize("page", WITH_PACKAGES)
+def test_the_blocks_of_a_page_with_packages_of_its_own_run(page, local_cluster, orders, tmp_path):
+    packages = tmp_path / "packages"
+    run(tmp_path, "-m", "pip", "install", "--quiet", "--target", str(packages), *WITH_PACKAGES[page])
+
+    run(
+        tmp_path,
+        *("-m", "tests.docs.run_page", page, local_cluster.name_server),
+        PYTHONPATH=f"{ROOT}:{packages}",
     )
 
 

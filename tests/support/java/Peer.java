@@ -15,6 +15,7 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -121,12 +122,26 @@ public final class Peer {
         return line;
     }
 
+    /** Asks again where the name server does not answer within the client's three seconds. */
+    private static List<MessageQueue> queuesOf(DefaultMQPullConsumer consumer, String topic) throws Exception {
+        for (int left = 20; ; left--) {
+            try {
+                List<MessageQueue> queues = new ArrayList<>(consumer.fetchSubscribeMessageQueues(topic));
+                Collections.sort(queues);
+                return queues;
+            } catch (MQClientException error) {
+                if (left == 0) {
+                    throw error;
+                }
+            }
+        }
+    }
+
     private static void dump(String nameServer, String topic) throws Exception {
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("java-peer-dump");
         consumer.setNamesrvAddr(nameServer);
         consumer.start();
-        List<MessageQueue> queues = new ArrayList<>(consumer.fetchSubscribeMessageQueues(topic));
-        Collections.sort(queues);
+        List<MessageQueue> queues = queuesOf(consumer, topic);
         for (MessageQueue queue : queues) {
             dumpQueue(consumer, queue);
         }
