@@ -105,6 +105,7 @@ class BlockingConnection:
     def close(self) -> None:
         """Close the socket."""
         self._sock.close()
+        self._decoder.drop_unfinished()
 
     def _exchange(self, data: bytes, opaque: int, deadline: float, timeout: float) -> RemotingCommand:
         """Write a request and read its answer, with one call of the socket's functions if that is enough."""

@@ -260,6 +260,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.BufferedProtocol`."""
         self._take_held()
+        self._decoder.drop_unfinished()
         self._writable.set()  # wakes writers, which then see that the connection is closed
         for awaited in self._pending.values():
             if not awaited.answer.done():

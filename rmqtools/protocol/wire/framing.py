@@ -141,6 +141,14 @@ class FrameDecoder:
         frames, self._ready = self._ready, []
         return frames
 
+    def drop_unfinished(self) -> None:
+        """Release the memory of an unfinished frame, because no more bytes will come.
+
+        Python 3.14 warns of a ``BytesIO`` that the garbage collector finds with views of it.
+        """
+        if self._large is not None:
+            self._large.release()
+
     def _whole(self, data: bytes) -> Frame | None:
         """The one frame that ``data`` is, if nothing came before it: nearly every answer to a send."""
         if not self.may_be_whole(len(data)):
@@ -234,11 +242,15 @@ class _LargeFrame:
 
     def take(self) -> Frame | None:
         """The frame; None if it is incomplete, or the last room is still in use."""
-        if self._missing:
+        if self._missing or not self.release():
             return None
+        return Frame(self._serializer, self._header, self._body.getvalue())
+
+    def release(self) -> bool:
+        """Release the views of the body; return False while its reader still holds one."""
         try:
             self._room.release()
             self._view.release()
         except BufferError:
-            return None
-        return Frame(self._serializer, self._header, self._body.getvalue())
+            return False
+        return True

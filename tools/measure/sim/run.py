@@ -79,7 +79,7 @@ async def _scenario(result: Result, lines: StringIO) -> None:
                 await asyncio.sleep(max(0.0, _SECONDS - history.at()))
                 await load.stop_sending()
                 history.mark("stopped")
-                if world.stood_still == set(BROKERS):  # no list is right: it still has those who left
+                if world.has_left_unseen or world.stood_still == set(BROKERS):  # lists have those who left
                     cluster.advance(_UNTIL_BROKERS_FORGET)
                 await load.drain()
             finally:

@@ -37,6 +37,8 @@ class World:
     frozen: Counter[str] = field(default_factory=Counter)
     """How many troubles make a server stand still."""
     stood_still: set[str] = field(default_factory=set)
+    has_left_unseen: bool = False
+    """Whether a member left while a broker stood still: that broker may list it for two minutes."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ async def _add_member(trouble: Trouble, world: World) -> None:
 
 
 async def _remove_member(_: Trouble, world: World) -> None:
+    world.has_left_unseen |= any(world.frozen.values())
     await world.load.remove_reader()
 
 

@@ -71,6 +71,16 @@ def half_received():
     return decoder, stream[-1000:]
 
 
+def test_the_memory_of_a_large_frame_that_will_not_end_is_released():
+    decoder, _ = half_received()
+    room = decoder.room()
+
+    decoder.drop_unfinished()
+
+    with pytest.raises(ValueError, match="released"):
+        room[:1]
+
+
 def complete_while_held(decoder, rest):
     """What comes when the room is still in use; who holds it."""
     room = decoder.room()
