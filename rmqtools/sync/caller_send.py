@@ -12,6 +12,7 @@ from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
+from rmqtools.sync.greenlets import are_sockets_patched
 from rmqtools.sync.loop import Bridge
 
 _CLOSE_GRACE = 1.0  # seconds
@@ -24,6 +25,9 @@ class CallerSends:
         self._producer = producer
         self._bridge = bridge
         self._way = CallerWay(producer._client.remoting, bridge)
+        self._needs_loop = (
+            producer._needs_loop or are_sockets_patched()
+        )  # gevent's sockets have no poll of their own
 
     def send(
         self,
@@ -36,7 +40,7 @@ class CallerSends:
     ) -> SendResult:
         """See :meth:`rmqtools.Producer.send`. Traces, batches and users' selectors belong to the loop."""
         choice = queue_choice(queue, selector, arg)
-        if selector is not None or self._producer._needs_loop:
+        if selector is not None or self._needs_loop:
             return self._bridge.run(self._producer._send(message, choice, timeout))
         self._bridge.check()
         sending = self._producer._begin(message, choice, timeout, self._way)
@@ -47,7 +51,7 @@ class CallerSends:
         self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None
     ) -> list[SendResult]:
         """See :meth:`rmqtools.Producer.send_batch`."""
-        if self._producer._needs_loop:
+        if self._needs_loop:
             return self._bridge.run(self._producer._send_batch(messages, queue, timeout))
         self._bridge.check()
         return finish(self._producer._send_batch(messages, queue, timeout, self._way))

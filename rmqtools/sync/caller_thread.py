@@ -4,9 +4,9 @@ A local transaction belongs on the caller's thread, as in Java: database session
 """
 
 import asyncio
+import queue
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ class CallerThread:
     """One blocking call: the loop passes callbacks on, and the calling thread runs them while it waits."""
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
 
     def call(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
         """On the loop: let the waiting thread run ``function``; its result can be awaited."""

@@ -9,10 +9,10 @@ Listeners that return at once are called by one thread: more would only wait for
 """
 
 import asyncio
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any, Final
 
 from rmqtools.engine.consumer.crossing import Crossing
@@ -36,7 +36,7 @@ class ListenerThreads:
         self._pace = pace
         self._ended: Crossing[_Result] = Crossing(self._take_results)
         self._threads = 0
-        self._wakes: SimpleQueue[bool] = SimpleQueue()  # idle threads take one each; False: end
+        self._wakes: queue.SimpleQueue[bool] = queue.SimpleQueue()  # idle threads take one each; False: end
         self._lock = threading.Lock()  # of the following three
         self._jobs: deque[_Job] = deque()
         self._active = 0  # threads that are not idle

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from rmqtools.engine.connection.background import Background
 from rmqtools.errors import ClientStateError
+from rmqtools.sync.greenlets import are_threads_greenlets, new_cooperative_loop, run_forever
 
 T = TypeVar("T")
 
@@ -21,7 +22,13 @@ _threads: dict[int, "LoopThread"] = {}
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop: uvloop's if that is installed, else asyncio's."""
+    """Return an event loop: uvloop's if that is installed, else asyncio's.
+
+    Raises:
+        ClientStateError: no loop can run in this process, see :func:`are_threads_greenlets`.
+    """
+    if are_threads_greenlets():
+        return new_cooperative_loop()
     try:
         import uvloop
     except ImportError:
@@ -60,16 +67,25 @@ class LoopThread:
         with self._lock:
             if self._loop is not None:
                 return
+            run = self._run_cooperatively if are_threads_greenlets() else self._run
             ready = threading.Event()
-            threading.Thread(target=self._run, args=(ready,), name="rmqtools-loop", daemon=True).start()
+            threading.Thread(target=run, args=(ready,), name="rmqtools-loop", daemon=True).start()
             ready.wait()
 
     def _run(self, ready: threading.Event) -> None:
-        loop = new_loop()
+        loop = self._open(ready)
         asyncio.set_event_loop(loop)
+        loop.run_forever()
+
+    def _run_cooperatively(self, ready: threading.Event) -> None:
+        run_forever(self._open(ready))
+
+    def _open(self, ready: threading.Event) -> asyncio.AbstractEventLoop:
+        """Make the loop of this thread, which sets ``ready`` as soon as it runs."""
+        loop = new_loop()
         self._loop, self._ident = loop, threading.get_ident()
         loop.call_soon(ready.set)
-        loop.run_forever()
+        return loop
 
 
 class Call(Generic[T]):

@@ -3,7 +3,10 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
+
+from rmqtools.sync.greenlets import are_threads_greenlets, new_cooperative_loop, run_forever
 
 T = TypeVar("T")
 _SECONDS = 30.0  # every call of a fake cluster is faster
@@ -13,8 +16,10 @@ class LoopThread:
     """Runs from :meth:`start` to :meth:`stop`."""
 
     def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        patched = are_threads_greenlets()
+        self.loop = new_cooperative_loop() if patched else asyncio.new_event_loop()
+        run = partial(run_forever, self.loop) if patched else self.loop.run_forever
+        self._thread = threading.Thread(target=run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the loop."""

@@ -1,0 +1,32 @@
+"""Runs the scenes of ``tests.support.greenlets``, each in a process of its own."""
+
+import os
+import subprocess
+import sys
+from typing import Final
+
+from tests.support.docker_project import CHECKOUT
+
+PRINTED: Final = {
+    "send": "sent 200 lent 0 others ran True\n",
+    "consume": "pushed 1000\n",
+    "poll": "polled 1000\n",
+    "limit": "limited True\n",
+    "beside": "loop: no running event loop\n",
+    "fork": "forked 200 repeated 0 child 7\n",
+    "stop": "closed True True\n",
+}
+_EXIT_CODES: Final = {"stop": 5}
+
+
+def run_scene(scene: str, name_server: str, topic: str) -> str:
+    """Run a scene to its end; return what it has printed, errors first."""
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-m", "tests.support.greenlets", scene, name_server, topic],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    code = "" if done.returncode == _EXIT_CODES.get(scene, 0) else f"exit code {done.returncode}\n"
+    return done.stderr + code + done.stdout
