@@ -17,6 +17,7 @@
     ├── PermissionDeniedError    the route says the topic may not be read, or written
     ├── DataLossError            offsets asked for do not exist, or no longer
     └── SendError                a message was not stored (``attempts`` says why)
+        ├── BackPressureError    too much is in flight already: nothing was sent
         ├── UnknownOutcomeError  at least one attempt may have stored it
         └── SendManyError        some of many messages (``results`` says which)
 
@@ -213,6 +214,12 @@ class SendError(RocketMQError):
             for attempt in self.attempts
         )
         return f"{self.args[0]} ({tries})" if tries else str(self.args[0])
+
+
+class BackPressureError(SendError):
+    """A message would exceed the bound of what may be in flight. Nothing was sent: send more slowly."""
+
+    retriable = True
 
 
 class UnknownOutcomeError(SendError):

@@ -81,6 +81,29 @@ class ProducerConfig(ClientConfig):
 
     Raise it where very many messages are in flight. Has no effect without ``linger``, nor on ``send_many``.
     """
+    enable_backpressure_for_async_mode: bool = False
+    """Whether the next two settings bound what is in flight; upstream enableBackpressureForAsyncMode.
+
+    Set it where a program makes messages faster than the network takes them: without a bound they fill the
+    memory. Counts the messages of ``send_async``, of ``send_orderly``, and of ``send`` of ``rmqtools.aio``. A
+    blocking ``send`` is not counted: its thread waits for it.
+    """
+    back_pressure_for_async_send_num: int = 1024
+    """Messages that may be in flight; upstream backPressureForAsyncSendNum.
+
+    Lower it where each message holds other things of yours. Has an effect only with
+    ``enable_backpressure_for_async_mode``, as the next two settings.
+    """
+    back_pressure_for_async_send_size: int = 100 * 1024 * 1024
+    """Bytes of bodies that may be in flight; upstream backPressureForAsyncSendSize.
+
+    Lower it where memory is scarce. A larger body is sent alone.
+    """
+    back_pressure_waits: bool = True
+    """Whether a send above the bound waits for room, within its own timeout. Ours: upstream always waits.
+
+    False: it fails at once with BackPressureError. Set that where the caller must not be held up.
+    """
     enable_trace: bool = False
     """Whether a trace record is sent for every message stored; upstream enableTrace.
 
@@ -105,6 +128,7 @@ class ProducerConfig(ClientConfig):
     def __post_init__(self) -> None:
         super(ProducerConfig, self).__post_init__()
         require_positive(self, "send_timeout", "max_message_bytes", "max_batch_bytes", "max_in_flight")
+        require_positive(self, "back_pressure_for_async_send_num", "back_pressure_for_async_send_size")
         require_positive(self, "batch_bytes", "check_thread_pool_max_size", "check_request_hold_max")
         if self.retry_times_when_send_failed < 0:
             raise ConfigError(

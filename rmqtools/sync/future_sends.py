@@ -12,7 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rmqtools.aio import Producer
+from rmqtools.engine.producer.in_flight import InFlight, place_of
 from rmqtools.engine.producer.send import queue_choice
+from rmqtools.errors import BackPressureError
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendResult
@@ -31,11 +33,12 @@ class _Given(NamedTuple):
 
 
 class FutureSends:
-    """Sends for one producer. Safe to share between threads, without a lock."""
+    """Sends for one producer. Safe to share between threads, without a lock unless they are bounded."""
 
     def __init__(self, producer: Producer, bridge: Bridge) -> None:
         self._producer = producer
         self._bridge = bridge
+        self._in_flight = producer._in_flight
         self._given: deque[_Given] = deque()
         self._is_woken = False  # the loop will take what was given
 
@@ -51,6 +54,11 @@ class FutureSends:
         """Begin a send on the loop, in the order of calls; errors as of ``Bridge.run``."""
         self._bridge.check()
         future: Future[SendResult] = Future()
+        if self._in_flight is not None:
+            left = _seconds_left(self._in_flight, future, message, timeout)
+            if left is None:
+                return future
+            timeout = left
         context = contextvars.copy_context()
         self._given.append(_Given(future, context, message, queue, selector, arg, timeout))
         if not self._is_woken:
@@ -88,6 +96,25 @@ class FutureSends:
             source = loop.create_task(sending, context=context)
         source.add_done_callback(partial(_pass_on_result, future))
         future.add_done_callback(partial(_cancel, source, loop))
+
+
+def _seconds_left(
+    in_flight: InFlight, future: Future[SendResult], message: Message, timeout: float | None
+) -> float | None:
+    """Wait for room, and count the message until its future is done; return the seconds left for its send.
+
+    None: there is no room, and the future has the error. An interrupt cancels the future.
+    """
+    place = place_of(message)
+    future.add_done_callback(lambda _: in_flight.leave(place))
+    try:
+        return in_flight.enter_on_thread(place, timeout)
+    except BackPressureError as error:
+        future.set_exception(error)
+        return None
+    except BaseException:
+        future.cancel()
+        raise
 
 
 def _pass_on_result(future: Future[SendResult], source: asyncio.Future[SendResult]) -> None:

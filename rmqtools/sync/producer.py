@@ -89,6 +89,8 @@ class Producer(BlockingProducer):
             UnsupportedError: a delay, a priority or a reply that the broker, or a proxy in front of it, does
                 not know; nothing was sent.
             UnknownOutcomeError: no answer came, so the message may or may not be stored.
+            BackPressureError: too much is in flight, with ``enable_backpressure_for_async_mode``; nothing was
+                sent.
             SendError: the message is not stored; ``attempts`` says why.
 
         Source of the rule: DefaultMQProducer.send (Java client).

@@ -16,6 +16,7 @@ from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.producer.accumulator import ProduceAccumulator
 from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
 from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
+from rmqtools.engine.producer.in_flight import InFlight
 from rmqtools.engine.producer.parcel_sends import ParcelSends
 from rmqtools.engine.producer.request_reply import RequestReply
 from rmqtools.engine.producer.send import QueueChoice, Sender, Sending, queue_choice, queue_locks
@@ -71,6 +72,9 @@ class Producer(Connected):
             if config.linger
             else None
         )
+        self._in_flight = (
+            InFlight(config, self._client.clock) if config.enable_backpressure_for_async_mode else None
+        )
         self._requests = RequestReply(self._client)
         self._tracer = TraceDispatcher(self._client, config, self._encoder) if config.enable_trace else None
         self._parcels = ParcelSends(
@@ -118,6 +122,8 @@ class Producer(Connected):
         are sent, for ``send_timeout`` at most. Cancelling a call ends only its waiting.
         """
         self._client.refuse_calls()
+        if self._in_flight is not None:
+            self._in_flight.close()
         await self._closing.wait()
 
     def _closing_steps(self) -> list[Callable[[], Awaitable[None]]]:
@@ -161,11 +167,18 @@ class Producer(Connected):
             UnsupportedError: a delay, a priority or a reply that the broker, or a proxy in front of it, does
                 not know; nothing was sent.
             UnknownOutcomeError: no answer came, so the message may or may not be stored.
+            BackPressureError: too much is in flight, with ``enable_backpressure_for_async_mode``; nothing was
+                sent.
             SendError: the message is not stored; ``attempts`` says why.
 
         Source of the rule: DefaultMQProducer.send (Java client).
         """
-        return await self._send(message, queue_choice(queue, selector, arg), timeout)
+        choice = queue_choice(queue, selector, arg)
+        if self._in_flight is None:
+            return await self._begin(message, choice, timeout)
+        self._check(message)  # before it waits
+        async with self._in_flight.room(message, timeout) as left:
+            return await self._begin(message, choice, left)
 
     async def _send(self, message: Message, choice: QueueChoice, timeout: float | None) -> SendResult:
         return await self._begin(message, choice, timeout)
@@ -270,12 +283,19 @@ class Producer(Connected):
         if not message.sharding_key:
             raise MessageRejectedError("send_orderly needs a sharding_key: messages of one key stay in order")
         limit = self._config.send_timeout if timeout is None else timeout
+        if self._in_flight is None:
+            return await self._send_in_turn(message, message.sharding_key, limit)
+        async with self._in_flight.room(message, limit) as left:
+            return await self._send_in_turn(message, message.sharding_key, left)
+
+    async def _send_in_turn(self, message: Message, sharding_key: str, limit: float) -> SendResult:
+        """Send a message in the order of calls, within ``limit`` seconds."""
         deadline = self._client.clock.monotonic() + limit
         try:
             async with asyncio.timeout(limit):
                 async with self._order_entry:  # in order of arrival, even while the route is fetched
                     info = await self._sender.publish_info(message.topic)
-                queue = SelectMessageQueueByHash()(info.queues, message, message.sharding_key)
+                queue = SelectMessageQueueByHash()(info.queues, message, sharding_key)
                 turn = None
                 if self._accumulator is None or message.is_alone:  # else its line there keeps the order
                     turn = self._queue_locks[queue]

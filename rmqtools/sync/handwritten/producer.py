@@ -49,6 +49,7 @@ class BlockingProducer(Blocking):
         """Like :meth:`send`, without waiting: the future gives the result or raises the error.
 
         Calls reach the loop in their order. Cancelling the future ends the send: what was not written yet is
-        not sent.
+        not sent. With ``enable_backpressure_for_async_mode`` the call waits for room, within its timeout; if
+        none comes, the future raises BackPressureError.
         """
         return self._future_sends.send(message, queue=queue, selector=selector, arg=arg, timeout=timeout)

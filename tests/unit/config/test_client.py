@@ -57,6 +57,8 @@ def test_an_ipv6_address_stands_in_brackets():
         ({"linger": 3.0}, r"linger=3\.0: want 0 or more, and less than send_timeout=3\.0"),
         ({"linger": float("nan")}, "linger=nan: want 0 or more"),
         ({"batch_bytes": 0}, "batch_bytes=0: want more than 0"),
+        ({"back_pressure_for_async_send_num": 0}, "back_pressure_for_async_send_num=0: want more than 0"),
+        ({"back_pressure_for_async_send_size": 0}, "back_pressure_for_async_send_size=0: want more than 0"),
         (
             {"linger": 0.01, "batch_bytes": 2000, "max_message_bytes": 1999},
             "batch_bytes=2000: want at most max_message_bytes=1999",

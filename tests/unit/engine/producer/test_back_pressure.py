@@ -1,0 +1,144 @@
+"""``enable_backpressure_for_async_mode`` on an event loop: the bound holds, each end gives back."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from rmqtools import Message
+from rmqtools.errors import BackPressureError, ClientStateError, MessageRejectedError, UnknownOutcomeError
+from rmqtools.testing import Reaction
+from tests.unit.engine.producer.accumulator_scene import BATCH, SINGLE, lingering, plain, send_all, slow
+
+BOUND = 4
+
+
+@pytest.fixture(params=[0.0, 0.01], ids=["single", "linger"])
+def linger(request) -> float:
+    return request.param
+
+
+@asynccontextmanager
+async def bounded(linger, **settings):
+    wanted = {"linger": linger, "enable_backpressure_for_async_mode": True} | settings
+    wanted.setdefault("back_pressure_for_async_send_num", BOUND)
+    async with lingering(**wanted) as (producer, cluster):
+        yield producer, cluster
+
+
+def silent(cluster) -> None:
+    for code in (SINGLE, BATCH):
+        cluster.fault(code=code, times=None, answer=Reaction.SILENCE)
+
+
+def in_flight(producer) -> tuple[int, int, int]:
+    bound = producer._in_flight
+    return bound._messages, bound._bytes, len(bound._line)
+
+
+async def test_no_more_messages_are_in_flight_than_the_bound_and_all_are_stored(linger):
+    most = 0
+    async with bounded(linger) as (producer, cluster):
+        slow(cluster, 0.05, times=None)
+        tasks = send_all(producer, plain(3 * BOUND))
+        while not all(task.done() for task in tasks):
+            most = max(most, in_flight(producer)[0])
+            await asyncio.sleep(0.001)
+
+        assert (most, len(cluster.messages("T")), in_flight(producer)) == (BOUND, 3 * BOUND, (0, 0, 0))
+
+
+async def test_bytes_are_bounded_too(linger):
+    settings = {"back_pressure_for_async_send_num": 100, "back_pressure_for_async_send_size": 50}
+    async with bounded(linger, **settings) as (producer, cluster):
+        slow(cluster, 0.05, times=None)
+        tasks = send_all(producer, plain(10, size=20))
+        await asyncio.sleep(0.01)
+        assert in_flight(producer) == (2, 40, 8)
+        await asyncio.gather(*tasks)
+
+
+async def test_orders_are_kept_and_counted(linger):
+    async with bounded(linger) as (producer, cluster):
+        slow(cluster, 0.01, times=None)
+        messages = [Message("T", b"%d" % n, sharding_key="one") for n in range(3 * BOUND)]
+        tasks = [asyncio.create_task(producer.send_orderly(message)) for message in messages]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert in_flight(producer)[0] == BOUND
+        results = await asyncio.gather(*tasks)
+
+    assert [result.queue_offset for result in results] == list(range(3 * BOUND))
+
+
+async def test_a_send_that_finds_no_room_in_its_time_was_not_sent(linger):
+    async with bounded(linger) as (producer, cluster):
+        silent(cluster)
+        tasks = send_all(producer, plain(BOUND), timeout=5.0)
+        await asyncio.sleep(0)
+        with pytest.raises(BackPressureError, match="nothing was sent") as caught:
+            await producer.send(Message("T", b"late"), timeout=0.2)
+        assert caught.value.attempts == ()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert not any(b"late" in (request.body or b"") for request in cluster.requests())
+
+
+async def test_waiting_takes_from_the_time_of_the_send(linger):
+    async with bounded(linger) as (producer, cluster):
+        silent(cluster)
+        loop = asyncio.get_running_loop()
+        tasks = send_all(producer, plain(BOUND), timeout=1.0)
+        await asyncio.sleep(0)
+        began = loop.time()
+        with pytest.raises(UnknownOutcomeError):
+            await producer.send(Message("T", b"later"), timeout=1.5)
+
+        assert loop.time() - began == pytest.approx(1.5, abs=0.3)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_where_waiting_is_not_wanted_a_send_above_the_bound_fails_at_once(linger):
+    async with bounded(linger, back_pressure_waits=False) as (producer, cluster):
+        slow(cluster, 0.05, times=None)
+        results = await asyncio.gather(*send_all(producer, plain(BOUND + 2)), return_exceptions=True)
+
+        assert [type(each) is BackPressureError for each in results] == [False] * BOUND + [True] * 2
+        assert (await producer.send(Message("T", b"next"))).queue.topic == "T"
+
+
+async def test_room_is_given_back_by_answers_errors_timeouts_and_cancelled_calls(linger):
+    async with bounded(linger) as (producer, cluster):
+        await producer.send(Message("T", b"stored"))
+        with pytest.raises(MessageRejectedError):
+            await producer.send(Message("T", b""))
+        silent(cluster)
+        with pytest.raises(UnknownOutcomeError):
+            await producer.send(Message("T", b"silence"), timeout=0.1)
+        tasks = send_all(producer, plain(2 * BOUND))
+        await asyncio.sleep(0.01)
+        assert in_flight(producer)[::2] == (BOUND, BOUND)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert in_flight(producer) == (0, 0, 0)
+
+
+async def test_closing_ends_the_waiting_at_once(linger):
+    async with bounded(linger) as (producer, cluster):
+        silent(cluster)
+        tasks = send_all(producer, plain(2 * BOUND))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(producer.close())
+        ended = await asyncio.wait_for(asyncio.gather(*tasks[BOUND:], return_exceptions=True), 0.1)
+
+        assert [type(error) for error in ended] == [ClientStateError] * BOUND
+        await closing
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert in_flight(producer) == (0, 0, 0)
+
+
+async def test_nothing_is_counted_unless_it_is_enabled():
+    async with lingering() as (producer, _):
+        assert producer._in_flight is None
