@@ -1,0 +1,246 @@
+"""The files of docs/frameworks.md serve in their frameworks, on a real broker, and end at SIGTERM.
+
+Each service also consumes: ``PROBE`` is a push consumer that starts and closes with the producer of the page.
+"""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from rmqtools import Admin, ClientConfig
+from rmqtools.cluster import LocalCluster
+from tests.docs.blocks import DOCS, ROOT
+from tests.docs.pages import ADDRESS
+from tests.docs.test_pages import environment
+from tests.support.cluster_scene import wait_until
+from tests.support.frameworks import framework_programs
+from tests.support.greenlets_run import PRINTED, run_scene
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(900)]
+
+COUNT = 40
+SECONDS = 60.0
+PAGE = (DOCS / "frameworks.md").read_text()
+FILES = {
+    found[1]: found[0]
+    for found in re.findall(r"^```python\n(# ([^\n]*)\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+}
+COMMANDS = re.findall(r"^((?:celery|gunicorn) -.*)$", PAGE, re.MULTILINE)
+PROBE = """
+import os
+from rmqtools import PushConsumer, PushConsumerConfig
+
+def note(*words):
+    with open("noted", "a") as file:
+        print(*words, file=file)
+
+def listen(messages, context):
+    for message in messages:
+        note("consumed", message.msg_id)
+
+def close():
+    consumer.close()
+    note("closed", os.getpid())
+
+consumer = PushConsumer(PushConsumerConfig(
+    name_server="127.0.0.1:9876", group="probe-TOPIC", consume_from="CONSUME_FROM_FIRST_OFFSET"))
+consumer.subscribe("TOPIC", listen)
+consumer.start()
+note("started", os.getpid())
+"""
+BESIDE = {  # where the page starts and closes its producer
+    "producer.start()": "producer.start(); import probe",
+    "producer.close()": "producer.close(); import probe; probe.close()",
+    "await receive()  # lifespan.startup": "await receive(); import probe",
+    "await receive()  # lifespan.shutdown": "await receive(); probe.close()",
+}
+QUEUE = """
+app.conf.broker_transport_options = {
+    "data_folder_in": "queue", "data_folder_out": "queue", "control_folder": "control"}
+"""
+
+
+@pytest.fixture(scope="module")
+def name_server() -> Iterator[str]:
+    """A broker that refuses nothing because the machine is busy."""
+    with LocalCluster(brokers=1, broker_settings={"waitTimeMillsInSendQueue": "10000"}) as cluster:
+        yield cluster.name_server
+
+
+@pytest.fixture
+def topic(name_server) -> str:
+    topic = f"frameworks-{uuid.uuid4().hex[:12]}"
+    with Admin(ClientConfig(name_server=name_server)) as admin:
+        admin.create_topic(topic, read_queue_nums=4, write_queue_nums=4)
+    return topic
+
+
+@pytest.fixture
+def write(name_server, topic, tmp_path) -> Callable[[str, str], Path]:
+    """Write a file for this test's broker and topic."""
+
+    def write(name: str, text: str) -> Path:
+        for old, new in {ADDRESS: name_server, '"Orders"': f'"{topic}"', "TOPIC": topic}.items():
+            text = text.replace(old, new)
+        (tmp_path / name).write_text(text)
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def folder(write) -> Path:
+    """The files of the page, with the probe beside them."""
+    for name, text in FILES.items():
+        for old, new in BESIDE.items():
+            text = text.replace(old, new)
+        if name == "tasks.py":
+            text = text.replace("redis://127.0.0.1:6379/0", "filesystem://") + QUEUE
+        write(name, text)
+    for name in ("queue", "control"):
+        (write("probe.py", PROBE) / name).mkdir()
+    return write("probe.py", PROBE)
+
+
+def noted(folder: Path, word: str) -> set[str]:
+    """What the probes have noted with this word."""
+    path = folder / "noted"
+    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    return {words[1] for words in lines if words[0] == word}
+
+
+@contextmanager
+def serving(folder: Path, command: str) -> Iterator[subprocess.Popen[str]]:
+    """A service that runs until SIGTERM; it ends with 0, and with nothing left open."""
+    program, *arguments = command.split()
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [framework_programs() / program, *arguments],
+            cwd=folder,
+            env=environment(folder) | {"PYTHONPATH": f"{ROOT}:{folder}", "PYTHONWARNINGS": "default"},
+            stdout=log,
+            stderr=log,
+            text=True,
+        )
+        try:
+            yield process
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS)
+        finally:
+            process.kill()
+            process.wait()
+    told = (folder / "log").read_text()
+    assert process.returncode == 0, told
+    assert not re.search(r"Traceback|unclosed|never retrieved", told), told
+    assert noted(folder, "closed") == noted(folder, "started")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answer(port: int) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/", timeout=SECONDS) as response:
+        return str(response.read().decode())
+
+
+def is_up(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each.startswith("gunicorn")])
+def test_gunicorn_serves_consumes_and_ends(command, folder):
+    port = free_port()
+    with serving(folder, f"{command} --bind 127.0.0.1:{port}"):
+        wait_until(lambda: is_up(port), seconds=SECONDS)
+        with ThreadPoolExecutor(10) as pool:
+            assert set(pool.map(answer, [port] * COUNT)) == {"SEND_OK"}
+        wait_until(lambda: len(noted(folder, "consumed")) == COUNT, seconds=SECONDS)
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each.startswith("celery")])
+def test_celery_works_consumes_and_ends(command, folder):
+    with serving(folder, command):
+        ordering = f"from tasks import book\nfor n in range({COUNT}): book.delay(str(n))"
+        subprocess.run(
+            [framework_programs() / "python", "-c", ordering],
+            cwd=folder,
+            env=environment(folder),
+            check=True,
+            timeout=SECONDS,
+        )
+        wait_until(lambda: len(noted(folder, "consumed")) == COUNT, seconds=SECONDS)
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_processes_of_multiprocessing_send(method, write):
+    folder = write("crunch.py", FILES["crunch.py"].replace('"spawn"', f'"{method}"'))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "crunch.py"],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+    assert (done.stdout, done.stderr) == ("1000\n", "")
+
+
+def test_cells_run_in_a_kernel(write):
+    cells = [FILES["a cell"], FILES["another cell"]]
+    folder = write("cells.json", json.dumps(cells))
+    program = """
+import json, nbclient, nbformat
+cells = [nbformat.v4.new_code_cell(text) for text in json.load(open("cells.json"))]
+notebook = nbformat.v4.new_notebook(cells=cells)
+nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
+print([output["text"] for cell in cells for output in cell["outputs"]])
+"""
+    done = subprocess.run(
+        [framework_programs() / "python", "-c", program],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+    )
+
+    assert done.stdout == "['SEND_OK\\n', 'SEND_OK\\n']\n", done.stderr
+
+
+@pytest.mark.parametrize("scene", PRINTED)
+def test_greenlets_use_a_real_broker(scene, name_server, topic):
+    assert run_scene(scene, name_server, topic) == PRINTED[scene]
+
+
+def test_eventlet_itself_is_refused_by_name(write):
+    program = """
+import eventlet; eventlet.monkey_patch()
+from rmqtools import Producer, ProducerConfig
+Producer(ProducerConfig(name_server="127.0.0.1:9876")).start()
+"""
+    done = subprocess.run(
+        [framework_programs() / "python", "-c", program],
+        env=environment(write("none", "")),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+    assert done.returncode == 1
+    assert "ClientStateError: eventlet has patched this process" in done.stderr
