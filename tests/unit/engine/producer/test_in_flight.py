@@ -89,7 +89,8 @@ async def test_a_small_message_does_not_overtake_a_large_one_that_waits():
 
 
 async def test_a_thread_and_a_task_wait_in_one_line():
-    in_flight, entered, loop = bound(back_pressure_for_async_send_num=1), [], asyncio.get_running_loop()
+    in_flight, loop = bound(back_pressure_for_async_send_num=1), asyncio.get_running_loop()
+    entered: list[str] = []
     first, second = Place(1), Place(1)
     in_flight.enter_on_thread(first, 1.0)
 
