@@ -1,4 +1,7 @@
-"""A producer: a client in a producer group, and the parts that send messages."""
+"""A producer: a client in a producer group, and the parts that send messages.
+
+One file because it is one class, with the docstrings that users read.
+"""
 
 import asyncio
 import os
