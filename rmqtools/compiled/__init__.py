@@ -9,23 +9,40 @@ caller goes on from there.
 """
 
 import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["twins"]
+__all__ = ["state", "twins", "why_pure"]
 
 
-def _load() -> Any:
+def _load() -> tuple[Any, str | None]:
+    """Return the module and None, or None and why there is no module."""
     if os.environ.get("RMQTOOLS_PURE_PYTHON", "0") not in ("", "0"):
-        return None
+        return None, "RMQTOOLS_PURE_PYTHON is set"
+    if "free-threading" in sys.version:  # its objects have another layout
+        return None, "free-threaded builds of Python run in Python"
     try:
-        return import_module("rmqtools.compiled._twins")
-    except ImportError:  # built without a compiler, or read from a zip file
-        return None
+        return import_module("rmqtools.compiled._twins"), None
+    except ModuleNotFoundError:  # built without a compiler, or read from a zip file
+        return (
+            None,
+            "this installation has none: install a C compiler and Python's headers, then rmqtools again",
+        )
+    except ImportError as error:
+        return None, str(error)
 
+
+_twins, why_pure = _load()
+"""``why_pure``: why this interpreter runs in Python; None: it has the compiled module."""
 
 if TYPE_CHECKING:
     import rmqtools.compiled._twins as twins
 else:
-    twins = _load()
+    twins = _twins
     """The module of the twins; None: there is none."""
+
+
+def state() -> str:
+    """Return whether this interpreter uses the compiled module, and if not, why."""
+    return "active" if why_pure is None else f"not active: {why_pure}"

@@ -100,7 +100,8 @@ static PyObject *filled_frame(const Filling *filling, const Py_buffer *body)
         at = write_i32(at, (int32_t)(FRAME_HEAD_BYTES - 4 + writer.bytes + body->len));
         at = write_i32(at, (int32_t)writer.bytes); /* serializer 0 is JSON */
         memcpy(at, writer.start, (size_t)writer.bytes);
-        memcpy(at + writer.bytes, body->buf, (size_t)body->len);
+        if (body->len > 0) /* an empty buffer may be at no address */
+            memcpy(at + writer.bytes, body->buf, (size_t)body->len);
     }
     close_writer(&writer);
     return frame;
@@ -268,7 +269,7 @@ static PyObject *language_of(const Text *text)
     PyObject *name = known_name(text->at, text->length);
     PyObject *language = name == NULL ? NULL : PyDict_GetItemWithError(languages, name);
     Py_XDECREF(name);
-    return Py_NewRef(language == NULL ? Py_None : language);
+    return language != NULL ? Py_NewRef(language) : PyErr_Occurred() ? NULL : not_plain();
 }
 
 static PyObject *command_of(const Header *header, PyObject *body)
@@ -352,13 +353,12 @@ static PyObject *read_frame(PyObject *Py_UNUSED(module), Arguments given, Py_ssi
 static PyObject *bind_command(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *type, *names, *form;
-    if (!PyArg_ParseTuple(arguments, "OO!O", &type, &PyDict_Type, &names, &form)
-        || fill_shape(&command, type, command_slots) < 0)
+    if (!PyArg_ParseTuple(arguments, "OO!O", &type, &PyDict_Type, &names, &form))
         return NULL;
-    Py_XDECREF(languages);
-    Py_XDECREF(json_type);
-    languages = Py_NewRef(names), json_type = Py_NewRef(form);
-    return not_plain();
+    int bound = bind_shape(&command, type, command_slots);
+    if (bound > 0)
+        languages = Py_NewRef(names), json_type = Py_NewRef(form);
+    return bound < 0 ? NULL : PyBool_FromLong(bound);
 }
 
 /* ---- Typed headers ---- */
@@ -411,49 +411,76 @@ static PyObject *read_fields(PyObject *self, PyObject *ext_fields)
         if (put_new(&reader->shape, header, (int)field, field_value(reader, field, ext_fields)) == 0)
             continue;
         Py_DECREF(header);
-        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
-            return NULL;
-        PyErr_Clear();
-        return not_plain();
+        return not_plain_or_failed();
     }
     return header;
 }
 
 static PyMethodDef read_definition = {"read", read_fields, METH_O, "Make a header of text fields; None: not plain."};
 
+static void free_reader(Reader *reader)
+{
+    for (Py_ssize_t field = 0; field < reader->fields; field++) {
+        Py_XDECREF(reader->wires[field]);
+        Py_XDECREF(reader->defaults[field]);
+    }
+    Py_XDECREF((PyObject *)reader->shape.type);
+    PyMem_Free(reader);
+}
+
+/* The parsers of 32 and of 64 bits, and the mark of a field without a default. */
+typedef struct {
+    PyObject *parse_int32, *parse_int64, *missing;
+} Marks;
+
+/* Fill one field of a reader, and return its name; NULL: an exception is set. */
+static const char *fill_field(Reader *reader, Py_ssize_t number, PyObject *field, const Marks *marks)
+{
+    PyObject *parts[FIELD_PARTS];
+    if (!PyTuple_Check(field) || PyTuple_Size(field) != FIELD_PARTS) {
+        PyErr_SetString(PyExc_TypeError, "want a HeaderField");
+        return NULL;
+    }
+    for (int part = 0; part < FIELD_PARTS; part++)
+        parts[part] = PyTuple_GetItem(field, part);
+    PyObject *parse = parts[FIELD_PARSE], *preset = parts[FIELD_DEFAULT];
+    reader->forms[number] = parse == (PyObject *)&PyUnicode_Type ? AS_TEXT
+                            : parse == marks->parse_int32        ? DIGITS_32
+                            : parse == marks->parse_int64        ? DIGITS_64
+                                                                 : NEVER_PLAIN;
+    reader->wires[number] = Py_NewRef(parts[FIELD_WIRE]);
+    reader->defaults[number] = preset == marks->missing ? NULL : Py_NewRef(preset);
+    return PyUnicode_AsUTF8AndSize(parts[FIELD_NAME], NULL);
+}
+
+/* Fill what free_reader frees. -1: an exception is set. */
+static int fill_reader(Reader *reader, PyObject *type, PyObject *fields, const Marks *marks)
+{
+    const char *names[MOST_SLOTS + 1] = {NULL};
+    reader->fields = PyTuple_Size(fields);
+    for (Py_ssize_t number = 0; number < reader->fields; number++)
+        if ((names[number] = fill_field(reader, number, PyTuple_GetItem(fields, number), marks)) == NULL)
+            return -1;
+    return fill_shape(&reader->shape, type, names);
+}
+
 /* reader_of(class, fields: tuple[HeaderField, ...], the parser of 32 bits, that of 64, the mark of a field without a
    default) -> function | None */
 static PyObject *reader_of(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    PyObject *type, *fields, *parse_int32, *parse_int64, *missing;
-    const char *names[MOST_SLOTS + 1] = {NULL};
-    if (!PyArg_ParseTuple(arguments, "OO!OOO", &type, &PyTuple_Type, &fields, &parse_int32, &parse_int64, &missing))
+    PyObject *type, *fields, *made = NULL;
+    Marks marks;
+    if (!PyArg_ParseTuple(arguments, "OO!OOO", &type, &PyTuple_Type, &fields, &marks.parse_int32, &marks.parse_int64,
+                          &marks.missing))
         return NULL;
     if (PyTuple_Size(fields) > MOST_SLOTS)
         return not_plain();
     Reader *reader = PyMem_Calloc(1, sizeof *reader);
     if (reader == NULL)
         return PyErr_NoMemory();
-    reader->fields = PyTuple_Size(fields);
-    for (Py_ssize_t number = 0; number < reader->fields; number++) {
-        PyObject *field = PyTuple_GetItem(fields, number), *parts[FIELD_PARTS];
-        if (!PyArg_ParseTuple(field, "OOOOO", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4])
-            || (names[number] = PyUnicode_AsUTF8AndSize(parts[FIELD_NAME], NULL)) == NULL)
-            goto failed;
-        PyObject *parse = parts[FIELD_PARSE], *preset = parts[FIELD_DEFAULT];
-        reader->forms[number] = parse == (PyObject *)&PyUnicode_Type ? AS_TEXT
-                                : parse == parse_int32               ? DIGITS_32
-                                : parse == parse_int64               ? DIGITS_64
-                                                                     : NEVER_PLAIN;
-        reader->wires[number] = Py_NewRef(parts[FIELD_WIRE]);
-        reader->defaults[number] = preset == missing ? NULL : Py_NewRef(preset);
-    }
-    if (fill_shape(&reader->shape, type, names) < 0)
-        goto failed;
-    return function_with(&read_definition, reader);
-failed:
-    PyMem_Free(reader);
-    return NULL;
+    if (fill_reader(reader, type, fields, &marks) < 0 || (made = function_with(&read_definition, reader)) == NULL)
+        free_reader(reader);
+    return made;
 }
 
 PyMethodDef command_methods[] = {

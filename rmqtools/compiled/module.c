@@ -31,16 +31,24 @@ int fill_shape(Shape *shape, PyObject *type, const char *const *names)
     PyObject *basic_size = PyObject_GetAttrString(type, "__basicsize__");
     Py_ssize_t size = basic_size == NULL ? -1 : PyLong_AsSsize_t(basic_size);
     PyObject *probe = size < 0 ? NULL : PyType_GenericAlloc((PyTypeObject *)type, 0);
+    Shape filled = {.type = (PyTypeObject *)type};
     int is_filled = probe != NULL;
     for (int slot = 0; is_filled && names[slot] != NULL; slot++)
-        is_filled = (shape->offsets[slot] = find_slot(probe, size, names[slot])) > 0;
+        is_filled = (filled.offsets[slot] = find_slot(probe, size, names[slot])) > 0;
     Py_XDECREF(basic_size);
     Py_XDECREF(probe);
     if (!is_filled)
         return -1;
-    Py_XDECREF((PyObject *)shape->type);
-    shape->type = (PyTypeObject *)Py_NewRef(type);
+    Py_INCREF(type);
+    *shape = filled;
     return 0;
+}
+
+int bind_shape(Shape *shape, PyObject *type, const char *const *names)
+{
+    if (shape->type != NULL)
+        return 0;
+    return fill_shape(shape, type, names) < 0 ? -1 : 1;
 }
 
 int has_known_layout(void)
@@ -72,8 +80,7 @@ int grow_writer(Writer *writer, Py_ssize_t count)
     return 1;
 }
 
-/* The field that a keyword names; -1: none. Keywords of calls are interned, so nearly always it is the same object. */
-static Py_ssize_t field_named(PyObject *const *names, Py_ssize_t fields, PyObject *name)
+Py_ssize_t field_named(PyObject *const *names, Py_ssize_t fields, PyObject *name)
 {
     for (Py_ssize_t field = 0; field < fields; field++)
         if (names[field] == name)
@@ -98,16 +105,14 @@ int take_arguments(PyObject **values, PyObject *const *names, Py_ssize_t fields,
     return 1;
 }
 
-PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
+PyObject *call_as_python(PyObject *original, Arguments given, Py_ssize_t count, PyObject *keywords)
 {
-    Py_ssize_t first = self != NULL, names = keywords == NULL ? 0 : PyTuple_Size(keywords);
-    PyObject *arguments = PyTuple_New(count + first), *named = PyDict_New(), *result = NULL;
+    Py_ssize_t names = keywords == NULL ? 0 : PyTuple_Size(keywords);
+    PyObject *named = PyDict_New(), *arguments = PyTuple_New(count), *result = NULL; /* the tuple last: see hidden_list */
     if (arguments == NULL || named == NULL)
         goto done;
-    if (self != NULL)
-        PyTuple_SetItem(arguments, 0, Py_NewRef(self));
     for (Py_ssize_t place = 0; place < count; place++)
-        PyTuple_SetItem(arguments, place + first, Py_NewRef(given[place]));
+        PyTuple_SetItem(arguments, place, Py_NewRef(given[place]));
     for (Py_ssize_t number = 0; number < names; number++)
         if (PyDict_SetItem(named, PyTuple_GetItem(keywords, number), given[count + number]) < 0)
             goto done;
@@ -126,23 +131,36 @@ PyObject *function_with(PyMethodDef *method, void *data)
     return function;
 }
 
+/* Whether this interpreter may have twins; if not, an ImportError is set. The shapes are global and hold objects of one
+   interpreter. Others would get its classes; one that is started after its end would get freed memory. */
+static int is_first_load(void)
+{
+    static int was_loaded;
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+        PyErr_SetString(PyExc_ImportError, "only the main interpreter of a process has it");
+    else if (was_loaded)
+        PyErr_SetString(PyExc_ImportError, "this process has loaded it before, and loads it once");
+    else
+        return was_loaded = 1;
+    return 0;
+}
+
+static int fill_module(PyObject *module)
+{
+    PyMethodDef *const all[] = {received_methods, outgoing_methods, command_methods, exchange_methods, value_methods};
+    if (!has_known_layout() || !is_first_load())
+        return -1;
+    for (size_t some = 0; some < sizeof all / sizeof *all; some++)
+        if (PyModule_AddFunctions(module, all[some]) < 0)
+            return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill_module}, {0, NULL}};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "rmqtools.compiled._twins", .m_doc = "Compiled twins of hot functions.",
-    .m_size = -1, /* its shapes are global: one interpreter a process has twins */
+    .m_size = 0, .m_slots = slots,
 };
 
-PyMODINIT_FUNC PyInit__twins(void)
-{
-    if (!has_known_layout())
-        return NULL;
-    PyObject *module = PyModule_Create(&definition);
-    if (module == NULL)
-        return NULL;
-    if (PyModule_AddFunctions(module, received_methods) < 0 || PyModule_AddFunctions(module, outgoing_methods) < 0
-        || PyModule_AddFunctions(module, command_methods) < 0
-        || PyModule_AddFunctions(module, exchange_methods) < 0 || PyModule_AddFunctions(module, value_methods) < 0) {
-        Py_DECREF(module);
-        return NULL;
-    }
-    return module;
-}
+PyMODINIT_FUNC PyInit__twins(void) { return PyModuleDef_Init(&definition); }

@@ -20,55 +20,103 @@ enum { ID_DIGITS = 4 };
 
 /* ---- Making a message ---- */
 
+/* The default value of a field that has one and the same for all messages, borrowed. */
 static PyObject *default_of(int field)
 {
     switch (field) {
-    case TOPIC:
-    case BODY:
-        return NULL;
     case KEYS:
-        return Py_NewRef(no_keys);
-    case PROPERTIES:
-        return PyDict_New();
+        return no_keys;
     case FLAG:
     case DELAY_LEVEL:
-        return Py_NewRef(zero);
+        return zero;
     default:
-        return Py_NewRef(Py_None);
+        return Py_None;
     }
 }
 
-static PyObject *init_message(PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords)
+/* The fields that a call gives, borrowed, the object first; 0: too many, an unknown one, or two values for one. */
+static int take_fields(PyObject **values, PyObject *given, PyObject *named)
 {
-    PyObject *values[FIELDS] = {NULL};
-    if (!take_arguments(values, field_names, FIELDS, given, count, keywords) || values[TOPIC] == NULL
-        || values[BODY] == NULL)
-        return call_as_python(message_init, self, given, count, keywords);
+    Py_ssize_t count = PyTuple_Size(given) - 1, place = 0;
+    PyObject *name, *value;
+    if (count > FIELDS)
+        return 0;
+    for (Py_ssize_t field = 0; field < count; field++)
+        values[field] = PyTuple_GetItem(given, field + 1);
+    while (named != NULL && PyDict_Next(named, &place, &name, &value)) {
+        Py_ssize_t field = field_named(field_names, FIELDS, name);
+        if (field < 0 || values[field] != NULL)
+            return 0;
+        values[field] = value;
+    }
+    return values[TOPIC] != NULL && values[BODY] != NULL;
+}
+
+/* A new dictionary last: making it may start the garbage collector, and its callbacks run any code. */
+static PyObject *put_fields(PyObject *one, PyObject *const *values)
+{
     for (int field = 0; field < FIELDS; field++)
-        if (put_new(&message, self, field, values[field] != NULL ? Py_NewRef(values[field]) : default_of(field)) < 0)
-            return NULL;
+        if (values[field] != NULL)
+            put(&message, one, field, values[field]);
+        else if (field != PROPERTIES)
+            put(&message, one, field, default_of(field));
+    if (values[PROPERTIES] == NULL && put_new(&message, one, PROPERTIES, PyDict_New()) < 0)
+        return NULL;
     return Py_NewRef(Py_None);
 }
 
-static PyMethodDef init_definition = {
-    "__init__", (PyCFunction)(void (*)(void))init_message, METH_FASTCALL | METH_KEYWORDS,
-    "__init__($self, topic, body, tags=None, keys=(), properties={}, flag=0, sharding_key=None, delay_level=0, "
-    "delay=None, deliver_at_ms=None, priority=None)\n--\n\nSee the class."};
-
-/* bind_message(class, init) -> the twin of its __init__ */
-static PyObject *bind_message(PyObject *Py_UNUSED(module), PyObject *arguments)
+static PyObject *init_message(PyObject *Py_UNUSED(self), PyObject *given, PyObject *named)
 {
-    PyObject *type, *init;
-    if (!PyArg_ParseTuple(arguments, "OO", &type, &init) || fill_shape(&message, type, message_slots) < 0)
-        return NULL;
-    Py_XDECREF(message_init);
-    message_init = Py_NewRef(init);
+    PyObject *values[FIELDS] = {NULL};
+    PyObject *one = PyTuple_Size(given) > 0 ? PyTuple_GetItem(given, 0) : NULL;
+    if (one == NULL || !PyObject_TypeCheck(one, message.type) || !take_fields(values, given, named))
+        return PyObject_Call(message_init, given, named);
+    return put_fields(one, values);
+}
+
+/* Whoever asks for Message.__init__ gets the original, which has a signature and annotations. */
+static PyObject *get_init(PyObject *Py_UNUSED(self), PyObject *one, PyObject *type)
+{
+    if (one == NULL)
+        return Py_NewRef(message_init);
+    return PyObject_CallMethod(message_init, "__get__", "OO", one, type == NULL ? Py_None : type);
+}
+
+/* Making a message calls this without asking for it: it is a method descriptor. */
+static PyType_Slot init_slots[] = {{Py_tp_call, init_message}, {Py_tp_descr_get, get_init}, {0, NULL}};
+static PyType_Spec init_spec = {
+    .name = "rmqtools.compiled._twins.MessageInit", .basicsize = sizeof(PyObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_METHOD_DESCRIPTOR, .slots = init_slots,
+};
+
+/* Make what does not depend on the class; NULL: an exception is set. */
+static PyObject *new_init(void)
+{
     for (int field = 0; field < FIELDS; field++)
         if (field_names[field] == NULL && (field_names[field] = PyUnicode_InternFromString(message_slots[field])) == NULL)
             return NULL;
     if ((no_keys == NULL && (no_keys = PyTuple_New(0)) == NULL) || (zero == NULL && (zero = PyLong_FromLong(0)) == NULL))
         return NULL;
-    return PyDescr_NewMethod((PyTypeObject *)type, &init_definition);
+    PyObject *type = PyType_FromSpec(&init_spec);
+    PyObject *made = type == NULL ? NULL : PyType_GenericAlloc((PyTypeObject *)type, 0);
+    Py_XDECREF(type);
+    return made;
+}
+
+/* bind_message(class, init) -> the twin of its __init__; None: there is a class already */
+static PyObject *bind_message(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *type, *init;
+    if (!PyArg_ParseTuple(arguments, "OO", &type, &init))
+        return NULL;
+    PyObject *made = new_init();
+    int bound = made == NULL ? -1 : bind_shape(&message, type, message_slots);
+    if (bound > 0) {
+        message_init = Py_NewRef(init);
+        return made;
+    }
+    Py_XDECREF(made);
+    return bound < 0 ? NULL : not_plain();
 }
 
 /* ---- The texts of a message ---- */
@@ -146,17 +194,36 @@ static int write_tags(Writer *writer, PyObject *tags)
     return write_pair(writer, "TAGS", 4, tags);
 }
 
-static int write_properties(Writer *writer, PyObject *properties, PyObject *reserved)
+/* Whether a set has a text. What is in the set should be plain text too; else comparing may run any code, in which the
+   text could lose its last owner. -1: the comparison has failed. */
+static int has_text(PyObject *set, PyObject *text)
+{
+    Py_INCREF(text);
+    int found = PySet_Contains(set, text);
+    Py_DECREF(text);
+    if (found < 0)
+        PyErr_Clear();
+    return found;
+}
+
+/* Whether no name of properties is reserved. */
+static int are_free(PyObject *properties, PyObject *reserved)
+{
+    PyObject *name, *value;
+    Py_ssize_t place = 0;
+    while (PyDict_Next(properties, &place, &name, &value))
+        if (!is_exactly(name, &PyUnicode_Type) || has_text(reserved, name) != 0)
+            return 0;
+    return 1;
+}
+
+static int write_properties(Writer *writer, PyObject *properties)
 {
     PyObject *name, *value;
     Py_ssize_t place = 0, name_length, value_length;
-    if (!is_exactly(properties, &PyDict_Type))
-        return 0;
     while (PyDict_Next(properties, &place, &name, &value)) {
         const char *name_text = plain_text(name, &name_length), *value_text = plain_text(value, &value_length);
         if (name_text == NULL || value_text == NULL || name_length == 0 || value_length == 0)
-            return 0;
-        if (reserved != NULL && PySet_Contains(reserved, name) != 0)
             return 0;
         write_to(writer, name_text, name_length);
         write_to(writer, "\x01", 1);
@@ -167,12 +234,12 @@ static int write_properties(Writer *writer, PyObject *properties, PyObject *rese
 }
 
 /* The texts of a message as property_text of encode_send has them; 0: not plain. */
-static int write_texts(Writer *writer, PyObject *one, PyObject *reserved)
+static int write_texts(Writer *writer, PyObject *one)
 {
     PyObject *properties = get(&message, one, PROPERTIES), *keys = get(&message, one, KEYS);
     PyObject *tags = get(&message, one, TAGS), *sharding_key = get(&message, one, SHARDING_KEY);
     return properties != NULL && keys != NULL && tags != NULL && sharding_key != NULL
-           && write_properties(writer, properties, reserved) && write_keys(writer, keys)
+           && is_exactly(properties, &PyDict_Type) && write_properties(writer, properties) && write_keys(writer, keys)
            && (tags == Py_None || write_tags(writer, tags))
            && (sharding_key == Py_None || write_pair(writer, "__SHARDINGKEY", 13, sharding_key));
 }
@@ -191,10 +258,21 @@ static int has_plain_topic(PyObject *one, Limits *limits)
     PyObject *topic = get(&message, one, TOPIC);
     if (topic == limits->topic && topic != NULL)
         return 1;
-    if (topic == NULL || !is_exactly(topic, &PyUnicode_Type) || PySet_Contains(limits->known_topics, topic) != 1)
+    if (topic == NULL || !is_exactly(topic, &PyUnicode_Type) || has_text(limits->known_topics, topic) != 1)
         return 0;
     limits->topic = topic;
     return 1;
+}
+
+static int has_free_names(PyObject *one, PyObject *reserved)
+{
+    PyObject *properties = get(&message, one, PROPERTIES);
+    if (properties == NULL || !is_exactly(properties, &PyDict_Type))
+        return 0;
+    Py_INCREF(properties);
+    int is_free = are_free(properties, reserved);
+    Py_DECREF(properties);
+    return is_free;
 }
 
 /* The bytes of a plain body; -1: it is not plain. */
@@ -235,13 +313,14 @@ static Py_ssize_t allowed_bytes(PyObject *one, Limits *limits)
     const char *body;
     int is_plain;
     Writer measured = {.start = NULL};
-    if (!is_exactly(one, message.type) || !has_plain_topic(one, limits) || !is_plain_kind(one))
+    if (!is_exactly(one, message.type) || !has_plain_topic(one, limits) || !has_free_names(one, limits->reserved)
+        || !is_plain_kind(one))
         return -1;
     Py_ssize_t bytes = body_bytes(one, &body);
     flag_of(one, &is_plain);
     if (!is_plain || bytes <= 0 || bytes > limits->max_body_bytes)
         return -1;
-    if (!write_texts(&measured, one, limits->reserved) || measured.bytes > limits->max_texts_bytes)
+    if (!write_texts(&measured, one) || measured.bytes > limits->max_texts_bytes)
         return -1;
     return bytes + measured.bytes;
 }
@@ -268,22 +347,30 @@ static PyObject *allowed_size(PyObject *Py_UNUSED(module), Arguments given, Py_s
     return bytes < 0 ? not_plain() : PyLong_FromSsize_t(bytes);
 }
 
+/* allowed_bytes of a message of a list, which has as many as before unless comparing texts has run any code. */
+static Py_ssize_t allowed_bytes_at(PyObject *messages, Py_ssize_t number, Limits *limits)
+{
+    PyObject *one = PyList_GetItem(messages, number);
+    if (one == NULL)
+        return -1;
+    Py_INCREF(one);
+    Py_ssize_t bytes = allowed_bytes(one, limits);
+    Py_DECREF(one);
+    return bytes;
+}
+
 /* The size of each message: allowed_bytes and so many bytes more; None: one is not plain or not allowed. */
 static PyObject *sizes_of(PyObject *messages, Limits *limits, Py_ssize_t fixed)
 {
     Py_ssize_t length = PyList_Size(messages);
-    PyObject *sizes = PyList_New(length);
+    PyObject *sizes = hidden_list(length);
     for (Py_ssize_t number = 0; sizes != NULL && number < length; number++) {
-        Py_ssize_t bytes = allowed_bytes(PyList_GetItem(messages, number), limits);
-        if (bytes < 0) {
-            Py_DECREF(sizes);
-            return not_plain();
-        }
-        PyObject *size = PyLong_FromSsize_t(fixed + bytes);
+        Py_ssize_t bytes = allowed_bytes_at(messages, number, limits);
+        PyObject *size = bytes < 0 ? NULL : PyLong_FromSsize_t(fixed + bytes);
         if (size == NULL || PyList_SetItem(sizes, number, size) < 0)
             Py_CLEAR(sizes);
     }
-    return sizes;
+    return sizes == NULL ? not_plain_or_failed() : show_list(sizes);
 }
 
 /* allowed_sizes(messages: list, the rest of allowed_size, fixed: int) -> list[int] | None */
@@ -291,7 +378,7 @@ static PyObject *allowed_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_
 {
     Limits limits;
     Py_ssize_t fixed = count == 6 ? PyLong_AsSsize_t(given[5]) : -1;
-    if (fixed < 0 || !is_exactly(given[0], &PyList_Type) || !take_limits(&limits, given + 1)) {
+    if (fixed < 0 || fixed > MAX_PROPERTIES_BYTES || !is_exactly(given[0], &PyList_Type) || !take_limits(&limits, given + 1)) {
         PyErr_Clear();
         return not_plain();
     }
@@ -300,7 +387,7 @@ static PyObject *allowed_sizes(PyObject *Py_UNUSED(module), Arguments given, Py_
 
 /* ---- Encoding ---- */
 
-static void write_digits(unsigned char *at, Py_ssize_t number)
+static void write_digits(unsigned char *at, size_t number)
 {
     for (int place = ID_DIGITS - 1; place >= 0; place--, number >>= 4)
         at[place] = (unsigned char)"0123456789ABCDEF"[number & 0xF];
@@ -312,7 +399,7 @@ typedef struct {
     Py_ssize_t before_bytes, after_bytes;
 } Ending;
 
-static void write_ending(Writer *writer, const Ending *ending, Py_ssize_t counter)
+static void write_ending(Writer *writer, const Ending *ending, size_t counter)
 {
     unsigned char digits[ID_DIGITS];
     write_digits(digits, counter);
@@ -322,7 +409,7 @@ static void write_ending(Writer *writer, const Ending *ending, Py_ssize_t counte
 }
 
 /* Write one message of a batch; 0: not plain. */
-static int write_message(Writer *writer, PyObject *one, const Ending *ending, Py_ssize_t counter)
+static int write_message(Writer *writer, PyObject *one, const Ending *ending, size_t counter)
 {
     static const unsigned char blank[BATCH_HEAD_BYTES];
     const char *body = NULL;
@@ -336,7 +423,7 @@ static int write_message(Writer *writer, PyObject *one, const Ending *ending, Py
     write_to(writer, blank, BATCH_HEAD_BYTES); /* filled in below */
     write_to(writer, body, length);
     write_to(writer, blank, 2);
-    if (!write_texts(writer, one, NULL))
+    if (!write_texts(writer, one))
         return 0;
     write_ending(writer, ending, counter);
     Py_ssize_t total = writer->bytes - begin, texts = total - BATCH_FIXED_BYTES - length;
@@ -356,7 +443,7 @@ static int write_all(Writer *writer, PyObject *messages, const Ending *ending, P
 {
     Py_ssize_t count = PyList_Size(messages);
     for (Py_ssize_t number = 0; number < count; number++)
-        if (!write_message(writer, PyList_GetItem(messages, number), ending, first + number))
+        if (!write_message(writer, PyList_GetItem(messages, number), ending, (size_t)first + (size_t)number))
             return 0;
     return 1;
 }
@@ -396,7 +483,7 @@ static PyObject *property_text(PyObject *Py_UNUSED(module), Arguments given, Py_
     if (ending == NULL)
         return NULL;
     Writer writer = {.start = memory, .room = sizeof memory};
-    int is_plain = write_texts(&writer, given[0], NULL);
+    int is_plain = write_texts(&writer, given[0]);
     write_to(&writer, ending, ending_bytes);
     if (!is_plain)
         text = not_plain();
@@ -419,7 +506,8 @@ static Shape send_result;
 
 static PyObject *bind_send_result(PyObject *Py_UNUSED(module), PyObject *type)
 {
-    return fill_shape(&send_result, type, result_slots) < 0 ? NULL : not_plain();
+    int bound = bind_shape(&send_result, type, result_slots);
+    return bound < 0 ? NULL : PyBool_FromLong(bound);
 }
 
 /* id_texts(prefix: str, first: int, count: int) -> list[str] */
@@ -430,34 +518,56 @@ static PyObject *id_texts(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_ssize_t length, first, count;
     if (!PyArg_ParseTuple(arguments, "s#nn", &prefix, &length, &first, &count))
         return NULL;
-    if (length + ID_DIGITS > (Py_ssize_t)sizeof text)
+    if (length + ID_DIGITS > (Py_ssize_t)sizeof text || count < 0)
         return not_plain();
     memcpy(text, prefix, (size_t)length);
-    PyObject *ids = PyList_New(count);
+    PyObject *ids = hidden_list(count);
     for (Py_ssize_t number = 0; ids != NULL && number < count; number++) {
-        write_digits((unsigned char *)text + length, first + number);
+        write_digits((unsigned char *)text + length, (size_t)first + (size_t)number);
         PyObject *id = PyUnicode_FromStringAndSize(text, length + ID_DIGITS);
         if (id == NULL || PyList_SetItem(ids, number, id) < 0)
             Py_CLEAR(ids);
     }
-    return ids;
+    return show_list(ids);
 }
 
 /* One result: common holds the values of all slots but the three that differ, which are NULL there. */
 static PyObject *result_of(PyObject *const *common, int64_t offset, PyObject *msg_id, const char *offset_id,
                            Py_ssize_t offset_id_length)
 {
+    Py_INCREF(msg_id); /* the list may lose it while the object is made: see hidden_list */
     PyObject *result = new_object(&send_result);
-    if (result == NULL)
+    if (result == NULL) {
+        Py_DECREF(msg_id);
         return NULL;
+    }
     for (int slot = STATUS; slot <= ATTEMPTS; slot++)
         if (common[slot] != NULL)
             put(&send_result, result, slot, common[slot]);
-    put(&send_result, result, MSG_ID, msg_id);
-    if (put_new(&send_result, result, RESULT_OFFSET, PyLong_FromLongLong(offset)) < 0
+    if (put_new(&send_result, result, MSG_ID, msg_id) < 0
+        || put_new(&send_result, result, RESULT_OFFSET, PyLong_FromLongLong(offset)) < 0
         || put_new(&send_result, result, OFFSET_MSG_ID, PyUnicode_FromStringAndSize(offset_id, offset_id_length)) < 0)
         Py_CLEAR(result);
     return result;
+}
+
+/* The results of messages with these ids, of which offset ids has as many, separated by commas. */
+static PyObject *results_of(PyObject *const *common, PyObject *msg_ids, int64_t offset, const char *at, Py_ssize_t left)
+{
+    Py_ssize_t length = PyList_Size(msg_ids);
+    PyObject *results = hidden_list(length);
+    for (Py_ssize_t number = 0; results != NULL && number < length; number++) {
+        const char *comma = left > 0 ? memchr(at, ',', (size_t)left) : NULL;
+        int is_last = number == length - 1, is_fitting = is_last == (comma == NULL);
+        Py_ssize_t id_length = is_last || !is_fitting ? left : comma - at;
+        PyObject *msg_id = PyList_GetItem(msg_ids, number);
+        PyObject *result =
+            is_fitting && msg_id != NULL ? result_of(common, offset + number, msg_id, at, id_length) : NULL;
+        if (result == NULL || PyList_SetItem(results, number, result) < 0)
+            Py_CLEAR(results);
+        at += id_length + !is_last, left -= id_length + !is_last;
+    }
+    return results == NULL ? not_plain_or_failed() : show_list(results);
 }
 
 /* send_results(status, queue, first offset, msg_ids: list, offset ids: str, transaction_id, region_id, recall_handle,
@@ -479,22 +589,7 @@ static PyObject *send_results(PyObject *Py_UNUSED(module), Arguments given, Py_s
     Py_ssize_t length = PyList_Size(given[MSG_ID]);
     if (length == 0 || offset > INT64_MAX - (length - 1)) /* Python's numbers do not overflow */
         return not_plain();
-    PyObject *results = PyList_New(length);
-    for (Py_ssize_t number = 0; results != NULL && number < length; number++) {
-        const char *comma = left > 0 ? memchr(at, ',', (size_t)left) : NULL;
-        int is_last = number == length - 1;
-        if (is_last != (comma == NULL)) { /* another number of ids */
-            Py_DECREF(results);
-            return not_plain();
-        }
-        Py_ssize_t id_length = is_last ? left : comma - at;
-        PyObject *result =
-            result_of(common, offset + number, PyList_GetItem(given[MSG_ID], number), at, id_length);
-        if (result == NULL || PyList_SetItem(results, number, result) < 0)
-            Py_CLEAR(results);
-        at += id_length + !is_last, left -= id_length + !is_last;
-    }
-    return results;
+    return results_of(common, given[MSG_ID], offset, at, left);
 }
 
 #define FAST(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL

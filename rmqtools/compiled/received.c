@@ -4,7 +4,7 @@ The originals: rmqtools.protocol.messages.stored (which draws the format) and .p
 
 #include "shape.h"
 
-enum { HEAD_BYTES = 88, MAGIC_AT = 4, OFFSET_AT = 20, SYS_FLAG_AT = 36, BORN_PORT_AT = 52, STORE_PORT_AT = 68,
+enum { HEAD_BYTES = 88, SIZE_BYTES = 4, MAGIC_AT = 4, OFFSET_AT = 20, SYS_FLAG_AT = 36, BORN_PORT_AT = 52, STORE_PORT_AT = 68,
        BODY_LENGTH_AT = 84 };
 enum { MAGIC_V1 = -626843481, MAGIC_V2 = -626843477 };
 enum { COMPRESSED_FLAG = 1, V6_FLAGS = 0x30, MAX_PORT = 0xFFFF };
@@ -75,43 +75,48 @@ static PyObject *message_of(const Stored *stored, PyObject *topic, PyObject *bro
     return message;
 }
 
-static PyObject *decode_all(const unsigned char *data, Py_ssize_t length, PyObject *starts, PyObject *broker_name,
-                            PyObject *fillers, int decompresses)
+/* Stored messages that are decoded together, and the topic of the message before. */
+typedef struct {
+    const unsigned char *data, *topic_at;
+    Py_ssize_t length, topic_bytes;
+    PyObject *broker_name, *fillers, *topic;
+    int decompresses;
+} Portion;
+
+/* Make the topic of a message the portion's; 0: an exception is set. */
+static int take_topic(Portion *portion, const Stored *stored)
+{
+    if (portion->topic != NULL && stored->topic_bytes == portion->topic_bytes
+        && memcmp(stored->topic, portion->topic_at, (size_t)stored->topic_bytes) == 0)
+        return 1;
+    Py_XDECREF(portion->topic);
+    portion->topic_at = stored->topic, portion->topic_bytes = stored->topic_bytes;
+    portion->topic = PyUnicode_DecodeUTF8((const char *)stored->topic, stored->topic_bytes, "replace");
+    return portion->topic != NULL;
+}
+
+/* The message at a place; NULL: it is not plain, or an exception is set. */
+static PyObject *message_at(Portion *portion, PyObject *place)
+{
+    Stored stored;
+    Py_ssize_t start = place == NULL ? -1 : PyLong_AsSsize_t(place);
+    if (!find_stored(&stored, portion->data, portion->length, start, portion->decompresses)
+        || !take_topic(portion, &stored))
+        return NULL;
+    return message_of(&stored, portion->topic, portion->broker_name, portion->fillers);
+}
+
+static PyObject *decode_all(Portion *portion, PyObject *starts)
 {
     Py_ssize_t count = PyList_Size(starts);
-    const unsigned char *topic_at = NULL; /* of the message before */
-    Py_ssize_t topic_bytes = 0;
-    PyObject *topic = NULL, *messages = PyList_New(count);
-    if (messages == NULL)
-        return NULL;
-    for (Py_ssize_t number = 0; number < count; number++) {
-        Stored stored;
-        Py_ssize_t start = PyLong_AsSsize_t(PyList_GetItem(starts, number));
-        if (PyErr_Occurred())
-            goto failed;
-        if (!find_stored(&stored, data, length, start, decompresses)) {
-            Py_XDECREF(topic);
-            Py_DECREF(messages);
-            return not_plain();
-        }
-        if (topic == NULL || stored.topic_bytes != topic_bytes
-            || memcmp(stored.topic, topic_at, (size_t)topic_bytes) != 0) {
-            Py_XDECREF(topic);
-            topic_at = stored.topic, topic_bytes = stored.topic_bytes;
-            topic = PyUnicode_DecodeUTF8((const char *)topic_at, topic_bytes, "replace");
-            if (topic == NULL)
-                goto failed;
-        }
-        PyObject *message = message_of(&stored, topic, broker_name, fillers);
+    PyObject *messages = hidden_list(count);
+    for (Py_ssize_t number = 0; messages != NULL && number < count; number++) {
+        PyObject *message = message_at(portion, PyList_GetItem(starts, number));
         if (message == NULL || PyList_SetItem(messages, number, message) < 0)
-            goto failed;
+            Py_CLEAR(messages);
     }
-    Py_XDECREF(topic);
-    return messages;
-failed:
-    Py_XDECREF(topic);
-    Py_DECREF(messages);
-    return NULL;
+    Py_XDECREF(portion->topic);
+    return messages == NULL ? not_plain_or_failed() : show_list(messages);
 }
 
 /* decode_plain(data: bytes, starts: list[int], broker_name: str, fillers, decompresses: bool) */
@@ -119,13 +124,17 @@ static PyObject *decode_plain(PyObject *Py_UNUSED(module), Arguments given, Py_s
 {
     if (count != 5 || message_ext.type == NULL || !PyBytes_Check(given[0]) || !is_exactly(given[1], &PyList_Type))
         return not_plain();
-    const unsigned char *data = (const unsigned char *)PyBytes_AsString(given[0]);
-    return decode_all(data, PyBytes_Size(given[0]), given[1], given[2], given[3], given[4] == Py_True);
+    Portion portion = {
+        .data = (const unsigned char *)PyBytes_AsString(given[0]), .length = PyBytes_Size(given[0]),
+        .broker_name = given[2], .fillers = given[3], .decompresses = given[4] == Py_True,
+    };
+    return decode_all(&portion, given[1]);
 }
 
 static PyObject *bind_message_ext(PyObject *Py_UNUSED(module), PyObject *type)
 {
-    return fill_shape(&message_ext, type, message_slots) < 0 ? NULL : not_plain();
+    int bound = bind_shape(&message_ext, type, message_slots);
+    return bound < 0 ? NULL : PyBool_FromLong(bound);
 }
 
 /* follow_sizes(data, base: int, smallest: int) -> (list[int], int) */
@@ -135,6 +144,10 @@ static PyObject *follow_sizes(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_ssize_t base, smallest, start = 0;
     if (!PyArg_ParseTuple(arguments, "y*nn", &view, &base, &smallest))
         return NULL;
+    if (smallest < SIZE_BYTES || base > PY_SSIZE_T_MAX - view.len) {
+        PyBuffer_Release(&view);
+        return PyErr_Format(PyExc_OverflowError, "base %zd or size %zd is impossible", base, smallest);
+    }
     PyObject *starts = PyList_New(0);
     while (starts != NULL && start <= view.len - smallest) {
         int32_t size = read_i32((const unsigned char *)view.buf + start);

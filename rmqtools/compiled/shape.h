@@ -26,8 +26,13 @@ typedef PyObject *const *Arguments;
 /* Whether slots lie where fill_shape looks for them; if not, an ImportError is set. */
 int has_known_layout(void);
 
-/* Fill a shape from a class and the names of its slots, of which the last is NULL. -1: an exception is set. */
+/* Fill a new shape from a class and the names of its slots, of which the last is NULL. -1: an exception is set, and
+   the shape is as before. */
 int fill_shape(Shape *shape, PyObject *type, const char *const *names);
+
+/* Fill a global shape, once in a process. 0: it has a class already, the same or another (a module was reloaded): that
+   one stays, and the caller does without twins. -1: an exception is set, and the shape is as before. */
+int bind_shape(Shape *shape, PyObject *type, const char *const *names);
 
 static inline PyObject *new_object(const Shape *shape) { return PyType_GenericAlloc(shape->type, 0); }
 
@@ -56,7 +61,34 @@ static inline void put(const Shape *shape, PyObject *object, int slot, PyObject 
     put_new(shape, object, slot, Py_NewRef(value));
 }
 
+/* A list that is filled item by item. Until show_list the garbage collector does not know it: in CPython 3.11 a
+   collection may run in any allocation, and a callback of it would read items that are not there yet. */
+static inline PyObject *hidden_list(Py_ssize_t length)
+{
+    PyObject *list = PyList_New(length);
+    if (list != NULL)
+        PyObject_GC_UnTrack(list);
+    return list;
+}
+
+/* The filled list; NULL stays NULL. */
+static inline PyObject *show_list(PyObject *list)
+{
+    if (list != NULL)
+        PyObject_GC_Track(list);
+    return list;
+}
+
 static inline PyObject *not_plain(void) { return Py_NewRef(Py_None); }
+
+/* The result where something has failed: NULL with a MemoryError; else None, and the original says what is wrong. */
+static inline PyObject *not_plain_or_failed(void)
+{
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
+        return NULL;
+    PyErr_Clear();
+    return not_plain();
+}
 
 static inline int is_exactly(PyObject *object, PyTypeObject *type) { return Py_IS_TYPE(object, type); }
 
@@ -99,13 +131,16 @@ static inline void write_to(Writer *writer, const void *bytes, Py_ssize_t count)
 
 static inline void close_writer(Writer *writer) { PyMem_Free(writer->heap); }
 
+/* The field that a keyword names; -1: none. Keywords of calls are interned, so nearly always it is the same object. */
+Py_ssize_t field_named(PyObject *const *names, Py_ssize_t fields, PyObject *name);
+
 /* Sort the arguments of a vectorcall into the fields with these names, which are interned. values: all NULL before; those
    of fields that are not given stay so. 0: too many arguments, an unknown name, or two values for a field. */
 int take_arguments(PyObject **values, PyObject *const *names, Py_ssize_t fields, Arguments given, Py_ssize_t count,
                    PyObject *keywords);
 
-/* Call the original with the arguments of a vectorcall; self: its first argument, or NULL. */
-PyObject *call_as_python(PyObject *original, PyObject *self, Arguments given, Py_ssize_t count, PyObject *keywords);
+/* Call the original with the arguments of a vectorcall. */
+PyObject *call_as_python(PyObject *original, Arguments given, Py_ssize_t count, PyObject *keywords);
 
 /* A function whose self is a capsule with data, which is never freed. */
 PyObject *function_with(PyMethodDef *method, void *data);

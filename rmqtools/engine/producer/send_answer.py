@@ -24,8 +24,8 @@ STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
 }
 
 _send_result = maker_of(SendResult)
-if twins is not None:
-    twins.bind_send_result(SendResult)
+if twins is not None and not twins.bind_send_result(SendResult):
+    twins = None  # type: ignore[assignment]  # this is a reload: they make the first SendResult
 
 
 @dataclass(frozen=True, slots=True)

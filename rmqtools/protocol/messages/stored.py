@@ -49,8 +49,8 @@ _MAX_SHORT = 0x7FFF
 
 
 _IPV4 = HEAD_FORMS[0]
-if twins is not None:
-    twins.bind_message_ext(MessageExt)
+if twins is not None and not twins.bind_message_ext(MessageExt):
+    twins = None  # type: ignore[assignment]  # this is a reload: they make the first MessageExt
 _SMALLEST = _IPV4.needed.size + _V1_TOPIC_LENGTH.size + _SHORT.size  # no body, no topic, no properties
 
 

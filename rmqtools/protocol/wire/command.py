@@ -80,8 +80,8 @@ class RemotingCommand:
         return self
 
 
-if twins is not None:
-    twins.bind_command(RemotingCommand, dict(_LANGUAGE_BY_NAME), SerializeType.JSON)
+if twins is not None and not twins.bind_command(RemotingCommand, dict(_LANGUAGE_BY_NAME), SerializeType.JSON):
+    twins = None  # type: ignore[assignment]  # this is a reload: they make the first RemotingCommand
 
 
 def request(

@@ -1,12 +1,14 @@
 """A stored message decodes only the fields that are used; the result is the same."""
 
 import copy
+import inspect
 import pickle
+import typing
 from dataclasses import fields, replace
 
 import pytest
 
-from rmqtools.model.message import SLOTS, MessageExt, undecoded_message
+from rmqtools.model.message import SLOTS, Message, MessageExt, undecoded_message
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 
 MADE = MessageExt(
@@ -84,3 +86,34 @@ def test_another_topic_decodes_nothing():
 def test_a_name_that_is_no_field_is_an_attribute_error(message):
     with pytest.raises(AttributeError, match="'MessageExt' object has no attribute 'colour'"):
         _ = message.colour
+
+
+BOUND_INIT = Message("t", b"x").__init__  # type: ignore[misc]  # what inspection tools do too
+
+
+@pytest.mark.parametrize("made", [Message, Message.__init__, BOUND_INIT])
+def test_the_signature_of_a_message_has_its_fields_and_their_defaults(made):
+    parameters = inspect.signature(made).parameters
+
+    assert [name for name in parameters if name != "self"] == [one.name for one in fields(Message)]
+    assert (parameters["tags"].default, parameters["flag"].default) == (None, 0)
+
+
+@pytest.mark.parametrize("init", [Message.__init__, BOUND_INIT])
+def test_the_type_hints_of_making_a_message_are_those_of_its_fields(init):
+    assert typing.get_type_hints(init) == {**typing.get_type_hints(Message), "return": type(None)}
+
+
+def test_a_subclass_of_message_is_made_with_its_own_init_or_the_one_it_inherits():
+    class Same(Message):
+        __slots__ = ()
+
+    class Named(Message):
+        __slots__ = ()
+
+        def __init__(self, name: str) -> None:
+            super().__init__("t", name.encode(), keys=[name])
+
+    assert (Same("t", b"x", "tag").body, Same("t", body=b"x").tags) == (b"x", None)
+    assert (Named("n").body, Named("n").keys, Named("n").flag) == (b"n", ["n"], 0)
+    assert [*inspect.signature(Named).parameters] == ["name"]
