@@ -178,8 +178,10 @@ def check_batch(messages: Sequence[Message], *, are_ordinary: bool = False) -> N
 
 
 def _check_topic(topic: str) -> None:
-    if isinstance(topic, str) and topic in _seen_topics:
-        return
+    if isinstance(topic, str):
+        topic = str.__str__(topic)  # of a subclass the text itself: it may compare by code of its own
+        if topic in _seen_topics:
+            return
     check_name("topic", topic, MAX_TOPIC_LENGTH)
     if topic in FORBIDDEN_SEND_TOPICS:
         raise MessageRejectedError(f"topic {topic!r} is RocketMQ's own: sending to it is forbidden")

@@ -8,10 +8,29 @@ from unittest.mock import patch
 
 from hypothesis import strategies as st
 
+from rmqtools.model.message import MessageExt
+from rmqtools.protocol.messages.stored import encode_message
+from rmqtools.protocol.wire import command  # noqa: F401  # it binds the class that read_header makes
+
 HEADER = (
     b'{"code":0,"extFields":{"msgId":"7F00","queueId":"3","queueOffset":"12"},"flag":1,"language":"JAVA",'
     b'"opaque":5,"remark":"fine","serializeTypeCurrentRPC":"JSON","version":515}'
 )
+STORED = MessageExt(
+    "topic",
+    3,
+    77,
+    1000,
+    b"body",
+    {"TAGS": "a", "KEYS": "k"},
+    5,
+    0,
+    1_700_000_000_000,
+    "127.0.0.1:1234",
+    1_700_000_000_001,
+    "127.0.0.1:10911",
+)
+STORED_BYTES = encode_message(STORED)
 TEXTS = st.text(st.sampled_from('ab |\x01\x02\u00e9\u4e2d\ud800"\\\n\x00\x7f'), max_size=5)
 VALUES = TEXTS | st.none() | st.just(7)
 

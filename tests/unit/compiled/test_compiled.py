@@ -30,29 +30,15 @@ from rmqtools.protocol.messages import stored
 from rmqtools.protocol.messages.properties import decode_properties, parse_properties
 from rmqtools.protocol.wire import template
 from rmqtools.protocol.wire.framing import encode_frame
-from tests.support.twins import HEADER, TEXTS, VALUES, originals, told
+from tests.support.twins import HEADER, STORED, STORED_BYTES, TEXTS, VALUES, originals, told
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("RMQTOOLS_PURE_PYTHON") == "1", reason="the twins were left out on purpose"
 )
 
-STORED = MessageExt(
-    "topic",
-    3,
-    77,
-    1000,
-    b"body",
-    {"TAGS": "a", "KEYS": "k"},
-    5,
-    0,
-    1_700_000_000_000,
-    "127.0.0.1:1234",
-    1_700_000_000_001,
-    "127.0.0.1:10911",
-)
 SECOND = stored.encode_message(STORED, version=stored.MESSAGE_MAGIC_CODE_V2)
 SECOND_BYTES = len(SECOND)
-DATA = stored.encode_message(STORED) + SECOND
+DATA = STORED_BYTES + SECOND
 
 
 def all_fields(messages: list[MessageExt]) -> list[tuple[object, ...]]:
