@@ -8,7 +8,7 @@ PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 # Python's compiled files are kept: without them each process compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test unit test-long coverage bench bench-quick lint docs release faults faults-quick fuzz sim soak cluster-up cluster-down jre jdk lock clean
+.PHONY: help demo test unit test-long coverage bench bench-quick lint docs release faults faults-quick fuzz asan sim soak cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -61,6 +61,9 @@ sim: $(STAMP) ## 10,000 simulated runs of producers, brokers and consumers in tr
 
 fuzz: $(STAMP) ## damaged bytes for every decoder, for ten minutes
 	@$(BIN)/python -m tools.measure.fuzz
+
+asan: $(STAMP) ## the compiled module under the sanitizers of gcc: its unit tests, then two minutes of fuzz
+	@$(BIN)/python -m tools.asan
 
 soak: $(STAMP) jdk ## 20 minutes of producing and consuming: memory, sockets, threads, tasks
 	@$(BIN)/python -m tools.measure.faults.soak

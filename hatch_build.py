@@ -5,17 +5,21 @@ The module needs only CPython's stable ABI of 3.11, so one wheel per platform se
 
 import os
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
 
 FOLDER = "rmqtools/compiled"
 MODULE = "rmqtools.compiled._twins"
 
 
-def compile_twins(root: Path, *, in_place: bool) -> Path:
+def compile_twins(root: Path, *, in_place: bool, flags: Sequence[str] = ()) -> Path:
     """Compile the module, for use in this checkout or into ``.build``; return the file.
+
+    ``flags`` go to the compiler and to the linker.
 
     Raises:
         Exception: as of setuptools: no compiler, no headers of Python, or the compiler's error.
@@ -24,8 +28,14 @@ def compile_twins(root: Path, *, in_place: bool) -> Path:
     from setuptools.command.build_ext import build_ext
 
     sources = sorted(str(path.relative_to(root)) for path in (root / FOLDER).glob("*.c"))
-    flags = [] if os.name == "nt" else ["-g0"]  # without paths of this machine: equal bytes everywhere
-    module = Extension(MODULE, sources, py_limited_api=True, extra_compile_args=flags)
+    plain = () if os.name == "nt" else ("-g0",)  # without paths of this machine: equal bytes everywhere
+    module = Extension(
+        MODULE,
+        sources,
+        py_limited_api=True,
+        extra_compile_args=[*(flags or plain)],
+        extra_link_args=[*flags],
+    )
     command = build_ext(Distribution({"name": "rmqtools", "ext_modules": [module]}))
     command.inplace, command.force = in_place, True
     command.build_temp = command.build_lib = str(root / ".build" / "compiled")
@@ -39,12 +49,30 @@ def compile_twins(root: Path, *, in_place: bool) -> Path:
         os.chdir(before)
 
 
+def wheel_tag() -> str | None:
+    """Return the tag of a wheel that this interpreter compiles; None: it cannot use the module.
+
+    Free-threaded builds and other implementations of Python have no stable ABI of 3.11.
+    """
+    stable = [tag.platform for tag in sys_tags() if (tag.interpreter, tag.abi) == ("cp311", "abi3")]
+    if not stable:
+        return None
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    # On Linux get_platform has the kernel's architecture, also for an interpreter of 32 bits.
+    return f"cp311-abi3-{next((each for each in stable if each.startswith('linux_')), platform)}"
+
+
 class CompiledTwins(BuildHookInterface[Any]):
     """Adds the compiled module to a wheel; compiles it in place for an editable installation."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile; if that fails, say so and build a wheel without it."""
         if self.target_name != "wheel" or os.environ.get("RMQTOOLS_PURE_PYTHON", "0") not in ("", "0"):
+            return
+        if (tag := wheel_tag()) is None:
+            self.app.display_warning(
+                "rmqtools is built without its compiled module: it needs CPython with the GIL"
+            )
             return
         try:
             built = compile_twins(Path(self.root), in_place=version == "editable")
@@ -53,7 +81,6 @@ class CompiledTwins(BuildHookInterface[Any]):
             return
         if version == "editable":
             return
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["force_include"][str(built)] = f"{FOLDER}/{built.name}"
         build_data["pure_python"] = False
-        build_data["tag"] = f"cp311-abi3-{platform}"
+        build_data["tag"] = tag

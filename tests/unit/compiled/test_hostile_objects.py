@@ -148,10 +148,17 @@ def unshared(text: str) -> str:
 
 
 def sets_with(place: str, act: Callable[[], object]) -> tuple[set[str], set[str]]:
-    """The known topics and the reserved names; one of them compares by code of its own."""
-    if place == "topics":
-        return {odd("known", act)}, set()
-    return {"known"}, {odd("p", act)}
+    """The known topics and the reserved names. One has an odd text, which changes its set too."""
+    text = "known" if place == "topics" else "p"
+    found: set[str] = set()
+
+    def change() -> None:
+        found.clear()
+        found.update([text, *map(str, range(50))])
+        act()
+
+    found.add(odd(text, change))
+    return (found, set()) if place == "topics" else ({"known"}, found)
 
 
 def changing(**fields: Any) -> Message:
@@ -185,6 +192,17 @@ def test_properties_that_are_emptied_while_they_are_checked_do_no_harm():
     message = Message("known", b"x", properties=properties)
 
     assert twins.allowed_size(message, 100, 1000, {"known"}, {odd("p", properties.clear)}) is None
+
+
+@pytest.mark.process
+def test_released_memory_is_not_used_by_these_tests():
+    chosen = "lose_their_items or while_it_is_checked or while_they_are_checked"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen]
+    environment = {**os.environ, "PYTHONMALLOC": "debug"}  # fills released memory, so its use is a crash
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
 def test_topics_that_were_valid_are_kept_as_plain_texts(monkeypatch):
@@ -298,7 +316,7 @@ MAKE = frozen.maker_of(MessageQueue)
 LARGE = Message("t", b"x", properties={"p": "v" * 3000})
 WITHOUT_MEMORY: dict[str, Callable[[], object]] = {
     "decode_plain": lambda: twins.decode_plain(STORED_BYTES, [0], "b", stored._IPV4.fillers, False),
-    "decode_properties": lambda: twins.decode_properties(b"other\x01v\x02another\x01w\x02"),
+    "decode_properties": lambda: twins.decode_properties(b"other\x01value\x02another\x01text\x02"),
     "read_header": lambda: twins.read_header(HEADER, b""),
     "read_frame": lambda: twins.read_frame(FRAME, len(FRAME)),
     "send_results": lambda: twins.send_results(1, 2, 3, ["a", "b"], "x,y", None, None, None, True, ()),

@@ -7,7 +7,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from packaging.tags import Tag, compatible_tags, cpython_tags
 
+import hatch_build
 import rmqtools
 from tools.release import (
     ROOT,
@@ -118,6 +120,32 @@ def test_the_wheel_and_the_sdist_are_built_with_the_version(whole_checkout, tmp_
     assert sdist.name == "rmqtools-7.8.9.tar.gz"
     typed = {"rmqtools/py.typed", "spark_connector/py.typed"}
     assert {"rmqtools/compiled/_twins.abi3.so", *typed} <= {*ZipFile(wheel).namelist()}
+
+
+@pytest.mark.parametrize(
+    ("version", "abi", "platform", "tag"),
+    [
+        pytest.param((3, 11), "cp311", "linux_x86_64", "cp311-abi3-linux_x86_64", id="3.11"),
+        pytest.param((3, 15), "cp315", "linux_aarch64", "cp311-abi3-linux_aarch64", id="3.15"),
+        pytest.param((3, 12), "cp312", "linux_i686", "cp311-abi3-linux_i686", id="32-bits"),
+        pytest.param((3, 14), "cp314t", "linux_x86_64", None, id="free-threaded"),
+    ],
+)
+def test_the_tag_of_a_wheel_follows_the_interpreter_that_builds_it(monkeypatch, version, abi, platform, tag):
+    platforms = [f"manylinux_2_36_{platform.partition('_')[2]}", platform]
+    monkeypatch.setattr(hatch_build, "sys_tags", lambda: cpython_tags(version, [abi], platforms))
+
+    assert hatch_build.wheel_tag() == tag
+
+
+def test_another_implementation_of_python_gets_a_wheel_without_the_module(monkeypatch):
+    tags = [
+        Tag("pp311", "pypy311_pp73", "linux_x86_64"),
+        *compatible_tags((3, 11), "pp311", ["linux_x86_64"]),
+    ]
+    monkeypatch.setattr(hatch_build, "sys_tags", lambda: tags)
+
+    assert hatch_build.wheel_tag() is None
 
 
 @pytest.mark.process

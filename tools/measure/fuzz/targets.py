@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from rmqtools.arrow import decode_block
+from rmqtools.compiled import twins
 from rmqtools.errors import ProtocolError, RocketMQError
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.message import Message
+from rmqtools.model.message_const import RESERVED_PROPERTIES
 from rmqtools.protocol import headers
 from rmqtools.protocol.headers import pop_extra_info
 from rmqtools.protocol.headers.codec import Header, decode_header
 from rmqtools.protocol.messages.batch import decode_batch
 from rmqtools.protocol.messages.found import decode_portions
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
-from rmqtools.protocol.messages.properties import parse_properties
+from rmqtools.protocol.messages.properties import decode_properties, parse_properties
 from rmqtools.protocol.messages.recall_handle import parse_recall_handle
 from rmqtools.protocol.messages.stored import message_starts, whole_starts
 from rmqtools.protocol.wire import bodies
@@ -109,6 +112,23 @@ def _messages(data: bytes) -> None:
             _ours(lambda found: found.body, message)
 
 
+def _compiled(data: bytes) -> None:
+    """The compiled functions themselves, with bytes that no Python code has checked before."""
+    text = data.decode(errors="replace")
+    assert decode_properties(data) == parse_properties(text)
+    if twins is None:
+        return
+    twins.decode_plain(data, [*whole_starts(data), 1], "b", {}, False)
+    twins.read_header(data, b"")
+    twins.read_frame(data, len(data))
+    twins.fill_request((data, data, data), (len(data),), text, 1, data)
+    message = Message("t", data, text[:9], text.split(" "), parse_properties(text), sharding_key=text[9:])
+    twins.allowed_sizes([message], 1 << 20, 1 << 15, {"t"}, RESERVED_PROPERTIES, 0)
+    twins.encode_plain([message] * 3, text.replace("\0", ""), len(data), "")
+    twins.property_text(message, text)
+    twins.send_results(1, 2, len(data), text.split("2"), text, None, None, None, True, ())
+
+
 def _arrow(data: bytes) -> None:
     """The column by column decoder gives what decoding one by one gives."""
     block = MessageBlock(QUEUE, data, whole_starts(data), 1 << 40)
@@ -141,5 +161,6 @@ TARGETS: dict[str, Target] = {
     ),
     "batches": Target(decode_batch, [bytes.fromhex(case["bytes"]) for case in _vectors("message_batch")]),
     "messages": Target(_messages, _BLOCKS),
+    "compiled": Target(_compiled, [*_BLOCKS, *_captured(), b"KEYS\x01k1 k2\x02TAGS\x01t\x02"]),
     "arrow": Target(_arrow, _BLOCKS),
 }
