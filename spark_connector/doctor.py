@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
+from rmqtools import compiled
 from rmqtools.visible_text import visible_lines
 from spark_connector import register
 from spark_connector.worker.interpreter import (
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _lines(name_server: str | None, topic: str | None) -> Iterator[Line]:
     yield True, "driver's Python", f"{sys.executable} ({sys.version.split()[0]})"
     yield from map(_package_line, PACKAGES)
+    yield True, "compiled module", compiled.state()
     spark = _session()
     try:
         yield from _python_lines(spark)

@@ -16,6 +16,7 @@ from rmqtools import __version__
 from rmqtools.cli.printing import Interrupted, say, warn
 from rmqtools.cli.root.commands import COMMANDS
 from rmqtools.cli.root.lazy_group import lazy_app
+from rmqtools.compiled import state
 from rmqtools.errors import RocketMQError
 from rmqtools.model.codes import MQ_VERSION_NAME
 
@@ -30,7 +31,10 @@ app = lazy_app(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(f"rmqtools {__version__} (Python {sys.version.split()[0]}, protocol {MQ_VERSION_NAME})")
+        python = sys.version.split()[0]
+        say(
+            f"rmqtools {__version__} (Python {python}, protocol {MQ_VERSION_NAME}, compiled module {state()})"
+        )
         raise typer.Exit
 
 

@@ -21,7 +21,7 @@ def _load() -> tuple[Any, str | None]:
     if os.environ.get("RMQTOOLS_PURE_PYTHON", "0") not in ("", "0"):
         return None, "RMQTOOLS_PURE_PYTHON is set"
     if "free-threading" in sys.version:  # its objects have another layout
-        return None, "free-threaded builds of Python run in Python"
+        return None, "free-threaded builds of Python run without it"
     try:
         return import_module("rmqtools.compiled._twins"), None
     except ModuleNotFoundError:  # built without a compiler, or read from a zip file

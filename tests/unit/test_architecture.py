@@ -23,6 +23,7 @@ _PUBLIC = {
     "arrow",
     "cluster",
     "compatibility",
+    "compiled",
     "config",
     "group",
     "errors",

@@ -33,6 +33,7 @@ PUBLIC = {
         AllocatePinnedByIp MachineRoomResolver NO_PINS Pins RoomByPrefix STRATEGIES client_address newest
         share strategy_of""",
     "rmqtools.compatibility": "FEATURES Feature feature_rows",
+    "rmqtools.compiled": "state twins why_pure",
     "rmqtools.compat.client": """
         ConsumeStatus Message MessageModel MessageProperty NullPointerException Producer PushConsumer
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",

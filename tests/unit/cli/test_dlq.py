@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from rmqtools import MessageQueue
 from rmqtools.cli import app
+from rmqtools.compiled import state
 from rmqtools.errors import ConfigError, RocketMQError
 
 LETTERS = MessageQueue("%DLQ%billing", "broker-a", 0)
@@ -98,5 +99,8 @@ def test_an_export_leaves_the_target_of_a_planted_link_alone(run, tmp_path):
     assert len((tmp_path / "letters").read_text().splitlines()) == 2
 
 
-def test_the_version_is_one_line(run):
-    assert run("--version").stdout.startswith("rmqtools 0.")
+def test_the_version_is_one_line_with_the_state_of_the_compiled_module(run):
+    text = run("--version").stdout
+
+    assert text.startswith("rmqtools 0.")
+    assert text.endswith(f", compiled module {state()})\n")

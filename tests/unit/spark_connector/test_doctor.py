@@ -4,8 +4,9 @@ from importlib.metadata import version
 
 import pytest
 
-from spark_connector.doctor import _versions_line
-from spark_connector.worker.interpreter import Interpreter
+from rmqtools.compiled import state
+from spark_connector.doctor import _lines, _versions_line
+from spark_connector.worker.interpreter import PACKAGES, Interpreter
 
 
 def workers(**versions):
@@ -19,6 +20,12 @@ def test_workers_with_another_rmqtools_than_the_driver_are_a_problem():
     assert found == (
         f"rmqtools 0.0.1, the driver has {version('rmqtools')}: install the same version for both"
     )
+
+
+def test_the_state_of_the_compiled_module_is_said_before_spark_starts():
+    lines = [next(found) for found in [_lines(None, None)] for _ in range(2 + len(PACKAGES))]
+
+    assert lines[-1] == (True, "compiled module", state())
 
 
 @pytest.mark.parametrize(
