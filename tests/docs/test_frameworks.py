@@ -4,6 +4,7 @@ Each service also consumes: ``PROBE`` is a push consumer that starts and closes 
 """
 
 import json
+import os
 import re
 import signal
 import socket
@@ -12,7 +13,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -132,13 +133,15 @@ def serving(folder: Path, command: str) -> Iterator[subprocess.Popen[str]]:
             stdout=log,
             stderr=log,
             text=True,
+            start_new_session=True,
         )
         try:
             yield process
             process.send_signal(signal.SIGTERM)
             process.wait(SECONDS)
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # its workers too
             process.wait()
     told = (folder / "log").read_text()
     assert process.returncode == 0, told
