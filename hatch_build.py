@@ -28,7 +28,8 @@ def compile_twins(root: Path, *, in_place: bool, flags: Sequence[str] = ()) -> P
     from setuptools.command.build_ext import build_ext
 
     sources = sorted(str(path.relative_to(root)) for path in (root / FOLDER).glob("*.c"))
-    plain = () if os.name == "nt" else ("-g0",)  # without paths of this machine: equal bytes everywhere
+    # No paths of this machine: equal bytes everywhere. No names that calls between the files would look up.
+    plain = () if os.name == "nt" else ("-g0", "-fvisibility=hidden")
     module = Extension(
         MODULE,
         sources,

@@ -80,14 +80,6 @@ int grow_writer(Writer *writer, Py_ssize_t count)
     return 1;
 }
 
-Py_ssize_t field_named(PyObject *const *names, Py_ssize_t fields, PyObject *name)
-{
-    for (Py_ssize_t field = 0; field < fields; field++)
-        if (names[field] == name)
-            return field;
-    return -1;
-}
-
 int take_arguments(PyObject **values, PyObject *const *names, Py_ssize_t fields, Arguments given, Py_ssize_t count,
                    PyObject *keywords)
 {

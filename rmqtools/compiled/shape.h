@@ -132,7 +132,13 @@ static inline void write_to(Writer *writer, const void *bytes, Py_ssize_t count)
 static inline void close_writer(Writer *writer) { PyMem_Free(writer->heap); }
 
 /* The field that a keyword names; -1: none. Keywords of calls are interned, so nearly always it is the same object. */
-Py_ssize_t field_named(PyObject *const *names, Py_ssize_t fields, PyObject *name);
+static inline Py_ssize_t field_named(PyObject *const *names, Py_ssize_t fields, PyObject *name)
+{
+    for (Py_ssize_t field = 0; field < fields; field++)
+        if (names[field] == name)
+            return field;
+    return -1;
+}
 
 /* Sort the arguments of a vectorcall into the fields with these names, which are interned. values: all NULL before; those
    of fields that are not given stay so. 0: too many arguments, an unknown name, or two values for a field. */
