@@ -5,7 +5,7 @@ next offset to read per queue; -2 is the queue's earliest, -1 its latest. ``"*":
 for all queues not named at its level: of the broker, of the topic, or all.
 
 A time is milliseconds since 1970, or ISO 8601 such as ``2026-01-31T10:00:00+01:00`` or ``2026-01-31``.
-Without a zone, option ``timeZone`` gives it.
+Without a zone, option ``timeZone`` gives it. A number from 1 to 10^11 - 1 is refused: those are seconds.
 Source of the form: startingOffsets and endingOffsets of Spark's Kafka source.
 """
 
@@ -13,9 +13,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rmqtools import MessageQueue
 from spark_connector.options.queue_json import LARGEST, parse_numbers, parse_values
@@ -23,6 +22,7 @@ from spark_connector.options.queue_json import LARGEST, parse_numbers, parse_val
 EARLIEST: Final = -2
 LATEST: Final = -1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS_BELOW: Final = 10**11  # as seconds the year 5138, as milliseconds March 1973
 _REMEDY: Final = "-2 is a queue's earliest, -1 its latest"
 
 OffsetSpec: TypeAlias = Literal["earliest", "latest", "group"] | Mapping[MessageQueue, int]
@@ -110,27 +110,11 @@ def parse_times(text: str) -> GivenTimes:
     return GivenTimes(parse_values(text, _parse_json_instant))
 
 
-def parse_zone(text: str) -> tzinfo:
-    """Parse a time zone: ``Europe/Berlin``, ``UTC``, ``+02:00``.
-
-    Raises:
-        ValueError: unknown zone.
-    """
-    name = text.strip()
-    if re.fullmatch(r"[+-]\d{1,2}:\d{2}", name):
-        sign, hours, minutes = name[0], *map(int, name[1:].split(":"))
-        offset = timedelta(hours=hours, minutes=minutes)
-        return timezone(-offset if sign == "-" else offset)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("there is no such time zone") from None
-
-
 def _parse_instant(text: str) -> Instant:
     if re.fullmatch(r"[+-]?\d+", text):
         if (time := int(text)) < 0:
             raise ValueError(f"want 0 or more, got {time}")
+        _refuse_seconds(time)
         return time
     try:
         parsed = datetime.fromisoformat(text)
@@ -140,15 +124,24 @@ def _parse_instant(text: str) -> Instant:
 
 
 def _parse_json_instant(value: object, where: str) -> Instant:
-    remedy = "milliseconds since 1970, or ISO 8601"
-    if isinstance(value, str):
-        try:
-            return _parse_instant(value)
-        except ValueError as error:
-            raise ValueError(f"time {json.dumps(value)} of {where}: {error}") from None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
-        raise ValueError(f"time {json.dumps(value)} of {where}: want a whole number; {remedy}")
-    return value
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+    if not is_number and not isinstance(value, str):
+        remedy = "want a whole number; milliseconds since 1970, or ISO 8601"
+        raise ValueError(f"time {json.dumps(value)} of {where}: {remedy}")
+    try:
+        return _parse_instant(str(value))
+    except ValueError as error:
+        raise ValueError(f"time {json.dumps(value)} of {where}: {error}") from None
+
+
+def _refuse_seconds(time: int) -> None:
+    """Refuse a number that is too small for milliseconds; 0 means all messages."""
+    if 0 < time < _SECONDS_BELOW:
+        day = (_EPOCH + timedelta(milliseconds=time)).date()
+        raise ValueError(
+            f"{time} milliseconds since 1970 are a time on {day}; if these are seconds, give "
+            f"{time * 1000}; a time before 1973 as 1970-01-31T10:00:00Z"
+        )
 
 
 def _in_ms(instant: Instant, zone: tzinfo | None) -> int:

@@ -5,7 +5,7 @@ from typing import Final
 from rmqtools.allocate import STRATEGIES
 from rmqtools.model.group import SUB_ALL
 from spark_connector.options.columns import parse_columns
-from spark_connector.options.offsets import parse_offset_spec, parse_time, parse_times, parse_zone
+from spark_connector.options.offsets import parse_offset_spec, parse_time, parse_times
 from spark_connector.options.option import (
     DURATION,
     OneOf,
@@ -19,6 +19,7 @@ from spark_connector.options.option import (
 )
 from spark_connector.options.queue_json import parse_queues
 from spark_connector.options.selection import Assign, parse_pattern
+from spark_connector.options.time_zone import parse_zone
 
 
 def _parse_assign(text: str) -> Assign:
@@ -32,7 +33,7 @@ def _parse_tags(text: str) -> tuple[str, ...]:
 
 
 _OFFSETS: Final = 'earliest, latest, group or JSON {"topic":{"broker":{"queue":offset}}}'
-_TIME: Final = "milliseconds since 1970, or ISO 8601 as 2026-01-31T10:00:00Z"
+_TIME: Final = "milliseconds (not seconds) since 1970, or ISO 8601 as 2026-01-31T10:00:00Z"
 _TIMES: Final = 'JSON {"topic":{"broker":{"queue":time}}}'
 
 WHAT_OPTIONS: Final = (
@@ -144,11 +145,12 @@ BOUND_OPTIONS: Final = (
     ),
     Option(
         "timeZone",
-        "a time zone such as Europe/Berlin, UTC or +02:00",
+        "a time zone such as Europe/Berlin, UTC, +02:00 or GMT+2",
         parse_zone,
         None,
         "The zone of ISO 8601 times without one, e.g. spark.conf.get('spark.sql.session.timeZone'): Spark "
-        "does not pass the session's zone to data sources.",
+        "does not pass the session's zone to data sources. Zones mean the same as in the session, so PST is "
+        "America/Los_Angeles; names are accepted in any case.",
         Where.READ,
     ),
     Option(

@@ -13,9 +13,9 @@ from spark_connector.options.offsets import (
     parse_offsets,
     parse_time,
     parse_times,
-    parse_zone,
 )
 from spark_connector.options.queue_json import default_of, format_numbers, is_named
+from spark_connector.options.time_zone import parse_zone
 
 A0, A1, B0 = (
     MessageQueue("T", "broker-a", 0),
@@ -83,7 +83,7 @@ def test_malformed_offsets_are_refused_with_the_place(text, says):
 
 def test_times_are_for_all_queues_or_for_each():
     assert Times(5).at(A0) == 5
-    assert parse_times('{"T":{"broker-a":{"1":7}}}').in_zone(None).at(A1) == 7
+    assert parse_times('{"T":{"broker-a":{"1":100000000000}}}').in_zone(None).at(A1) == 10**11
 
 
 def test_times_before_1970_are_refused():
@@ -112,9 +112,19 @@ def test_times_are_milliseconds_or_iso_8601(text, ms):
     assert parse_times(f'{{"T":{{"broker-a":{{"1":"{text.strip()}"}}}}}}').in_zone(zone).at(A1) == ms
 
 
-@pytest.mark.parametrize(("text", "hours"), [("UTC", 0), ("+02:00", 2), ("-05:30", -5.5), ("Asia/Tokyo", 9)])
-def test_zones_are_named_or_numbers(text, hours):
-    assert parse_time("1970-01-01T12:00").in_zone(parse_zone(text)) == Times(int((12 - hours) * 3600_000))
+@pytest.mark.parametrize("time", [1, 1769853600, 10**11 - 1])
+def test_seconds_given_for_milliseconds_are_refused_with_the_milliseconds(time):
+    remedy = f"if these are seconds, give {time}000; a time before 1973 as 1970-01-31T10:00:00Z"
+
+    with pytest.raises(ValueError, match=f"{time} milliseconds since 1970 are a time on 197.*{remedy}"):
+        parse_time(str(time))
+    with pytest.raises(ValueError, match=f"time {time} of T/broker-a/1: {time} milliseconds.*{remedy}"):
+        parse_times(f'{{"T":{{"broker-a":{{"1":{time}}}}}}}')
+
+
+@pytest.mark.parametrize("time", [0, 10**11, 2**63 - 1])
+def test_zero_and_numbers_of_milliseconds_are_times(time):
+    assert parse_time(str(time)).in_zone(None) == Times(time)
 
 
 def test_a_star_stands_for_the_queues_not_named_at_its_level():

@@ -202,6 +202,20 @@ def case(when, options, *says, id):
         case(load, BOTH | {"startingTimestamp": "-1"}, "want 0 or more, got -1", id="negative-timestamp"),
         case(
             load,
+            BOTH | {"startingTimestamp": "1769853600"},
+            "option 'startingTimestamp' = '1769853600': 1769853600 milliseconds since 1970 are a time on",
+            "1970-01-21; if these are seconds, give 1769853600000",
+            id="seconds-for-milliseconds",
+        ),
+        case(
+            plan,
+            BOTH | {"endingOffsetsByTimestamp": '{"T":{"a":{"0":1769853600}}}'},
+            "time 1769853600 of T/a/0: 1769853600 milliseconds since 1970",
+            "give 1769853600000",
+            id="seconds-of-a-queue",
+        ),
+        case(
+            load,
             BOTH | {"startingTimestamp": TOMORROW},
             f"option 'startingTimestamp': {TOMORROW} is in the future",
             "of a time that has been",

@@ -14,6 +14,8 @@ from spark_connector.options.selection import Assign, TopicPattern, Topics
 
 NEEDED = {"nameserver": "127.0.0.1:9876", "topic": "Orders"}
 QUEUE = MessageQueue("T", "a", 0)
+TIME = 1_700_000_000_000
+TIMES = f'{{"T":{{"a":{{"0":{TIME}}}}}}}'
 
 
 def options_of(**given):
@@ -83,13 +85,13 @@ def test_what_is_read_is_given_in_four_ways(given, selection):
         pytest.param({}, None, id="nothing-said"),
         pytest.param({"startingoffsets": "latest"}, Bound("startingOffsets", "latest"), id="offsets"),
         pytest.param(
-            {"startingoffsets": "latest", "startingoffsetsbytimestamp": '{"T":{"a":{"0":5}}}'},
-            Bound("startingOffsetsByTimestamp", Times({QUEUE: 5})),
+            {"startingoffsets": "latest", "startingoffsetsbytimestamp": TIMES},
+            Bound("startingOffsetsByTimestamp", Times({QUEUE: TIME})),
             id="times-before-offsets",
         ),
         pytest.param(
-            {"startingtimestamp": "7", "startingoffsetsbytimestamp": '{"T":{"a":{"0":5}}}'},
-            Bound("startingTimestamp", Times(7)),
+            {"startingtimestamp": "1700000000007", "startingoffsetsbytimestamp": TIMES},
+            Bound("startingTimestamp", Times(TIME + 7)),
             id="one-time-before-times",
         ),
     ],
@@ -99,10 +101,10 @@ def test_of_several_starts_the_order_is_that_of_sparks_kafka_source(given, bound
 
 
 def test_of_several_ends_the_order_is_the_same():
-    ends = {"endingoffsets": "latest", "endingoffsetsbytimestamp": '{"T":{"a":{"0":5}}}'}
+    ends = {"endingoffsets": "latest", "endingoffsetsbytimestamp": TIMES}
 
-    assert batch_of(**ends).end == Bound("endingOffsetsByTimestamp", Times({QUEUE: 5}))
-    assert batch_of(**ends, endingtimestamp="7").end == Bound("endingTimestamp", Times(7))
+    assert batch_of(**ends).end == Bound("endingOffsetsByTimestamp", Times({QUEUE: TIME}))
+    assert batch_of(**ends, endingtimestamp="1700000000007").end == Bound("endingTimestamp", Times(TIME + 7))
 
 
 @pytest.mark.parametrize("text", ["*", " * "])
@@ -146,7 +148,7 @@ def test_settings_of_the_strategy_arrive_whatever_their_case():
 
 def test_options_travel_between_processes():
     given = parse_options(
-        NEEDED | {"readers": "3", "tags": "a", "startingtimestamp": "5", "groupoffsetfallback": "latest"}
+        NEEDED | {"readers": "3", "tags": "a", "startingtimestamp": "0", "groupoffsetfallback": "latest"}
     )
 
     assert read_options(pickle.loads(pickle.dumps(given))) == read_options(given)

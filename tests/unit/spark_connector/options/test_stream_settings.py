@@ -69,11 +69,11 @@ def test_the_group_is_told_only_on_request():
 
 
 def test_a_stream_ends_only_where_an_end_is_given_and_the_time_for_all_wins():
-    ends = {"endingOffsets": "latest", "endingTimestamp": "7"}
+    ends = {"endingOffsets": "latest", "endingTimestamp": "1700000000007"}
 
     assert options_of().end is None
     assert options_of(endingOffsets="latest").end == Bound("endingOffsets", "latest")
-    assert options_of(**ends).end == Bound("endingTimestamp", Times(7))
+    assert options_of(**ends).end == Bound("endingTimestamp", Times(1_700_000_000_007))
 
 
 def test_topics_must_exist_unless_told_otherwise():
