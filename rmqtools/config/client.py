@@ -68,6 +68,13 @@ class ClientConfig:
 
     Default None: no prefix. Set it where several tenants share one cluster.
     """
+    read_group: str | None = None
+    """Consumer group that range reads name in their pulls; brokers check its permission and count its reads.
+
+    Default None: TOOLS_CONSUMER, which every broker has; upstream MixAll.TOOLS_CONSUMER_GROUP. Set it where
+    readers get permissions of their own. Create the group first: a broker creates an unknown one. Its offsets
+    are not changed. Consumers and producers do not use it.
+    """
     broker_address_map: Mapping[str, str] | Callable[[str], str] = field(default_factory=dict)
     """Addresses of the route, and the address to connect to instead. Default: empty; without a name upstream.
 
@@ -164,10 +171,7 @@ class ClientConfig:
             self, "connect_timeout", "request_timeout", "max_frame_bytes", "max_decompressed_bytes"
         )
         require_positive(self, "poll_name_server_interval", "heartbeat_broker_interval")
-        if self.instance_name is not None and "@" in self.instance_name:
-            raise ConfigError(
-                f"instance_name={self.instance_name!r}: '@' separates it from the address: leave it out"
-            )
+        self._check_names()
         if (self.access_key is None) != (self.secret_key is None):
             raise ConfigError("access_key and secret_key go together: set both or neither")
         for name in ("access_key", *_SECRETS):
@@ -179,6 +183,14 @@ class ClientConfig:
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Secret(text))
         self._check_tls()
+
+    def _check_names(self) -> None:
+        if self.read_group is not None and not self.read_group.strip():
+            raise ConfigError(f"read_group={self.read_group!r}: it is empty; name a group, or leave it out")
+        if self.instance_name is not None and "@" in self.instance_name:
+            raise ConfigError(
+                f"instance_name={self.instance_name!r}: '@' separates it from the address: leave it out"
+            )
 
     def _check_tls(self) -> None:
         """Refuse TLS settings that would have no effect: connections would not be encrypted."""

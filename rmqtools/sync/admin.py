@@ -257,6 +257,16 @@ class Admin(BlockingAdmin):
         """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
         return self._bridge.run(self._admin.fetch_group_list())
 
+    def has_group(self, group: str, queue: MessageQueue) -> bool:
+        """Whether the master of a queue has settings of a group.
+
+        Fetches the names of all its groups: a broker that is asked for one group creates it (seen on 5.5.0).
+
+        Raises:
+            TopicNotFoundError: the queue's topic has no route.
+        """
+        return self._bridge.run(self._admin.has_group(group, queue))
+
     def fetch_topic_groups(self, topic: str) -> list[str]:
         """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
         return self._bridge.run(self._admin.fetch_topic_groups(topic))

@@ -189,6 +189,16 @@ BOUND_OPTIONS: Final = (
         Where.READ,
     ),
     Option(
+        "readGroup",
+        "a name",
+        parse_name,
+        None,
+        "The consumer group that the read's pulls name: brokers check its permission and count the messages "
+        "for it. By default TOOLS_CONSUMER. The group must exist; its offsets are neither used nor changed.",
+        Where.READ,
+        "read_group",
+    ),
+    Option(
         "groupOffsetFallback",
         "earliest, latest or error",
         OneOf(("earliest", "latest", "error")),

@@ -38,14 +38,17 @@ class RocketMQBatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's 
         Raises:
             TopicNotFoundError: a topic has no route.
             PermissionDeniedError: a topic may not be read.
-            ValueError: offsets that are not stored, queues that do not exist, a start after the end.
+            ValueError: offsets that are not stored, queues that do not exist, a start after the end, a
+                missing group of option ``readGroup``.
         """
         read = self._options.read
         lookup = Lookup(read)
         if self._options.look_up is not None:
             tasks = plan_key_tasks(self._options.look_up, self._queues(lookup))
             return [InputPartition(task) for task in tasks]
-        stored = lookup.stored(self._queues(lookup))
+        queues = self._queues(lookup)
+        lookup.check_read_group(queues)
+        stored = lookup.stored(queues)
         lookup.check_sql(stored)
         begin = lookup.resolve(self._options.start, stored)
         end = lookup.resolve(self._options.end, stored, is_start=False)

@@ -139,6 +139,23 @@ class Lookup:
         """Per queue, the offset of the first message stored at its time or later; the queue's end if none."""
         return self._ask_queues(lambda queue: self._admin.search_offset(queue, times.at(queue)), queues)
 
+    def check_read_group(self, queues: Iterable[MessageQueue]) -> None:
+        """Refuse a missing group of option ``readGroup``: brokers would create it at the first pull.
+
+        Raises:
+            ConfigError: a broker of the queues does not have the group.
+        """
+        group = self._options.client.read_group
+        if group is None:
+            return
+        one_each = {queue.broker_name: queue for queue in queues}.values()
+        found = self._ask_queues(lambda queue: self._has_group(group, queue), one_each)
+        if missing := sorted(queue.broker_name for queue, is_there in found.items() if not is_there):
+            raise ConfigError(
+                f"option 'readGroup' = {group!r}: no such group on {', '.join(missing)}; create it by "
+                "rmqtools.Admin.create_group or mqadmin updateSubGroup, or leave the option out"
+            )
+
     def check_sql(self, stored: Stored) -> None:
         """Ask one queue of each broker name to check the condition, before tasks would fail because of it.
 
@@ -209,6 +226,18 @@ class Lookup:
             return await self._admin.fetch_subscribe_queues(topic)
         except TopicNotFoundError:
             return []
+
+    async def _has_group(self, group: str, queue: MessageQueue) -> bool:
+        """Whether a queue's broker has a group.
+
+        True where the broker refuses the question, for lack of permission or as a proxy: users whose keys
+        allow the group's pulls, and no more, may name it.
+        """
+        try:
+            return await self._admin.has_group(group, queue)
+        except BrokerError as error:
+            log.warning("read_group_not_checked", group=group, broker=queue.broker_name, reason=str(error))
+            return True
 
     async def _bounds_of(self, queue: MessageQueue) -> tuple[int, int]:
         earliest = await self._admin.min_offset(queue)

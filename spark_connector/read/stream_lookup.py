@@ -37,6 +37,8 @@ class StreamLookup:
         """The stored offsets of the queues that exist now."""
         must_exist = must_exist and self._options.must_exist
         queues = self._lookup.queues() if must_exist else self._lookup.queues_left()
+        if self._lookup.is_patient:  # the first question of this run
+            self._lookup.check_read_group(queues)
         stored = self._lookup.stored(queues)
         if must_exist:
             self._lookup.check_sql(stored)

@@ -130,6 +130,16 @@ class GroupAdmin(GroupOffsetAdmin):
         tables = await asyncio.gather(*(self._groups_of(addr) for addr in masters.values()))
         return sorted(self._ours({name for names in tables for name in names}))
 
+    async def has_group(self, group: str, queue: MessageQueue) -> bool:
+        """Whether the master of a queue has settings of a group.
+
+        Fetches the names of all its groups: a broker that is asked for one group creates it (seen on 5.5.0).
+
+        Raises:
+            TopicNotFoundError: the queue's topic has no route.
+        """
+        return self._wire(group) in await self._groups_of(await self._masters.addr_for(queue))
+
     async def fetch_topic_groups(self, topic: str) -> list[str]:
         """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
         header = QueryTopicConsumeByWhoRequestHeader(topic=self._wire(topic))

@@ -28,6 +28,17 @@ class Masters:
         addrs = {name: info.broker_addr_table[name].broker_addrs for name in names}
         return {name: by_id[0] for name, by_id in sorted(addrs.items()) if 0 in by_id}
 
+    async def addr_for(self, queue: MessageQueue) -> str:
+        """Return the address of a queue's master.
+
+        Raises:
+            TopicNotFoundError: the queue's topic has no route.
+        """
+        routes = self._client.routes
+        if queue.topic not in routes.tables.routes:
+            await routes.refresh(queue.topic)
+        return routes.master_addr(routes.broker_name(queue))
+
     async def invoke_for(self, queue: MessageQueue, command: RemotingCommand) -> RemotingCommand:
         """Send a request to a queue's master; repeat it while no answer comes."""
         routes = self._client.routes

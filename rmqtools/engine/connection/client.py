@@ -24,7 +24,7 @@ from rmqtools.engine.connection.transport import Connection
 from rmqtools.errors import ClientStateError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.group import ConsumerData
-from rmqtools.model.names import with_namespace
+from rmqtools.model.names import TOOLS_CONSUMER_GROUP, with_namespace
 from rmqtools.observer import current_observer
 from rmqtools.protocol.headers import HeartbeatRequestHeader, UnregisterClientRequestHeader
 from rmqtools.protocol.wire.bodies import format_heartbeat
@@ -83,6 +83,12 @@ class ClientCore:
     def wire_topic(self, topic: str) -> str:
         """Return the wire name of a topic: with this client's namespace."""
         return with_namespace(topic, self.config.namespace)
+
+    @property
+    def read_group(self) -> str:
+        """Wire name of the group that range reads name: TOOLS_CONSUMER, in no namespace, by default."""
+        given = self.config.read_group
+        return TOOLS_CONSUMER_GROUP if given is None else with_namespace(given, self.config.namespace)
 
     def start(self) -> None:
         """Start the polling of routes and the heartbeats. Sends nothing itself."""

@@ -16,8 +16,6 @@ from rmqtools.protocol.messages.inner_batch import is_inner_batch
 from rmqtools.protocol.wire.bodies import format_body
 from rmqtools.protocol.wire.command import RemotingCommand
 
-READER_GROUP = "TOOLS_CONSUMER"  # known to every broker, so reading creates no new group
-
 
 def read_filter(topic: str, *, tags: Collection[str] = (), sql: str | None = None) -> SubscriptionData | None:
     """Return the subscription that a read's filter means; None: no filter.
@@ -72,7 +70,9 @@ async def _check_condition(client: ClientCore, queue: MessageQueue, wanted: Subs
     if wanted.expression_type == TAG:
         return
     client.endpoint.require(SQL_FILTERS)
-    body = CheckClientRequestBody(client_id=client.client_id, group=READER_GROUP, subscription_data=wanted)
+    body = CheckClientRequestBody(
+        client_id=client.client_id, group=client.read_group, subscription_data=wanted
+    )
     command = RemotingCommand(RequestCode.CHECK_CLIENT_CONFIG, body=format_body(body))
 
     async def ask() -> None:

@@ -15,7 +15,7 @@ from typing import NoReturn
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.retrying import look_up
 from rmqtools.engine.reading.pull_command import parse_pull, pull_request
-from rmqtools.engine.reading.range_filter import READER_GROUP, filter_at_broker
+from rmqtools.engine.reading.range_filter import filter_at_broker
 from rmqtools.errors import (
     BrokerError,
     DataLossError,
@@ -295,7 +295,7 @@ class RangeReader:
             self._range.begin,
             broker_name=broker_name,
             max_msg_nums=MAX_MSG_NUMS,
-            group=READER_GROUP,
+            group=self._client.read_group,
             expression=only.sub_string if only else SUB_ALL,
             expression_type=only.expression_type if only else TAG,
         )

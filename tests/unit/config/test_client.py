@@ -28,6 +28,11 @@ def test_no_name_server_at_all_is_refused_with_both_remedies(monkeypatch):
         ClientConfig()
 
 
+def test_an_empty_read_group_is_refused():
+    with pytest.raises(ConfigError, match="read_group=' ': it is empty; name a group, or leave it out"):
+        ClientConfig(name_server="h:1", read_group=" ")
+
+
 @pytest.mark.parametrize(
     "address",
     [

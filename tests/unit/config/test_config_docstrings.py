@@ -69,6 +69,7 @@ CLIENT: dict[str, Any] = {
     "client_ip": None,
     "instance_name": None,
     "namespace": None,
+    "read_group": None,
     "broker_address_map": {},
     "connect_timeout": 3.0,
     "request_timeout": 3.0,

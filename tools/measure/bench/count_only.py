@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from rmqtools import QueueRange
 from rmqtools.config.text import parse_address
 from rmqtools.engine.reading.pull_command import pull_request
-from rmqtools.engine.reading.range_filter import READER_GROUP
 from rmqtools.engine.reading.range_read import MAX_MSG_NUMS
+from rmqtools.model.names import TOOLS_CONSUMER_GROUP
 from rmqtools.protocol.wire.command import encode_command
 
 _IN_FLIGHT = 4  # of each queue
@@ -82,7 +82,7 @@ class _Counter:
             offset,
             broker_name=range_.queue.broker_name,
             max_msg_nums=count,
-            group=READER_GROUP,
+            group=TOOLS_CONSUMER_GROUP,
         )
         self._opaque += len(self._ranges)
         command.opaque = self._opaque + number

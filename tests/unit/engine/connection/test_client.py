@@ -37,6 +37,14 @@ def test_the_own_address_is_the_one_towards_the_name_server():
     assert local_address(ClientConfig(name_server="no-such-host.invalid:9876")) == "127.0.0.1"
 
 
+def test_range_reads_name_tools_consumer_or_the_group_given_in_its_namespace():
+    default = ClientConfig(name_server="127.0.0.1:1", namespace="ns")
+    given = ClientConfig(name_server="127.0.0.1:1", namespace="ns", read_group="analysts")
+
+    assert ClientCore(default).read_group == "TOOLS_CONSUMER"
+    assert ClientCore(given).read_group == "ns%analysts"
+
+
 async def test_a_client_is_started_once():
     core = ClientCore(ClientConfig(name_server="127.0.0.1:1"))
     with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):

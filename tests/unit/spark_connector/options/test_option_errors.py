@@ -185,6 +185,13 @@ def case(when, options, *says, id):
             "earliest, latest or error",
             id="no-fallback",
         ),
+        case(load, BOTH | {"readGroup": " "}, "option 'readGroup' = ' ': it is empty", id="empty-read-group"),
+        case(
+            save,
+            BOTH | {"readGroup": "g"},
+            "option 'readGroup' is for reads only: leave it out when writing",
+            id="read-group-of-a-write",
+        ),
         case(
             load,
             BOTH | {"corruptBody": "skip"},

@@ -107,6 +107,11 @@ def test_of_several_ends_the_order_is_the_same():
     assert batch_of(**ends, endingtimestamp="1700000000007").end == Bound("endingTimestamp", Times(TIME + 7))
 
 
+def test_the_read_group_is_a_setting_of_the_reading_clients():
+    assert options_of().client.read_group is None
+    assert options_of(readgroup="analysts").client.read_group == "analysts"
+
+
 @pytest.mark.parametrize("text", ["*", " * "])
 def test_a_star_means_all_tags(text):
     assert options_of(tags=text).tags == ()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rmqtools.errors import TopicNotFoundError
+from rmqtools import Admin, ClientConfig
+from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.testing.fake import FakeCluster
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
@@ -18,9 +19,31 @@ def cluster():
         clients._CACHE.close_all()
 
 
+def lookup_of(cluster, **given):
+    options = {"nameServer": cluster.name_server, "topic": "orders", **given}
+    return Lookup(batch_options(parse_options(options)).read)
+
+
 def test_an_unknown_topic_is_refused_with_the_one_of_a_similar_name(cluster):
-    given = {"nameServer": cluster.name_server, "topic": "ordres"}
-    lookup = Lookup(batch_options(parse_options(given)).read)
+    lookup = lookup_of(cluster, topic="ordres")
 
     with pytest.raises(TopicNotFoundError, match=r"does not exist \(did you mean 'orders'\?\); correct the"):
         lookup.queues()
+
+
+def test_a_missing_read_group_is_refused_and_not_created(cluster):
+    lookup = lookup_of(cluster, readGroup="analysts")
+
+    with pytest.raises(ConfigError, match=r"option 'readGroup' = 'analysts': no such group on .*; create it"):
+        lookup.check_read_group(lookup.queues())
+
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        assert "analysts" not in admin.fetch_group_list()
+
+
+def test_a_read_group_that_exists_is_accepted(cluster):
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        admin.create_group("analysts")
+    lookup = lookup_of(cluster, readGroup="analysts")
+
+    lookup.check_read_group(lookup.queues())
