@@ -35,6 +35,11 @@ class SystemClock:
 SYSTEM_CLOCK = SystemClock()
 
 
+def pause(seconds: float) -> None:
+    """Block this thread for some time; not for the loop thread."""
+    time.sleep(seconds)
+
+
 def let_others_run() -> None:
     """Let a thread that waits for the interpreter have it."""
     time.sleep(0)

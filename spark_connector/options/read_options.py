@@ -387,7 +387,8 @@ STREAM_OPTIONS: Final[tuple[Option, ...]] = (
         DURATION,
         parse_duration,
         "1s",
-        "How often an idle query asks the brokers for new messages and new queues.",
+        "How often an idle query asks the brokers for new messages and new queues. processAllAvailable() may "
+        "wait as long, and so may other sources of the same query while it is idle.",
         Where.STREAM,
     ),
     Option(

@@ -2,13 +2,15 @@
 
 There, Spark asks for the end of a batch before it tells its begin, and takes all waiting messages. So an end
 carries every begin that its start may lack: see :mod:`spark_connector.read.stream_offsets`.
+
+Ends are never answered from memory, as in :mod:`spark_connector.read.stream_planner`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rmqtools import MessageQueue
-from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.clock import SYSTEM_CLOCK, Clock, pause
 from rmqtools.errors import ConfigError, RemotingError
 from rmqtools.log import get_logger
 from spark_connector.options.queue_json import place
@@ -31,10 +33,12 @@ class EarlyPlanner:
     fail_on_data_loss: bool
     patience: float = PATIENCE
     clock: Clock = SYSTEM_CLOCK
+    wait: Callable[[float], object] = pause
     _stored: Stored | None = None
     _asked_at: float = 0.0
     _silent_since: float | None = None
     _last: StreamOffsets | None = None  # the last planned end
+    _is_told: bool = True  # whether Spark has asked for an end since
     _read: dict[MessageQueue, int] = field(default_factory=dict)  # next offsets, as far as Spark has told
     _initial: Offsets | None = None
     _initial_error: ConfigError | None = None
@@ -46,7 +50,9 @@ class EarlyPlanner:
         Raises:
             ConfigError: the options name offsets that do not fit.
         """
-        self.latest_offset()
+        if self._last is None:
+            self.latest_offset()
+            self._is_told = False
         self._is_new = True
         if self._initial_error is not None:
             raise self._initial_error
@@ -54,14 +60,17 @@ class EarlyPlanner:
         return StreamOffsets(next=self._initial, begin=self._initial)
 
     def latest_offset(self) -> StreamOffsets:
-        """The end of the next batch; the last one if there is nothing new.
+        """The end of the next batch; the last one if there is nothing new. May wait for ``poll_interval``.
 
         Raises:
             RemotingError: brokers do not answer, for longer than ``patience`` once they did.
         """
+        if self._last is not None:
+            if not self._is_told:
+                self._is_told = True
+                return self._last
+            self._await_poll()
         now = self.clock.monotonic()
-        if self._last is not None and now - self._asked_at < self.poll_interval:
-            return self._last
         try:
             self._last = self._plan()
         except RemotingError as error:
@@ -95,6 +104,11 @@ class EarlyPlanner:
                 )
             begin[queue] = end.next[queue]
         return begin, end.next
+
+    def _await_poll(self) -> None:
+        rest = self._asked_at + self.poll_interval - self.clock.monotonic()
+        if rest > 0:
+            self.wait(rest)
 
     def _plan(self) -> StreamOffsets:
         last = self._last

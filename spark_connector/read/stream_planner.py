@@ -1,16 +1,19 @@
 """Plans where a streaming query's next micro-batch ends, and keeps the query's state between batches.
 
-One planner lives in the query's own Python process on the driver, per run of the query. Spark calls it about
-85 times a second while a query is idle. Brokers are asked when a batch is over, otherwise once per
+One planner lives in the query's own Python process on the driver, per run of the query. Spark asks it again
+11 ms after an answer without new data. Brokers are asked when a batch is over, otherwise once per
 ``pollInterval``; if a backlog fills several batches, once a second.
+
+"No new data" is never answered from memory: ``processAllAvailable()`` returns after such an answer, so the
+answer must include all messages stored before Spark's question. The planner waits until brokers may be asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from rmqtools import MessageQueue
-from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.clock import SYSTEM_CLOCK, Clock, pause
 from rmqtools.errors import RemotingError
 from rmqtools.log import get_logger
 from spark_connector.options.limits import Limits
@@ -60,6 +63,7 @@ class StreamPlanner:
     fail_on_data_loss: bool
     patience: float = PATIENCE
     clock: Clock = SYSTEM_CLOCK
+    wait: Callable[[float], object] = pause
     _initial: StreamOffsets | None = None
     _stored: Stored | None = None
     _ends: Ends | None = None
@@ -67,6 +71,7 @@ class StreamPlanner:
     _reported: dict[str, Any] | None = None
     _silent_since: float | None = None
     _asked_for: Any = None  # the start for which brokers were asked last
+    _batch_ran: bool = False  # since the last plan; of this source, or of another one of the query
     _planned: StreamOffsets | None = None
     _batch_at: float | None = None
     _frozen: bool = False
@@ -119,24 +124,29 @@ class StreamPlanner:
             DataLossError: a queue is no longer selected, or its topic was recreated, and ``failOnDataLoss``
                 is set.
         """
+        self.note_batch()
         begin = batch_begin(start, end, is_first=start == self._initial)
         if start == end or end == self._planned:
             return begin, end.next
         anew = self._losses.recreated_in(end, self._stored or self._fetch())
         return begin, {**end.next, **{queue: begin[queue] for queue in anew}}
 
+    def note_batch(self) -> None:
+        """Note that the query runs a batch. If only other sources have data, :meth:`plan` must not wait."""
+        self._batch_ran = True
+
     def plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
         """The end of the batch that begins at ``start_json``; None: no batch is to run now.
 
-        If brokers do not answer, a running query waits for ``patience`` seconds; one limited to the messages
-        stored now does not.
+        May wait for ``poll_interval`` before it asks; Spark can stop the query meanwhile. If brokers do not
+        answer, a running query waits for ``patience`` seconds; one limited to the messages stored now does
+        not.
 
         Raises:
             DataLossError: offsets to read are lost, and ``failOnDataLoss`` is set.
             RemotingError: brokers do not answer.
         """
-        if self._can_wait(start_json):
-            return None
+        self._await_poll(start_json)
         now, last = self.clock.monotonic(), self._stored_at
         try:
             end = self._plan(start_json, limited=limited)
@@ -152,13 +162,13 @@ class StreamPlanner:
             self._silent_since = None
         return end
 
-    def _can_wait(self, start_json: Mapping[str, Any]) -> bool:
-        """Whether brokers were asked for this start less than ``poll_interval`` ago."""
-        return (
-            not self._frozen
-            and self._asked_for == start_json
-            and self.clock.monotonic() - self._stored_at < self.poll_interval
-        )
+    def _await_poll(self, start_json: Mapping[str, Any]) -> None:
+        """Wait for the rest of ``poll_interval`` if the query has been idle since the last request."""
+        is_idle = self._asked_for == start_json and not self._batch_ran
+        self._batch_ran = False
+        rest = self._stored_at + self.poll_interval - self.clock.monotonic()
+        if is_idle and not self._frozen and rest > 0:
+            self.wait(rest)
 
     def _plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
         start = StreamOffsets.from_json(start_json)

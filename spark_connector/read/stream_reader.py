@@ -91,7 +91,11 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @text_first()
     def commit(self, end: dict[str, Any]) -> None:
-        """Commit the offsets to the group, unless :meth:`latestOffset` has done so."""
+        """Commit the offsets to the group, unless :meth:`latestOffset` has done so.
+
+        Spark calls this when it has planned the next batch, even if another source has all of its data.
+        """
+        self._planner.note_batch()
         self._tell_group(end)
 
     @cached_property

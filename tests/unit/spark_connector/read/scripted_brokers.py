@@ -64,7 +64,8 @@ class ScriptedBrokers:
 
 def planner_on(brokers: ScriptedBrokers, clock=None, **settings) -> StreamPlanner:
     defaults: dict[str, Any] = {"limits": Limits(), "poll_interval": 1.0, "fail_on_data_loss": True}
-    return StreamPlanner(brokers=brokers, clock=clock or ManualClock(), **{**defaults, **settings})
+    clock = clock or ManualClock()
+    return StreamPlanner(brokers=brokers, clock=clock, wait=clock.advance, **{**defaults, **settings})
 
 
 def plan(planner, start, limited=True):

@@ -12,7 +12,8 @@ from tests.unit.spark_connector.read.scripted_brokers import A, B, C, ScriptedBr
 
 def planner_on(brokers, clock=None, **settings):
     defaults = {"poll_interval": 1.0, "fail_on_data_loss": True}
-    return EarlyPlanner(brokers=brokers, clock=clock or ManualClock(), **{**defaults, **settings})
+    clock = clock or ManualClock()
+    return EarlyPlanner(brokers=brokers, clock=clock, wait=clock.advance, **{**defaults, **settings})
 
 
 def stored(end):
@@ -77,13 +78,32 @@ def test_a_queue_that_was_away_at_a_restart_continues_where_it_was():
 def test_without_new_messages_the_end_stays_the_same_text_and_brokers_are_asked_by_the_poll_interval():
     brokers, clock = ScriptedBrokers({A: (0, 5)}), ManualClock()
     planner = planner_on(brokers, clock)
-    texts = {str(planner.latest_offset().to_json()) for _ in range(50)}
-    assert brokers.asked == 1
-    clock.advance(1)
-    texts.add(str(planner.latest_offset().to_json()))
+    texts = {str(planner.latest_offset().to_json())}
+    began = clock.monotonic()
+    texts |= {str(planner.latest_offset().to_json()) for _ in range(50)}
 
     assert len(texts) == 1
-    assert brokers.asked == 2
+    assert (brokers.asked, clock.monotonic() - began) == (51, 50)
+
+
+def test_an_end_includes_everything_stored_before_it_was_asked_for():
+    brokers = ScriptedBrokers({A: (0, 5)})
+    planner = planner_on(brokers)
+    planner.latest_offset()
+    brokers.queues[A] = (0, 6)
+
+    assert planner.latest_offset().next == {A: 6}
+
+
+def test_the_start_of_a_query_costs_no_wait():
+    clock = ManualClock()
+    brokers, began = ScriptedBrokers({A: (0, 5)}), clock.monotonic()
+    planner = planner_on(brokers, clock)
+    planner.initial_offset()
+    planner.latest_offset()
+    planner.initial_offset()
+
+    assert (brokers.asked, clock.monotonic()) == (1, began)
 
 
 def test_nothing_past_the_ending_offsets_is_planned_and_a_query_past_them_is_refused():

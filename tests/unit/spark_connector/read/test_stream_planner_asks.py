@@ -12,13 +12,68 @@ def test_an_idle_query_asks_brokers_once_per_poll_interval(clock):
     planner = planner_on(brokers, clock, poll_interval=1.0)
     start = planner.initial_offset()
     assert plan(planner, start) is None
-    asked = brokers.asked
+    asked, began = brokers.asked, clock.monotonic()
 
     for _ in range(40):
-        clock.advance(0.1)
+        clock.advance(0.1)  # Spark's own pause
         assert plan(planner, start) is None
 
-    assert brokers.asked - asked == 4
+    assert (brokers.asked - asked, clock.monotonic() - began) == (40, pytest.approx(40))
+
+
+def test_no_new_data_is_said_of_everything_stored_before_the_question(clock):
+    brokers = ScriptedBrokers({A: (0, 10)})
+    planner = planner_on(brokers, clock, poll_interval=10.0)
+    start = planner.initial_offset()
+    assert plan(planner, start) is None
+    clock.advance(1.0)
+    brokers.queues[A] = (0, 11)
+    asked_at = clock.monotonic()
+
+    end = plan(planner, start)
+
+    assert (end.next, clock.monotonic() - asked_at) == ({A: 11}, pytest.approx(9.0))
+
+
+def test_a_source_without_data_does_not_hold_up_the_batches_of_another_source(clock):
+    brokers = ScriptedBrokers({A: (0, 10)})
+    planner = planner_on(brokers, clock, poll_interval=60.0)
+    start = planner.initial_offset()
+    began = clock.monotonic()
+
+    for _ in range(3):
+        assert plan(planner, start) is None
+        planner.note_batch()
+
+    assert clock.monotonic() == began
+    brokers.queues[A] = (0, 11)
+    assert plan(planner, start).next == {A: 11}
+
+
+def test_after_the_last_batch_of_another_source_the_query_is_idle_again(clock):
+    planner = planner_on(ScriptedBrokers({A: (0, 10)}), clock, poll_interval=60.0)
+    start = planner.initial_offset()
+    planner.note_batch()
+    plan(planner, start)
+    began = clock.monotonic()
+
+    plan(planner, start)
+
+    assert clock.monotonic() - began == 60.0
+
+
+def test_a_run_over_what_is_there_now_never_waits(clock):
+    brokers = ScriptedBrokers({A: (0, 10)}, start="earliest")
+    planner = planner_on(brokers, clock, limits=Limits(max_offsets=4), poll_interval=60.0)
+    planner.freeze()
+    began, end = clock.monotonic(), planner.initial_offset()
+
+    for _ in range(3):
+        end = plan(planner, end)
+    assert plan(planner, end) is None
+    assert plan(planner, end) is None
+
+    assert clock.monotonic() == began
 
 
 def test_a_backlog_known_to_fill_the_next_batches_is_read_without_asking(clock):
