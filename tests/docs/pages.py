@@ -48,7 +48,10 @@ from rmqtools import ProducerConfig
 """,
     "spark.md": _SPARK
     + """
+import tempfile
 source = target = {"nameServer": "127.0.0.1:9876", "topic": "Orders"}
+order_topic = customer_topic = joined_topic = source
+checkpoints = tempfile.mkdtemp()
 """,
 }
 AFTER = {
@@ -89,6 +92,10 @@ engine.dispose()
 assert len(results) == 1000
 """,
     "spark.md": """
+import shutil
+for query in spark.streams.active:
+    query.stop()
+shutil.rmtree(checkpoints, ignore_errors=True)
 spark.stop()
 """,
     "tutorial.md": """
