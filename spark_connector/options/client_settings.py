@@ -7,6 +7,7 @@ from typing import TypeVar
 from rmqtools import ClientConfig
 from rmqtools.config.text import match_name
 from rmqtools.errors import ConfigError
+from spark_connector.options.catalog_table import refuse_no_options
 from spark_connector.options.credentials import CREDENTIALS_FILE, with_credentials
 from spark_connector.options.option import GivenOptions, Where
 
@@ -31,6 +32,8 @@ def client_config(kind: type[_Config], given: GivenOptions) -> _Config:
     settings = with_credentials(
         _settings(given), credentials_file=_credentials_file(given), environment=os.environ
     )
+    if not os.environ.get("NAMESRV_ADDR"):
+        refuse_no_options(given)
     _check_name_server(settings)
     try:
         return kind.from_mapping(settings)

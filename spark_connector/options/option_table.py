@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from rmqtools.errors import ConfigError
 from rmqtools.unknown_name import name_hint
+from spark_connector.options.catalog_table import refuse_table_properties
 from spark_connector.options.client_options import CLIENT_OPTIONS
 from spark_connector.options.option import GivenOption, GivenOptions, Option
 from spark_connector.options.read_options import READ_OPTIONS, STREAM_OPTIONS
@@ -26,8 +27,9 @@ def parse_options(raw: Mapping[str, str]) -> GivenOptions:
     """Check names and values.
 
     Raises:
-        ConfigError: an unknown name (with the nearest known one), or an invalid value.
+        ConfigError: an unknown name (with the nearest known one), an invalid value, or a catalog table.
     """
+    refuse_table_properties(raw)
     return tuple(_parse_option(name, text) for name, text in raw.items())
 
 

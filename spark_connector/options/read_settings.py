@@ -9,6 +9,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from rmqtools.model.block import CorruptBody
 from spark_connector.options.allocation import Allocation, allocation_of
+from spark_connector.options.catalog_table import refuse_no_options
 from spark_connector.options.client_settings import client_config, refuse_options
 from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID, PROPERTIES
 from spark_connector.options.offsets import Bound, GivenTimes, Times
@@ -66,6 +67,7 @@ def read_options(given: GivenOptions) -> ReadOptions:
         ConfigError: options are missing, conflict, or belong to writes.
     """
     refuse_options(given, Where.WRITE, doing="reading")
+    refuse_no_options(given)
     values = option_values(given)
     _check_pairs(values)
     return ReadOptions(

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 
 from rmqtools.errors import ConfigError
 from rmqtools.unknown_name import name_hint
+from spark_connector.options.catalog_table import CATALOG_REMEDY
 from spark_connector.options.write_settings import WriteOptions
 
 WRITE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
@@ -83,7 +84,9 @@ def check_write_schema(
     if "body" not in schema.names:
         raise ConfigError(f"no column 'body' to write among {schema.names}: select(... .alias('body'))")
     if topic is None and "topic" not in schema.names:
-        raise ConfigError("where to write is not given: set option 'topic' or add a column 'topic'")
+        raise ConfigError(
+            f"where to write is not given: set option 'topic' or add a column 'topic'; {CATALOG_REMEDY}"
+        )
     _check_queue_columns(
         schema, keep_queue=keep_queue, is_ignored=_QUEUE[0] in ignored or _QUEUE[1] in ignored
     )

@@ -14,6 +14,7 @@ from spark_connector.read.schema import READ_SCHEMA
 SERVER = {"nameServer": "h:1"}
 TOPIC = {"topic": "T"}
 BOTH = SERVER | TOPIC
+CATALOG = "CREATE TEMPORARY VIEW name USING rocketmq OPTIONS (nameServer 'host:port', topic 'Orders')"
 READERS = BOTH | {"readers": "2"}
 TOMORROW = str(SYSTEM_CLOCK.now_ms() + 24 * 3600 * 1000)
 
@@ -71,6 +72,19 @@ def case(when, options, *says, id):
             "known: nameServer, namespace",
             id="like-no-other",
         ),
+        case(load, {}, "no option is given, set nameServer and topic", CATALOG, id="no-option"),
+        case(load, {"path": "/t"}, "no option is given", CATALOG, id="a-catalog-table-with-a-location"),
+        case(stream, {}, "no option is given", CATALOG, id="no-option-of-a-stream"),
+        case(save, {}, "no option is given", CATALOG, id="no-option-of-a-write"),
+        case(save, SERVER, "where to write is not given", CATALOG, id="no-topic-of-a-write"),
+        case(
+            load,
+            {"option.nameServer": "h:1", "option.topic": "T", "provider": "rocketmq"},
+            "format rocketmq has no catalog tables",
+            CATALOG,
+            id="options-of-a-new-catalog-table",
+        ),
+        case(load, BOTH | {"owner": "me"}, "no catalog tables", CATALOG, id="properties-of-a-catalog-table"),
         case(load, TOPIC, "option 'nameServer' is required, as host:port", id="no-name-server"),
         case(
             load,
