@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 from hypothesis import strategies as st
 
+from rmqtools.engine.producer import send_answer  # noqa: F401  # it binds the class that send_results makes
 from rmqtools.model.message import MessageExt
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire import command  # noqa: F401  # it binds the class that read_header makes

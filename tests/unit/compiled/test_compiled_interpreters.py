@@ -77,7 +77,9 @@ def test_the_first_interpreter_keeps_its_classes_after_a_second_one_has_loaded_r
 
 
 def test_a_second_interpreter_that_is_first_leaves_the_twins_to_the_main_one():
-    run(f"{INTERPRETERS}\nrun_in_second({USE!r})\n{USE}\nrun_in_second('use()')\nuse()")
+    refused = "from rmqtools.compiled import twins; assert twins is None"
+
+    run(f"{INTERPRETERS}\nrun_in_second({refused!r})\n{USE}\nassert stored.twins is not None\n")
 
 
 def test_a_second_interpreter_runs_in_python_and_says_why():
