@@ -8,7 +8,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 import spark_connector
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.stream_settings import stream_options
-from spark_connector.read.stream_lookup import StreamLookup
 from spark_connector.read.stream_offsets import StreamOffsets
 from spark_connector.read.stream_reader import RocketMQStreamReader
 from tests.spark.streams import await_true, counts, fill, next_offsets, stored_places
@@ -77,17 +76,19 @@ def test_spark_is_told_whether_there_are_limits(make_reader, options, limit):
     assert make_reader(topic="T", **options).getDefaultReadLimit() == limit
 
 
-def test_an_idle_query_leaves_brokers_alone(make_reader, filled, monkeypatch):
+def test_an_idle_query_asks_brokers_once_in_a_poll_interval(make_reader, filled, monkeypatch):
     reader = make_reader(topic=filled, startingOffsets="latest", pollInterval="1h")
     start = reader.initialOffset()
     assert reader.latestOffset(start, ReadAllAvailable()) is start
-    monkeypatch.setattr(StreamLookup, "fetch_stored", None)  # whoever asks from now on fails
+    waits: list[float] = []
+    monkeypatch.setattr(reader._planner, "wait", waits.append)
 
-    for _ in range(100):
+    for _ in range(3):
         assert reader.latestOffset(start, ReadAllAvailable()) is start
         assert reader.initialOffset() == start
         latest = reader.reportLatestOffset()
 
+    assert waits == [pytest.approx(3600, abs=300)] * 3
     assert StreamOffsets.from_json(latest).next == StreamOffsets.from_json(start).next
 
 
