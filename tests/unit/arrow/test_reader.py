@@ -58,6 +58,7 @@ def test_a_missing_topic_and_an_unknown_column_are_refused_at_once(client):
         reader(client, "orders", columns=["tag"])
 
 
+@pytest.mark.process  # it asks for three seconds
 def test_what_is_missing_is_an_error_while_batches_are_taken(client):
     queue = MessageQueue("orders", "broker-a", 1)
 
