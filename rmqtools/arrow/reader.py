@@ -47,7 +47,7 @@ def reader(
     schema = MESSAGE_SCHEMA if columns is None else select_columns(*columns)
     batches = read_ranges(
         client,
-        whole_queues(client, source) if isinstance(source, str) else source,
+        _whole_queues(client, source) if isinstance(source, str) else source,
         schema=schema,
         tags=tags,
         sql=sql,
@@ -57,7 +57,7 @@ def reader(
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def whole_queues(client: "Client", topic: str) -> list[QueueRange]:
+def _whole_queues(client: "Client", topic: str) -> list[QueueRange]:
     """Return the range of every queue of a topic, from its first to its last offset of now."""
     admin = Admin(client)
     queues = admin.fetch_subscribe_queues(topic)

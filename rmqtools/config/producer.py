@@ -82,7 +82,7 @@ class ProducerConfig(ClientConfig):
     Raise it where very many messages are in flight. Has no effect without ``linger``, nor on ``send_many``.
     """
     enable_backpressure_for_async_mode: bool = False
-    """Whether the next two settings bound what is in flight; upstream enableBackpressureForAsyncMode.
+    """Bound the messages and bytes in flight by the next two; upstream enableBackpressureForAsyncMode.
 
     Set it where a program makes messages faster than the network takes them: without a bound they fill the
     memory. Counts the messages of ``send_async``, of ``send_orderly``, and of ``send`` of ``rmqtools.aio``. A
@@ -100,9 +100,9 @@ class ProducerConfig(ClientConfig):
     Lower it where memory is scarce. A larger body is sent alone.
     """
     back_pressure_waits: bool = True
-    """Whether a send above the bound waits for room, within its own timeout. Ours: upstream always waits.
+    """Let a send above the bound wait for room, within its own timeout. Upstream always waits.
 
-    False: it fails at once with BackPressureError. Set that where the caller must not be held up.
+    False: the send fails at once with BackPressureError. Set that where the caller must not be held up.
     """
     enable_trace: bool = False
     """Whether a trace record is sent for every message stored; upstream enableTrace.

@@ -258,9 +258,9 @@ class Admin(BlockingAdmin):
         return self._bridge.run(self._admin.fetch_group_list())
 
     def has_group(self, group: str, queue: MessageQueue) -> bool:
-        """Whether the master of a queue has settings of a group.
+        """Return whether the master of a queue has a group.
 
-        Fetches the names of all its groups: a broker that is asked for one group creates it (seen on 5.5.0).
+        Fetches the names of all its groups: a request for the settings of one group creates it (5.5.0).
 
         Raises:
             TopicNotFoundError: the queue's topic has no route.

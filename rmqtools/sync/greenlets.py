@@ -20,7 +20,7 @@ class ForkedLoopError(BaseException):
 
 
 def are_threads_greenlets() -> bool:
-    """Whether gevent has patched the threads of this process.
+    """Return whether gevent has patched the threads of this process.
 
     Raises:
         ClientStateError: eventlet has patched it.
@@ -30,7 +30,7 @@ def are_threads_greenlets() -> bool:
 
 
 def are_sockets_patched() -> bool:
-    """Whether gevent has patched the threads or sockets of this process; errors as above."""
+    """Return whether gevent has patched threads or sockets of this process; errors as above."""
     return are_threads_greenlets() or _has_patched("socket")
 
 

@@ -131,9 +131,9 @@ class GroupAdmin(GroupOffsetAdmin):
         return sorted(self._ours({name for names in tables for name in names}))
 
     async def has_group(self, group: str, queue: MessageQueue) -> bool:
-        """Whether the master of a queue has settings of a group.
+        """Return whether the master of a queue has a group.
 
-        Fetches the names of all its groups: a broker that is asked for one group creates it (seen on 5.5.0).
+        Fetches the names of all its groups: a request for the settings of one group creates it (5.5.0).
 
         Raises:
             TopicNotFoundError: the queue's topic has no route.

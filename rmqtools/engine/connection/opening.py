@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 _Address = tuple[int, int, int, str, Any]
-"""What getaddrinfo returns: family, kind, protocol, canonical name, address."""
+"""One result of getaddrinfo: family, kind, protocol, canonical name, address."""
 
 
 class Step(StrEnum):

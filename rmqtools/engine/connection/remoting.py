@@ -59,7 +59,7 @@ class Remoting:
         self._tls = tls_context(config)
         self._signer = _signer(config)
         self._connecting = SharedWork[Connection]()
-        self._openings: dict[str, Opening] = {}  # the last of each address
+        self._openings: defaultdict[str, Opening] = defaultdict(Opening)  # the last of each address
         self._backoff = ConnectBackoff()
         self._final: set[str] = set()  # addresses that only a change of settings or certificates can open
         self._open: dict[str, Connection] = {}

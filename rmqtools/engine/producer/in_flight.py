@@ -23,7 +23,7 @@ from rmqtools.model.message import Message, body_length
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """What one send takes of the bound."""
+    """Share of the bound that one send takes."""
 
     size: int
     is_counted: bool = False
@@ -93,7 +93,7 @@ class InFlight:
             self._admit()
 
     def close(self) -> None:
-        """Let all waiting sends go on, which find the producer closed; nothing waits from now on."""
+        """Let all waiting sends continue: they find the producer closed. From now on no send waits."""
         with self._lock:
             self._is_closed = True
             self._admit()
@@ -125,7 +125,7 @@ class InFlight:
             raise self._full() from error
 
     def _line_up(self, place: Place, wake: Callable[[], object]) -> None:
-        """Let a send wait behind all others. ``wake`` may be called at once: room may have come meanwhile."""
+        """Let a send wait behind all others. Calls ``wake`` at once if there is room by now."""
         with self._lock:
             place.wake = wake
             self._line.append(place)

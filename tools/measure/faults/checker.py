@@ -118,21 +118,19 @@ def longest_unowned(events: Iterable[Event], sick: Collection[str]) -> float | N
     """
     owners: dict[tuple[str, int], set[str]] = {}
     free_since: dict[tuple[str, int], float] = {}
-    longest: dict[tuple[str, int], float] = {}
+    longest = 0.0
     for event in events:
         if isinstance(event, Holds):
             for queue in {*owners, *(each for each in event.queues if each[0] not in sick)}:
                 held = owners.setdefault(queue, set())
                 (held.add if queue in event.queues else held.discard)(event.reader)
-                longest.setdefault(queue, 0.0)
                 if not held:
                     free_since.setdefault(queue, event.at)
                 elif (since := free_since.pop(queue, None)) is not None:
-                    longest[queue] = max(longest[queue], event.at - since)
+                    longest = max(longest, event.at - since)
         elif isinstance(event, Marked) and event.what == "stopped":
-            return max(
-                (max(longest[q], event.at - free_since.get(q, event.at)) for q in longest), default=None
-            )
+            still_free = (event.at - since for since in free_since.values())
+            return max([longest, *still_free]) if owners else None
     raise LookupError("nothing is marked 'stopped'")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tools.measure.faults.checker import Verdict
 
-UNOWNED_SECONDS = 21.0  # a round of rebalancing, and one more
+_UNOWNED_SECONDS = 21.0  # a round of rebalancing, and a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,15 @@ def holds(name: str, is_met: bool, value: float | str | None = None) -> Figure:
     return Figure(name, value if value is not None else ("yes" if is_met else "no"), "yes", is_met)
 
 
-def general(verdict: Verdict, *, send_timeout: float, unowned: float | None) -> list[Figure]:
+def general(
+    verdict: Verdict,
+    *,
+    send_timeout: float,
+    unowned: float | None,
+    unowned_within: float = _UNOWNED_SECONDS,
+) -> list[Figure]:
     """The figures of every case; ``unowned``: seconds without an owner, None where no broker is healthy."""
-    owned = [] if unowned is None else [within("a healthy broker's queue unowned", unowned, UNOWNED_SECONDS)]
+    owned = [] if unowned is None else [within("a healthy broker's queue unowned", unowned, unowned_within)]
     return [
         *owned,
         at_most("lost", len(verdict.lost), 0),

@@ -11,7 +11,7 @@ from rmqtools.testing import FakeCluster
 from tests.support.skipping_loop import run_skipping
 from tools.measure.faults.checker import check, longest_unowned
 from tools.measure.faults.fault_proxy import FaultProxy
-from tools.measure.faults.figures import at_most, general, unmet, within
+from tools.measure.faults.figures import at_most, general, unmet
 from tools.measure.faults.history import History
 from tools.measure.faults.load import Load, LoadConfig
 from tools.measure.sim.trouble import BROKERS, Trouble, World, begin, end, plan
@@ -87,8 +87,7 @@ async def _scenario(result: Result, lines: StringIO) -> None:
     verdict = check(history.events)
     unowned = longest_unowned(history.events, {trouble.where for trouble in result.troubles})
     figures = [
-        *general(verdict, send_timeout=_SEND_TIMEOUT, unowned=None),
-        within("a healthy broker's queue unowned", unowned or 0.0, _UNOWNED_SECONDS),
+        *general(verdict, send_timeout=_SEND_TIMEOUT, unowned=unowned, unowned_within=_UNOWNED_SECONDS),
         at_most("tasks left", len(asyncio.all_tasks()) - 1, 0),
     ]
     result.found += unmet(figures)

@@ -38,7 +38,7 @@ class World:
     """How many troubles make a server stand still."""
     stood_still: set[str] = field(default_factory=set)
     has_left_unseen: bool = False
-    """Whether a member left while a broker stood still: that broker may list it for two minutes."""
+    """A member left while a broker stood still: that broker may list it for two minutes."""
 
 
 @dataclass(frozen=True)
