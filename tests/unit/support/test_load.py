@@ -4,10 +4,20 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support import load
+
+
+@pytest.fixture
+def kept_signals() -> Iterator[None]:
+    """Give this process its handlers back: without them Ctrl-C, or a later test's signal, would kill it."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
 
 
 def wait_for_the_end(parent: int, seconds: float) -> None:
@@ -54,5 +64,5 @@ def test_sigterm_ends_it_and_all_its_processes():
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_without_its_parent_a_process_ends_at_once():
+def test_without_its_parent_a_process_ends_at_once(kept_signals):
     load.burn(os.getpid(), 600)  # the parent of this process is another one
