@@ -33,8 +33,8 @@ test: $(STAMP) jdk ## all tests except the long ones, with Docker and Spark
 test-long: $(STAMP) jdk ## the tests that take minutes, and every property with many examples
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or (hypothesis and not broker)" $(PARALLEL)
 
-unit: $(STAMP) ## tests without a broker, in seconds
-	@$(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
+unit: $(STAMP) ## tests without a broker, in seconds; properties with three examples each
+	@HYPOTHESIS_PROFILE=brief $(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
 
 coverage: $(STAMP) ## how many branches of each package the tests without servers take, in minutes
 	@$(BIN)/python -m pip install --quiet "coverage>=7"

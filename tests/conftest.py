@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # A busy machine may be slow: neither an example nor its making has a deadline.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("brief", _PATIENT, max_examples=3)
 settings.register_profile("quick", _PATIENT, max_examples=15)
 settings.register_profile("thorough", _PATIENT, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -9,6 +9,8 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.plot import lag_figure, shares_figure
 
+pytestmark = pytest.mark.process  # it draws for seconds
+
 QUEUES = [MessageQueue("orders", "broker-a", index) for index in range(4)]
 NOW = dict(zip(QUEUES, (["x"], ["x"], ["y"], ["y"]), strict=True))
 CIRCLE = dict(zip(QUEUES, (["x"], ["y"], ["x"], ["y"]), strict=True))
@@ -20,7 +22,6 @@ def cells(axis):
     return axis.images[0].get_array().tolist()
 
 
-@pytest.mark.process  # it draws for a second
 def test_each_strategy_has_a_panel_of_queues_and_members_and_marks_what_moves():
     now, same, circle = shares_figure({"AVG": NOW, "AVG_BY_CIRCLE": CIRCLE}, before=NOW).axes
 

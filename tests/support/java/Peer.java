@@ -90,6 +90,7 @@ public final class Peer {
         DefaultMQProducer producer = new DefaultMQProducer("java-peer-" + compress);
         producer.setNamesrvAddr(nameServer);
         producer.setInstanceName("java-peer-" + compress);
+        producer.setMqClientApiTimeout(10_000);
         producer.setSendMsgTimeout(10_000);
         producer.setCompressMsgBodyOverHowmuch(compress == null ? Integer.MAX_VALUE : 1);
         if (compress != null) {

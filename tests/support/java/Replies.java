@@ -32,6 +32,7 @@ final class Replies {
         DefaultMQProducer producer = startProducer(nameServer, "java-peer-answer");
         CountDownLatch left = new CountDownLatch(count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("java-peer-answer-" + topic);
+        consumer.setMqClientApiTimeout(10_000);
         consumer.setNamesrvAddr(nameServer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");

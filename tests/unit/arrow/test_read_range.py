@@ -120,6 +120,7 @@ def test_what_is_asked_wrongly_is_refused_before_anything_is_read(monkeypatch):
         read_range(client, RANGE, tags=["a"], sql="a > 1")
 
 
+@pytest.mark.process
 def test_a_batch_that_grew_by_decompression_is_cut_and_loses_nothing():
     large = [
         Stored(body=bytes([number]) * 9_000_000, sys_flag=COMPRESSED, queue_offset=number)
@@ -159,6 +160,7 @@ def test_plain_messages_between_bodies_that_grow_keep_their_places():
     ]
 
 
+@pytest.mark.process
 def test_a_stored_batch_that_is_large_is_cut_and_loses_nothing():
     bodies = [bytes([number]) * 9_000_000 for number in range(4)]
 

@@ -181,6 +181,7 @@ def test_an_interruption_while_it_waits_cancels_what_is_on_the_wire(behind, monk
     assert [future.cancelled() for future in producer.awaited] == [True, True]
 
 
+@pytest.mark.process
 def test_large_rows_are_not_all_encoded_at_once():
     producer = FakeProducer()
     body = bytes(4 * 1024 * 1024)

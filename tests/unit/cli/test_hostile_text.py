@@ -32,6 +32,8 @@ from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster
 
+pytestmark = pytest.mark.process
+
 TITLE, CLEAR, C1, REORDERED = "\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\u202eevil\u2066"
 FORGED, SEPARATORS, MARKUP = (
     "x\r\nerror: all is well",

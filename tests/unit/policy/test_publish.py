@@ -69,6 +69,7 @@ def test_so_are_more_queues_of_all_brokers_together():
         publish_queues("T", route)
 
 
+@pytest.mark.process
 def test_as_many_queues_as_a_client_lists_are_listed():
     route = TopicRouteData((QueueData("a", 65536, 65536, 6),), (MASTER,))
 

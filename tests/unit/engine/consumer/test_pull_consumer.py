@@ -146,6 +146,7 @@ async def test_a_seek_drops_what_was_fetched_and_ends_the_long_poll_under_way():
         assert offsets(await consumer.poll(5, 1)) == [12]
 
 
+@pytest.mark.process
 async def test_nothing_stale_comes_out_of_a_storm_of_seeks():
     chance = random.Random(7)
     async with reading(BrokerSet(500), pull_batch_size=5) as consumer:

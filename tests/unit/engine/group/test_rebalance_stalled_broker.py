@@ -46,6 +46,7 @@ def owners(*members: PullConsumer) -> list[int]:
     return [held.count((broker, number)) for broker in ("broker-a", "broker-b") for number in range(QUEUES)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("brokers", [("broker-a",), ("broker-a", "broker-b")], ids=["one", "all"])
 def test_members_own_every_queue_once_though_brokers_list_them_again(brokers):
     async def scenario():
@@ -77,6 +78,7 @@ def test_a_member_that_starts_beside_a_broker_that_stands_still_owns_every_queue
     run_skipping(scenario)
 
 
+@pytest.mark.process
 def test_the_entries_of_closed_connections_go_after_two_minutes():
     async def scenario():
         async with FakeCluster() as cluster:

@@ -12,6 +12,8 @@ from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading
 
+pytestmark = pytest.mark.process
+
 END = 6400  # 200 pulls: the pipeline is full after 10, and is filled up again by 32 at a time
 DEEP = [3200, 3232, 3552, 3968]  # what is odd from there on is the first, second, some, last of such 32
 

@@ -61,6 +61,7 @@ def test_fewer_than_no_virtual_nodes_are_refused():
         AllocateByConsistentHash(-1)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "strategy",
     [AllocateAveragely(), AllocateAveragelyByCircle(), AllocateByConsistentHash()],

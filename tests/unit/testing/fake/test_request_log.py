@@ -1,7 +1,10 @@
+import pytest
+
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.request_log import MAX_BYTES, MAX_REQUESTS, RequestLog
 
 
+@pytest.mark.process
 def test_it_remembers_so_many_requests_and_no_more() -> None:
     log = RequestLog()
     for code in range(MAX_REQUESTS + 5):
