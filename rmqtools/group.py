@@ -9,6 +9,13 @@ single answers (``Admin.fetch_consumer_connection``, ``Admin.fetch_running_info`
 """
 
 from rmqtools.model.group import MessageRequestMode
+from rmqtools.model.group_config import (
+    CustomizedRetryPolicy,
+    ExponentialRetryPolicy,
+    GroupRetryPolicy,
+    GroupSettings,
+    SubscriptionGroupConfig,
+)
 from rmqtools.model.group_view import (
     Finding,
     FindingKind,
@@ -22,13 +29,18 @@ from rmqtools.policy.group_check import GroupLimits, check_group, check_pin_copi
 from rmqtools.policy.group_member import member_of, silent_member
 
 __all__ = [
+    "CustomizedRetryPolicy",
+    "ExponentialRetryPolicy",
     "Finding",
     "FindingKind",
     "GroupLimits",
     "GroupMember",
+    "GroupRetryPolicy",
+    "GroupSettings",
     "GroupView",
     "MessageRequestMode",
     "QueueProgress",
+    "SubscriptionGroupConfig",
     "UnreadableQueues",
     "WaitingQueue",
     "check_group",

@@ -3,17 +3,27 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_FEW = 12  # so many known names are listed
+
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return the text of an error: ``unknown KIND 'NAME' (did you mean 'x'?)``, or with all known names."""
+    """Return the text of an error: ``unknown KIND 'NAME' (did you mean 'x'?)``, or with known names."""
     return f"unknown {kind} {name!r} ({name_hint(name, sorted(known))})"
 
 
 def name_hint(name: str, known: Iterable[str]) -> str:
-    """Return ``did you mean 'x'?`` with the nearest known name, or a list of all known names."""
+    """Return ``did you mean 'x'?`` with the nearest known name; if none is alike, the known names.
+
+    Of more than twelve names only the three nearest are listed.
+    """
     names = [*known]
-    nearest = nearest_name(name, names)
-    return f"known: {', '.join(names)}" if nearest is None else f"did you mean {nearest!r}?"
+    if (nearest := nearest_name(name, names)) is not None:
+        return f"did you mean {nearest!r}?"
+    if len(names) <= _FEW:
+        return f"known: {', '.join(names)}"
+    return (
+        f"{len(names)} are known, the nearest: {', '.join(get_close_matches(name, names, n=3, cutoff=0.0))}"
+    )
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:

@@ -20,6 +20,7 @@ from types import FunctionType
 
 from rmqtools import aio
 from rmqtools.engine.admin.brokers import BrokerAdmin
+from rmqtools.engine.admin.group_configs import GroupConfigAdmin
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.admin.messages import MessageAdmin
@@ -76,7 +77,8 @@ class BlockingClass:
         return ROOT.joinpath(*PACKAGE.split("."), f"{self.module}.py")
 
 
-_ADMIN_PARTS = (BrokerAdmin, TopicAdmin, QueueAdmin, GroupOffsetAdmin, GroupAdmin, MessageAdmin, PinAdmin)
+_GROUP_PARTS = (GroupOffsetAdmin, GroupConfigAdmin, GroupAdmin)
+_ADMIN_PARTS = (BrokerAdmin, TopicAdmin, QueueAdmin, *_GROUP_PARTS, MessageAdmin, PinAdmin)
 CLASSES = (
     BlockingClass(aio.Client, "asynchronous", _SHARED, (aio.Client, Connected)),
     BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, Connected, aio.Admin)),

@@ -1,9 +1,10 @@
-"""Messages to send, from lines, JSON lines or rows of messages that were read."""
+"""Messages to send, from lines, JSON or rows of messages that were read."""
 
 import base64
 import binascii
 import fcntl
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
 from rmqtools.unknown_name import unknown_name
 
 _READ_BYTES = 1024 * 1024
+_TEXT_OF_JSON = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FIELDS = ("tags", "keys", "properties", "sharding_key", "flag", "delay_level", "delay", "deliver_at_ms")
 _STORED = (  # of messages that consume or dlq export has written: they say where the message was
     *("topic", "broker_name", "queue_id", "queue_offset", "msg_id", "offset_msg_id", "born_timestamp_ms"),
@@ -75,23 +77,44 @@ def read_chunks(file: BinaryIO) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def messages_of(
-    chunks: Iterable[list[bytes]], template: Template, *, as_json: bool
-) -> Iterator[list[Message]]:
-    """Make the messages of lines, or of JSON lines; empty lines are skipped.
+def messages_of_lines(chunks: Iterable[list[bytes]], template: Template) -> Iterator[list[Message]]:
+    """Make the messages of lines: a body each; empty lines are skipped."""
+    for lines in chunks:
+        if made := [template.message(line) for line in lines if line]:
+            yield made
+
+
+def messages_of_json(chunks: Iterable[list[bytes]], template: Template) -> Iterator[list[Message]]:
+    """Make the messages of JSON objects, one a line or over several lines, alone or in arrays.
 
     Raises:
-        ConfigError: a JSON line that is no message; names the line.
+        ConfigError: an object that is no message, or text that is no JSON; names the line where it begins.
     """
-    before = 0
+    begun: list[bytes] = []  # lines of a value that goes on
+    open_brackets = before = first = 0
     for lines in chunks:
-        made = []
+        made: list[Message] = []
         for number, line in enumerate(lines, before + 1):
-            if line:
-                made.append(_of_json(line, number, template) if as_json else template.message(line))
+            if not begun:
+                if not line.strip():
+                    continue
+                first = number
+            begun.append(line)
+            open_brackets += _opened_brackets(line)
+            if open_brackets <= 0:
+                made += _of_json(b"\n".join(begun), first, template)
+                begun, open_brackets = [], 0
         before += len(lines)
         if made:
             yield made
+    if begun:
+        raise ConfigError(f"line {first}: the JSON that begins here does not end")
+
+
+def _opened_brackets(line: bytes) -> int:
+    """Return how many brackets a line of JSON opens more than it closes."""
+    bare = _TEXT_OF_JSON.sub("", line.decode("utf-8", "replace"))
+    return bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
 
 
 def messages_of_rows(rows: Iterable[list[dict[str, Any]]], template: Template) -> Iterator[list[Message]]:
@@ -110,14 +133,18 @@ def _of_row(row: dict[str, Any], template: Template) -> Message:
     return template.message_with(row["body"], fields)
 
 
-def _of_json(line: bytes, number: int, template: Template) -> Message:
+def _of_json(text: bytes, number: int, template: Template) -> list[Message]:
     try:
-        given = json.loads(line)
-        if not isinstance(given, dict):
-            raise ConfigError(f"want an object with 'body', not {line[:60]!r}")
-        return template.message_with(_body(given), _fields(given))
+        value = json.loads(text)
+        return [_of_object(given, template) for given in (value if isinstance(value, list) else [value])]
     except (ConfigError, ValueError, TypeError) as error:
         raise ConfigError(f"line {number}: {error}") from error
+
+
+def _of_object(given: object, template: Template) -> Message:
+    if not isinstance(given, dict):
+        raise ConfigError(f"want an object with 'body', not {repr(given)[:60]}")
+    return template.message_with(_body(given), _fields(given))
 
 
 def _body(given: dict[str, object]) -> bytes:

@@ -7,21 +7,36 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.util import find_spec
+from math import ceil
 from pathlib import Path
 from threading import Event
 from typing import Annotated, BinaryIO
 
 import typer
 
-from rmqtools import Message, Producer, ProducerConfig, SendResult
+from rmqtools import Admin, Message, Producer, ProducerConfig, SendResult
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
-from rmqtools.cli.input_messages import Template, messages_of, messages_of_rows, read_chunks
+from rmqtools.cli.input_messages import (
+    Template,
+    messages_of_json,
+    messages_of_lines,
+    messages_of_rows,
+    read_chunks,
+)
 from rmqtools.cli.moments import duration_seconds
-from rmqtools.cli.printing import print_json, say, warn
+from rmqtools.cli.printing import print_json, print_table, say, warn
+from rmqtools.cli.topic import known_route
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.errors import ConfigError, SendError, SendManyError, UnknownOutcomeError
+from rmqtools.errors import (
+    ConfigError,
+    SendError,
+    SendManyError,
+    TopicNotFoundError,
+    UnknownOutcomeError,
+)
 
 _FAILED = 1  # exit code if a message was not stored, or may not be
+_FEW = 10  # so many messages are named without --ids
 
 
 class Format(StrEnum):
@@ -37,6 +52,14 @@ Topic = Annotated[
     str,
     typer.Argument(help="The topic to send to.", show_default=False, autocompletion=complete_topic),
 ]
+Keys = Annotated[list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="A key; several times.")]
+Properties = Annotated[
+    list[str] | None, typer.Option("--property", "-p", metavar="NAME=VALUE", help="Several times.")
+]
+Create = Annotated[bool, typer.Option("--create", help="Create the topic on all masters if there is none.")]
+Ids = Annotated[
+    bool, typer.Option("--ids", help="Print id, queue and offset of every message, not only of up to ten.")
+]
 
 
 @dataclass(slots=True)
@@ -49,11 +72,15 @@ class Summary:
     seconds: float = 0.0
     latencies: "array[float]" = field(default_factory=lambda: array("d"))
     first_error: str | None = None
+    ids: bool = False
+    results: list[SendResult] = field(default_factory=list)  # all with ids, else one more than a few
 
     def add(self, result: SendResult | SendError) -> None:
         """Count one message."""
         if isinstance(result, SendResult):
             self.stored += 1
+            if self.ids or len(self.results) <= _FEW:
+                self.results.append(result)
             if result.attempts:
                 self.latencies.append(result.attempts[-1].seconds)
             return
@@ -77,7 +104,8 @@ class Summary:
             name: value for name, value in asdict(self).items() if name in ("stored", "unknown", "failed")
         }
         rate = round(self.stored / self.seconds, 1) if self.seconds else 0.0
-        return {**counts, "seconds": round(self.seconds, 3), "rate": rate, **measured}
+        named = {"messages": [_place(result) for result in self.results]} if self.ids else {}
+        return {**counts, "seconds": round(self.seconds, 3), "rate": rate, **measured, **named}
 
 
 def produce(
@@ -90,12 +118,8 @@ def produce(
         Format, typer.Option("--format", help="A body a line; JSON objects; a Parquet or CSV file.")
     ] = Format.lines,
     tags: Annotated[str | None, typer.Option(help="The tag of every message.")] = None,
-    keys: Annotated[
-        list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="A key; several times.")
-    ] = None,
-    properties: Annotated[
-        list[str] | None, typer.Option("--property", "-p", metavar="NAME=VALUE", help="Several times.")
-    ] = None,
+    keys: Keys = None,
+    properties: Properties = None,
     sharding_key: Annotated[
         str | None, typer.Option(help="Send to the queue of this key, in order, one message at a time.")
     ] = None,
@@ -104,15 +128,18 @@ def produce(
     ] = None,
     delay_level: Annotated[int, typer.Option(min=0, max=18, help="Deliver after that level's delay.")] = 0,
     rate: Annotated[float | None, typer.Option(min=0.01, help="Maximum number of messages a second.")] = None,
+    create: Create = False,
+    ids: Ids = False,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Send messages, and print how many are stored, how fast, and how many of unknown outcome.
 
-    A JSON line has body (text, or any JSON) or body_base64, and may have tags, keys, properties,
-    sharding_key, flag, delay_level, delay (seconds), deliver_at_ms. Parquet and CSV have columns body, tags,
-    keys, shardingKey, ... What consume wrote as JSON lines or Parquet is taken too: body, tags, keys,
-    properties, sharding key and flag. It stops at the first message that is not stored, with exit code 1.
+    JSON objects stand one a line, over several lines, or in arrays. An object has body (text, or any JSON)
+    or body_base64, and may have tags, keys, properties, sharding_key, flag, delay_level, delay (seconds),
+    deliver_at_ms. Parquet and CSV have columns body, tags, keys, shardingKey, ... What consume wrote as JSON
+    lines or Parquet is taken too: body, tags, keys, properties, sharding key and flag. It stops at the first
+    message that is not stored, with exit code 1.
 
         seq 1000 | rmqtools produce orders
     """
@@ -125,10 +152,12 @@ def produce(
         delay_level=delay_level,
         delay=None if delay is None else duration_seconds("--delay", delay),
     )
-    summary = Summary()
+    summary = Summary(ids=ids)
     start = SYSTEM_CLOCK.monotonic()
     try:
-        with Producer(client_config(name_server, settings, ProducerConfig)) as producer:
+        config = client_config(name_server, settings, ProducerConfig)
+        _find_topic(config, topic, create=create)
+        with Producer(config) as producer:
             if form in (Format.parquet, Format.csv):
                 _send_file(producer, file, form, template, rate, summary)
             else:
@@ -138,6 +167,17 @@ def produce(
         _print_summary(topic, summary, as_json=as_json)
     if summary.failed or summary.unknown:
         raise typer.Exit(_FAILED)
+
+
+def _find_topic(config: ProducerConfig, topic: str, *, create: bool) -> None:
+    """Find out that a topic exists; many brokers would make one of any name that they are sent."""
+    with Admin(config) as admin:
+        try:
+            known_route(admin, topic)
+        except TopicNotFoundError as error:
+            if not create:
+                raise TopicNotFoundError(f"{error}; to create it, give --create") from error
+            admin.create_topic(topic)
 
 
 def _send_lines(
@@ -150,7 +190,8 @@ def _send_lines(
 ) -> None:
     with ExitStack() as stack:
         lines = read_chunks(_opened(file, stack))
-        _send_all(producer, messages_of(lines, template, as_json=form is Format.json), rate, summary)
+        messages_of = messages_of_json if form is Format.json else messages_of_lines
+        _send_all(producer, messages_of(lines, template), rate, summary)
 
 
 def _send_all(
@@ -158,7 +199,8 @@ def _send_all(
 ) -> None:
     start, sent = SYSTEM_CLOCK.monotonic(), 0
     for chunk in chunks:
-        for messages in _portions(chunk, rate):
+        queues = len(producer.fetch_publish_queues(chunk[0].topic))
+        for messages in _portions(chunk, queues, rate):
             if rate and (wait := start + sent / rate - SYSTEM_CLOCK.monotonic()) > 0:
                 Event().wait(wait)
             for result in _send(producer, messages):
@@ -168,9 +210,9 @@ def _send_all(
                 return
 
 
-def _portions(messages: list[Message], rate: float | None) -> Iterator[list[Message]]:
-    """With a rate, a tenth of a second at a time."""
-    size = len(messages) if rate is None else max(1, int(rate / 10))
+def _portions(messages: list[Message], queues: int, rate: float | None) -> Iterator[list[Message]]:
+    """Cut messages into a portion a queue, since a batch has one; with a rate, into tenths of a second."""
+    size = ceil(len(messages) / queues) if rate is None else max(1, int(rate / 10))
     return (messages[start : start + size] for start in range(0, len(messages), size))
 
 
@@ -241,8 +283,26 @@ def _print_summary(topic: str, summary: Summary, *, as_json: bool) -> None:
             f"{summary.stored} {noun} stored in {topic}, {values['seconds']} s, {values['rate']}/s{shown}, "
             f"{summary.unknown} of unknown outcome, {summary.failed} not stored"
         )
+        if summary.ids or len(summary.results) <= _FEW:
+            _print_places(summary.results)
     if summary.first_error:
         warn(f"error: {summary.first_error}")
+
+
+def _place(result: SendResult) -> dict[str, object]:
+    queue = result.queue
+    return {
+        "msg_id": result.msg_id,
+        "broker_name": queue.broker_name,
+        "queue_id": queue.queue_id,
+        "queue_offset": result.queue_offset,
+    }
+
+
+def _print_places(results: Sequence[SendResult]) -> None:
+    if results:
+        rows = [tuple(_place(result).values()) for result in results]
+        print_table(["message id", "broker", "queue", "offset"], rows)
 
 
 def _texts(*latencies: Sequence[object]) -> str:

@@ -6,6 +6,7 @@ SetMessageRequestModeRequestBody, GroupList, DataVersion (Java client 5.5.0).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from rmqtools.model.group import MessageRequestMode
 
@@ -64,6 +65,39 @@ class SubscriptionGroupConfig:
     consume_timeout_minute: int = 15
     subscription_data_set: tuple[SimpleSubscriptionData, ...] | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+class GroupSettings(TypedDict, total=False):
+    """Settings of a group that an administrator chooses, with the default of a new group.
+
+    consume_enable: whether members may fetch messages (True).
+    consume_from_min_enable: whether a new group may begin at a queue's first message (True).
+    consume_broadcast_enable: whether members may be broadcasting ones (True).
+    consume_message_orderly: whether the group pops in order (False).
+    retry_queue_nums: queues of the retry topic on each broker (1); 0: brokers drop what fails.
+    retry_max_times: retries after which a message becomes a dead letter (16).
+    group_retry_policy: when failed messages are retried (after the broker's delays).
+    broker_id: which broker members fetch from first; 0: the master (0).
+    which_broker_when_consume_slowly: id of the slave for members that are far behind (1).
+    notify_consumer_ids_changed_enable: whether brokers notify members when one joins or leaves (True).
+    consume_timeout_minute: minutes after which a popped message comes again (15).
+    attributes: attributes of a 5.x group by name, instead of those it has (none).
+
+    Source of the names and defaults: SubscriptionGroupConfig (Java client 5.5.0).
+    """
+
+    consume_enable: bool
+    consume_from_min_enable: bool
+    consume_broadcast_enable: bool
+    consume_message_orderly: bool
+    retry_queue_nums: int
+    retry_max_times: int
+    group_retry_policy: GroupRetryPolicy
+    broker_id: int
+    which_broker_when_consume_slowly: int
+    notify_consumer_ids_changed_enable: bool
+    consume_timeout_minute: int
+    attributes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,12 @@ Change the class of :mod:`rmqtools.aio` instead, and run the program again. One 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Unpack
 
 from rmqtools.errors import RocketMQError
 from rmqtools.model.block import CorruptBody
 from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode, TopicStatsTable
+from rmqtools.model.group_config import GroupSettings, SubscriptionGroupConfig
 from rmqtools.model.group_view import GroupView, MessageTrack, QueueProgress
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue, QueueRange
@@ -231,28 +232,6 @@ class Admin(BlockingAdmin):
         """
         return self._bridge.run(self._admin.fetch_consume_stats(group, topic))
 
-    def fetch_group(self, group: str) -> GroupView:
-        """Return everything about a group: members, the queues each says it owns, offsets and lag.
-
-        A member that does not answer has its ``error`` set. Every other failure raises.
-        """
-        return self._bridge.run(self._admin.fetch_group(group))
-
-    def fetch_progress(
-        self, group: str, *, stats: ConsumeStats | None = None, connection: ConsumerConnection | None = None
-    ) -> dict[MessageQueue, QueueProgress]:
-        """Return a group's progress on each queue, sorted; cheaper than :meth:`fetch_group`.
-
-        The queues are those of every topic that members subscribe to, or else that the group has an offset
-        for. Where nothing was committed yet, all stored messages count as not consumed.
-
-        Args:
-            group: its name.
-            stats: the answer of :meth:`fetch_consume_stats`; None: it is fetched.
-            connection: the answer of :meth:`fetch_consumer_connection`; None: it is fetched.
-        """
-        return self._bridge.run(self._admin.fetch_progress(group, stats=stats, connection=connection))
-
     def fetch_group_list(self) -> list[str]:
         """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
         return self._bridge.run(self._admin.fetch_group_list())
@@ -267,47 +246,26 @@ class Admin(BlockingAdmin):
         """
         return self._bridge.run(self._admin.has_group(group, queue))
 
-    def fetch_topic_groups(self, topic: str) -> list[str]:
-        """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
-        return self._bridge.run(self._admin.fetch_topic_groups(topic))
+    def fetch_group_configs(self, group: str) -> dict[str, SubscriptionGroupConfig]:
+        """Return a group's settings by broker name; brokers that do not have the group are left out.
 
-    def fetch_consumer_connection(self, group: str) -> ConsumerConnection:
-        """Return the members of a group and their subscriptions, collected from all brokers.
-
-        Brokers know a member at the latest 30 s after its start, and for 2 minutes after it was killed.
-
-        Returns:
-            Members by client id, each once; no members if no broker knows one.
+        Fetches the settings of all groups: a request for those of one group creates it (5.5.0).
         """
-        return self._bridge.run(self._admin.fetch_consumer_connection(group))
+        return self._bridge.run(self._admin.fetch_group_configs(group))
 
-    def fetch_consumer_ids(self, group: str) -> list[str]:
-        """Return the client ids of a group's members, collected from all brokers, in Java's order."""
-        return self._bridge.run(self._admin.fetch_consumer_ids(group))
+    def create_group(self, group: str, **settings: Unpack[GroupSettings]) -> None:
+        """Create a group on all brokers, or change one that exists: what is not given stays as it is.
 
-    def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
-        """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
-
-        Raises:
-            BrokerError: no broker has a connection to the member, or the member did not answer the broker.
-            RemotingTimeoutError: no answer within ``request_timeout``; a broker gives a member 10 s.
-        """
-        return self._bridge.run(self._admin.fetch_running_info(group, client_id))
-
-    def create_group(self, group: str, **settings: Any) -> None:
-        """Create a group on all brokers, or change one that exists: settings not given get their default.
-
-        With more retry queues than before, the retry topic of a group gets them too: members could otherwise
-        not read what brokers store in them.
+        A new group gets the default of what is not given. With more retry queues than before, the retry topic
+        of a group gets them too: members could otherwise not read what brokers store in them.
 
         Args:
             group: its name.
-            settings: those of ``SubscriptionGroupConfig`` in snake_case: ``retry_max_times=16``,
-                ``consume_enable=True``, ``consume_message_orderly=False``, ``consume_timeout_minute=15``, ...
+            settings: see :class:`rmqtools.group.GroupSettings`, e.g. ``retry_max_times=3``.
 
         Raises:
             MessageRejectedError: a name that brokers refuse; nothing was sent.
-            ConfigError: an unknown setting.
+            ConfigError: an unknown setting, or a number below 0; nothing was sent.
         """
         self._bridge.run(self._admin.create_group(group, **settings))
 
@@ -335,6 +293,55 @@ class Admin(BlockingAdmin):
             clean_offset: delete its consumer offsets too.
         """
         self._bridge.run(self._admin.delete_group(group, clean_offset=clean_offset))
+
+    def fetch_group(self, group: str) -> GroupView:
+        """Return everything about a group: members, the queues each says it owns, offsets and lag.
+
+        A member that does not answer has its ``error`` set. Every other failure raises.
+        """
+        return self._bridge.run(self._admin.fetch_group(group))
+
+    def fetch_progress(
+        self, group: str, *, stats: ConsumeStats | None = None, connection: ConsumerConnection | None = None
+    ) -> dict[MessageQueue, QueueProgress]:
+        """Return a group's progress on each queue, sorted; cheaper than :meth:`fetch_group`.
+
+        The queues are those of every topic that members subscribe to, or else that the group has an offset
+        for. Where nothing was committed yet, all stored messages count as not consumed.
+
+        Args:
+            group: its name.
+            stats: the answer of :meth:`fetch_consume_stats`; None: it is fetched.
+            connection: the answer of :meth:`fetch_consumer_connection`; None: it is fetched.
+        """
+        return self._bridge.run(self._admin.fetch_progress(group, stats=stats, connection=connection))
+
+    def fetch_topic_groups(self, topic: str) -> list[str]:
+        """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
+        return self._bridge.run(self._admin.fetch_topic_groups(topic))
+
+    def fetch_consumer_connection(self, group: str) -> ConsumerConnection:
+        """Return the members of a group and their subscriptions, collected from all brokers.
+
+        Brokers know a member at the latest 30 s after its start, and for 2 minutes after it was killed.
+
+        Returns:
+            Members by client id, each once; no members if no broker knows one.
+        """
+        return self._bridge.run(self._admin.fetch_consumer_connection(group))
+
+    def fetch_consumer_ids(self, group: str) -> list[str]:
+        """Return the client ids of a group's members, collected from all brokers, in Java's order."""
+        return self._bridge.run(self._admin.fetch_consumer_ids(group))
+
+    def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+        """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
+
+        Raises:
+            BrokerError: no broker has a connection to the member, or the member did not answer the broker.
+            RemotingTimeoutError: no answer within ``request_timeout``; a broker gives a member 10 s.
+        """
+        return self._bridge.run(self._admin.fetch_running_info(group, client_id))
 
     def view_message(self, offset_msg_id: str) -> MessageExt:
         """Return the message with an offset message id: address and place in the commit log, as hex digits.

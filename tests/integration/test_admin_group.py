@@ -114,10 +114,14 @@ def test_a_group_is_made_with_settings_and_unknown_ones_are_refused(admin, group
     queue = admin.fetch_subscribe_queues(filled)[0]
 
     admin.create_group(group, retry_max_times=3)
+    admin.create_group(group, consume_timeout_minute=5)
     admin.set_message_request_mode(filled, group, MessageRequestMode.POP, pop_share_queue_num=-1)
     admin.update_consumer_offset(group, queue, 2)
 
     assert admin.fetch_consumer_offsets(group, filled)[queue] == 2
+    configs = admin.fetch_group_configs(group)
+    assert {(each.retry_max_times, each.consume_timeout_minute) for each in configs.values()} == {(3, 5)}
+    assert configs.keys() == {"broker-a", "broker-b"}
     with pytest.raises(ConfigError, match="did you mean 'retry_max_times'"):
         admin.create_group(group, retry_max_time=3)
 

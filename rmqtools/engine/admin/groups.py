@@ -7,59 +7,42 @@ answers are merged.
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
-from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
-from rmqtools.engine.admin.topics import topic_header
+from rmqtools.engine.admin.group_configs import GroupConfigAdmin
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import (
     BrokerError,
-    ConfigError,
     PermissionDeniedError,
     RocketMQError,
     TopicNotFoundError,
 )
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, MessageRequestMode
-from rmqtools.model.group_config import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
+from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats
 from rmqtools.model.group_view import GroupMember, GroupView, QueueProgress, UnreadableQueues
 from rmqtools.model.names import (
     RETRY_GROUP_TOPIC_PREFIX,
-    namespace_of,
-    retry_topic,
-    without_this_namespace,
 )
 from rmqtools.model.queue import MessageQueue, java_order
-from rmqtools.model.route import Perm, QueueData
+from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.group_member import member_of, silent_member
-from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 from rmqtools.protocol.headers import (
-    DeleteSubscriptionGroupRequestHeader,
-    GetAllSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumerRunningInfoRequestHeader,
-    GetSubscriptionGroupConfigRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
-    SetMessageRequestModeRequestHeader,
-    UpdateSubscriptionGroupRequestHeader,
 )
 from rmqtools.protocol.wire.bodies import (
-    format_body,
     parse_consumer_connection,
     parse_consumer_list,
     parse_group_list,
     parse_running_info,
-    parse_subscription_group,
-    parse_subscription_group_table,
 )
 from rmqtools.protocol.wire.command import request
-from rmqtools.unknown_name import unknown_name
 
 
-class GroupAdmin(GroupOffsetAdmin):
+class GroupAdmin(GroupConfigAdmin):
     """The methods about consumer groups; :class:`rmqtools.aio.Admin` has them all.
 
     Give group and topic names without the ``namespace`` of the settings: it is added to requests, and removed
@@ -123,22 +106,6 @@ class GroupAdmin(GroupOffsetAdmin):
         topics = connection.subscription_table.keys() | {queue.topic for queue in table}
         rest, _ = await self._progress(group, topics, known=table.keys())
         return dict(sorted((progress | rest).items(), key=lambda item: item[0].sort_key))
-
-    async def fetch_group_list(self) -> list[str]:
-        """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
-        masters = await self._masters.addrs()
-        tables = await asyncio.gather(*(self._groups_of(addr) for addr in masters.values()))
-        return sorted(self._ours({name for names in tables for name in names}))
-
-    async def has_group(self, group: str, queue: MessageQueue) -> bool:
-        """Return whether the master of a queue has a group.
-
-        Fetches the names of all its groups: a request for the settings of one group creates it (5.5.0).
-
-        Raises:
-            TopicNotFoundError: the queue's topic has no route.
-        """
-        return self._wire(group) in await self._groups_of(await self._masters.addr_for(queue))
 
     async def fetch_topic_groups(self, topic: str) -> list[str]:
         """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
@@ -204,60 +171,6 @@ class GroupAdmin(GroupOffsetAdmin):
             return await parse_aside(parse_running_info, answer.body)
         raise refusal
 
-    async def create_group(self, group: str, **settings: Any) -> None:
-        """Create a group on all brokers, or change one that exists: settings not given get their default.
-
-        With more retry queues than before, the retry topic of a group gets them too: members could otherwise
-        not read what brokers store in them.
-
-        Args:
-            group: its name.
-            settings: those of ``SubscriptionGroupConfig`` in snake_case: ``retry_max_times=16``,
-                ``consume_enable=True``, ``consume_message_orderly=False``, ``consume_timeout_minute=15``, ...
-
-        Raises:
-            MessageRejectedError: a name that brokers refuse; nothing was sent.
-            ConfigError: an unknown setting.
-        """
-        check_name("group", group, MAX_GROUP_LENGTH)
-        known = [f.name for f in fields(SubscriptionGroupConfig) if f.name != "group_name"]
-        for name in settings.keys() - set(known):
-            raise ConfigError(unknown_name("setting of a group", name, known))
-        config = SubscriptionGroupConfig(group_name=self._wire(group), **settings)
-        await self._masters.invoke_all(UpdateSubscriptionGroupRequestHeader(), format_body(config))
-        for hidden in await self._unreadable_retries(group):
-            await self._widen(hidden)
-
-    async def set_message_request_mode(
-        self, topic: str, group: str, mode: MessageRequestMode, *, pop_share_queue_num: int = 0
-    ) -> None:
-        """Switch a group between pulling and popping a topic (brokers 5.x), from the next rebalance on.
-
-        Args:
-            topic: which topic.
-            group: which group.
-            mode: PULL or POP.
-            pop_share_queue_num: for POP, how many other members also pop a member's queues; 0 or less:
-                every member pops all queues.
-        """
-        body = SetMessageRequestModeRequestBody(
-            topic=self._wire(topic),
-            consumer_group=self._wire(group),
-            mode=MessageRequestMode(mode),
-            pop_share_queue_num=pop_share_queue_num,
-        )
-        await self._masters.invoke_all(SetMessageRequestModeRequestHeader(), format_body(body))
-
-    async def delete_group(self, group: str, *, clean_offset: bool = False) -> None:
-        """Delete a group's settings on all brokers. No error if it does not exist.
-
-        Args:
-            group: its name.
-            clean_offset: delete its consumer offsets too.
-        """
-        header = DeleteSubscriptionGroupRequestHeader(group_name=self._wire(group), clean_offset=clean_offset)
-        await self._masters.invoke_all(header)
-
     async def _member(self, group: str, connection: Connection) -> GroupMember:
         try:
             info = await self.fetch_running_info(group, connection.client_id)
@@ -313,40 +226,6 @@ class GroupAdmin(GroupOffsetAdmin):
         found += await self._unreadable_retries(group)
         return tuple([replace(one, messages=await self._messages_in(one)) for one in found])
 
-    async def _unreadable_retries(self, group: str) -> list[UnreadableQueues]:
-        """Compare the group's retry queues on each broker with those that the route shows."""
-        topic = retry_topic(self._wire(group))
-        try:
-            route = await self._client.name_server.fetch_route(topic)
-        except TopicNotFoundError:
-            return []  # no message has failed yet
-        readable = {data.broker_name: data.read_queue_nums for data in route.queue_datas}
-        wanted = await self._retry_queue_nums(group)
-        return [
-            UnreadableQueues(
-                topic=self._bare(topic), broker_name=name, readable=readable[name], written=wanted[name]
-            )
-            for name in sorted(readable.keys() & wanted.keys())
-            if readable[name] < wanted[name]
-        ]
-
-    async def _retry_queue_nums(self, group: str) -> dict[str, int]:
-        """Return the number of retry queues on each broker; brokers that do not report it are left out."""
-        header = GetSubscriptionGroupConfigRequestHeader(group=self._wire(group))
-        found: dict[str, int] = {}
-        for name, addr in (await self._masters.addrs()).items():
-            answer = await self._client.remoting.invoke(addr, request(header))
-            if answer.code == ResponseCode.SUCCESS:
-                found[name] = parse_subscription_group(answer.body).retry_queue_nums
-        return found
-
-    async def _widen(self, hidden: UnreadableQueues) -> None:
-        """Raise the queues of a group's retry topic on one broker to those that the broker uses."""
-        count = hidden.written
-        header = topic_header(self._wire(hidden.topic), count, count, Perm.READ | Perm.WRITE)
-        masters = await self._masters.addrs()
-        await self._client.remoting.invoke_ok(masters[hidden.broker_name], request(header))
-
     async def _messages_in(self, hidden: UnreadableQueues) -> int | None:
         queues = [
             MessageQueue(hidden.topic, hidden.broker_name, number)
@@ -358,28 +237,6 @@ class GroupAdmin(GroupOffsetAdmin):
         except RocketMQError:
             return None
         return sum(ends) - sum(starts)
-
-    async def _groups_of(self, addr: str) -> set[str]:
-        """All groups of a broker: 5.x answers with parts of the table as long as its version holds."""
-        names: set[str] = set()
-        version: str | None = None
-        while True:
-            header = GetAllSubscriptionGroupRequestHeader(group_seq=len(names), data_version=version)
-            answer = await self._client.remoting.invoke_ok(addr, request(header))
-            wrapper = parse_subscription_group_table(answer.body)
-            known = len(names)
-            names |= wrapper.subscription_group_table.keys()
-            total = int((answer.ext_fields or {}).get("totalGroupNum") or len(names))
-            if len(names) >= total or len(names) == known:
-                return names
-            version = None if wrapper.data_version is None else format_body(wrapper.data_version).decode()
-
-    def _ours(self, names: set[str]) -> set[str]:
-        """Without the namespace of the settings; names of other namespaces are left out."""
-        namespace = self._client.config.namespace
-        if not namespace:
-            return names
-        return {without_this_namespace(name, namespace) for name in names if namespace_of(name) == namespace}
 
 
 def entries_by_member(

@@ -148,6 +148,8 @@ COMMANDS = [
     ("group", "reset", "billing", "--topic", "orders", "--to-latest", "--dry-run"),
     ("group", "skip", "billing", "--topic", "orders"),
     ("group", "delete", "billing"),
+    ("group", "create", "shipping"),
+    ("group", "alter", "billing", "--change", "retry_max_times=3"),
     ("produce", "orders", "--file", __file__),
     ("profile", "list"),
     ("profile", "show", "staging"),

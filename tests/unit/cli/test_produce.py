@@ -5,12 +5,13 @@ import fcntl
 import io
 import json
 import os
+from collections import Counter
 
 import pyarrow
 import pyarrow.parquet as parquet_files
 import pytest
 
-from rmqtools.cli.input_messages import Template, messages_of, read_chunks
+from rmqtools.cli.input_messages import Template, messages_of_json, read_chunks
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode, ResponseCode
 
@@ -34,7 +35,38 @@ def test_every_line_is_a_message_and_the_summary_counts_them(run, cluster, topic
     assert (first.tags, first.keys, first.properties["color"]) == ("new", "k1", "red")
     assert done.stdout.startswith(f"3 messages stored in {topic}, ")
     assert "p50" in done.stdout
-    assert done.stdout.endswith(" ms, 0 of unknown outcome, 0 not stored\n")
+    summary, header, *rows = done.stdout.splitlines()
+    assert summary.endswith(" ms, 0 of unknown outcome, 0 not stored")
+    assert header.split() == ["MESSAGE", "ID", "BROKER", "QUEUE", "OFFSET"]
+    ids = [message.properties["UNIQ_KEY"] for message in cluster.messages(topic)]
+    assert [row.split() for row in rows] == [[id_, "broker-a", "0", str(n)] for n, id_ in enumerate(ids)]
+
+
+def test_more_than_ten_messages_are_named_if_it_is_asked_for(run, topic):
+    lines = "\n".join(map(str, range(11)))
+
+    assert len(run("produce", topic, stdin=lines).stdout.splitlines()) == 1
+    assert len(run("produce", topic, "--ids", stdin=lines).stdout.splitlines()) == 13
+    named = json.loads(run("produce", topic, "--ids", "--json", stdin=lines).stdout)["messages"]
+    assert [message["queue_offset"] for message in named] == [*range(22, 33)]
+
+
+def test_lines_that_come_together_go_to_all_queues(run, cluster):
+    cluster.create_topic("four", queues=2)
+
+    run("produce", "four", stdin="".join(f"{n}\n" for n in range(1000)))
+
+    places = [(message.broker_name, message.queue_id) for message in cluster.messages("four")]
+    assert sorted(Counter(places).values()) == [250] * 4
+
+
+def test_a_topic_that_is_not_there_is_made_only_if_it_is_asked_for(run, cluster):
+    with pytest.raises(TopicNotFoundError, match=r"unknown topic 'four_' .*; to create it, give --create"):
+        run("produce", "four_", stdin="x\n")
+    done = run("produce", "four_", "--create", stdin="x\n")
+
+    assert bodies(cluster, "four_") == [b"x"]
+    assert done.exit_code == 0
 
 
 def test_json_lines_have_what_the_options_do_not(run, cluster, topic):
@@ -56,8 +88,9 @@ def test_json_lines_have_what_the_options_do_not(run, cluster, topic):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("[1]", r"line 2: want an object with 'body', not b'\[1\]'"),
-        ("{", "line 2: Expecting property name"),
+        ("[1]", "line 2: want an object with 'body', not 1"),
+        ("{]", "line 2: Expecting property name"),
+        ("{", "line 2: the JSON that begins here does not end"),
         ('{"tags":"a"}', "line 2: no 'body' and no 'body_base64'"),
         ('{"body":"a","tag":"x"}', r"line 2: unknown field 'tag' \(did you mean 'tags'\?\)"),
         ('{"body_base64":"?"}', "line 2: body_base64: "),
@@ -67,7 +100,19 @@ def test_a_json_line_that_is_no_message_is_named(line, words):
     chunks = [[b'{"body":"ok"}', line.encode()]]
 
     with pytest.raises(ConfigError, match=words):
-        list(messages_of(chunks, Template(topic="t"), as_json=True))
+        list(messages_of_json(chunks, Template(topic="t")))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_may_go_over_lines_and_chunks_and_stand_in_arrays(indent):
+    values = [{"body": 'a "{" in a text\\'}, [{"body": {"x": [1]}}, {"body": "c", "tags": "t"}]]
+    lines = "\n\n".join(json.dumps(value, indent=indent) for value in values).encode().split(b"\n")
+    chunks = [lines[:3], lines[3:]]
+
+    made = [message for some in messages_of_json(chunks, Template(topic="t")) for message in some]
+
+    assert [m.body for m in made] == [b'a "{" in a text\\', b'{"x": [1]}', b"c"]
+    assert made[2].tags == "t"
 
 
 def test_lines_are_whole_however_the_pipe_cuts_them():
