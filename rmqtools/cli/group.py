@@ -263,11 +263,13 @@ def _print_findings(group: str, findings: list[Finding]) -> None:
 
 
 def _headline(view: GroupView) -> str:
+    proxied = f", {len(view.proxied)} more through a proxy" if view.proxied else ""
     if not view.members:
-        return f"group {view.group}: no members"
+        return f"group {view.group}: no members{proxied}"
     model, kind = (view.message_model or "?").lower(), (view.consume_type or "?").lower()
     lag = sum(progress.lag for progress in view.progress.values())
-    return f"group {view.group}: {len(view.members)} members, {model}, {kind}, {lag} messages behind"
+    members = f"{len(view.members)} members{proxied}"
+    return f"group {view.group}: {members}, {model}, {kind}, {lag} messages behind"
 
 
 def _print_members(view: GroupView) -> None:
@@ -355,6 +357,7 @@ def _as_values(view: GroupView) -> dict[str, object]:
         "message_model": view.message_model,
         "consume_type": view.consume_type,
         "members": view.members,
+        "proxied": view.proxied,
         "queues": [_queue_values(view, queue, progress) for queue, progress in view.progress.items()],
         "missing_topics": view.missing_topics,
     }

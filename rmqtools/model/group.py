@@ -91,6 +91,25 @@ class HeartbeatData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatSyncerData:
+    """A consumer's heartbeat to a proxy, as the proxy sends it to other proxies by a topic.
+
+    Attributes:
+        heartbeat_type: REGISTER or UNREGISTER.
+        client_id: of the consumer.
+        group: its group, with its namespace.
+        local_proxy_id: ``ip%remoting port%gRPC port`` of the proxy.
+        last_update_timestamp: when the proxy got it, in milliseconds since 1970.
+    """
+
+    heartbeat_type: str
+    client_id: str
+    group: str
+    local_proxy_id: str = ""
+    last_update_timestamp: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
     """One member of a group, as reported by its broker."""
 

@@ -68,6 +68,19 @@ class GroupMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProxiedMember:
+    """A member whose connection is to a proxy: brokers do not list it, so nobody can ask it for a report.
+
+    Attributes:
+        client_id: its client id.
+        proxy: the proxy, ``ip:remoting port``.
+    """
+
+    client_id: str
+    proxy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableQueues:
     """Queues that producers send to and that no consumer reads.
 
@@ -118,6 +131,7 @@ class GroupView:
         progress: every queue of every topic that the group subscribes to or has offsets for, sorted.
         missing_topics: topics subscribed to that have no route.
         unreadable: queues of its topics that nobody can read.
+        proxied: members that came through a proxy, by client id; they are not among ``members``.
         now_ms: when it was looked at, in milliseconds since 1970; 0: unknown.
     """
 
@@ -128,6 +142,7 @@ class GroupView:
     progress: Mapping[MessageQueue, QueueProgress] = field(default_factory=dict)
     missing_topics: tuple[str, ...] = ()
     unreadable: tuple[UnreadableQueues, ...] = ()
+    proxied: tuple[ProxiedMember, ...] = ()
     now_ms: int = 0
 
     def owners(self, queue: MessageQueue) -> list[str]:
@@ -151,6 +166,7 @@ class FindingKind(StrEnum):
     NO_MEMBERS = "no_members"
     MEMBER_SILENT = "member_silent"
     MODELS_DIFFER = "models_differ"
+    MEMBERS_PROXIED = "members_proxied"
     CLIENT_ID_SHARED = "client_id_shared"
     MEMBER_LISTED_AGAIN = "member_listed_again"
     QUEUES_UNREADABLE = "queues_unreadable"

@@ -17,6 +17,9 @@ CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
 LOGICAL_QUEUE_MOCK_BROKER_PREFIX = "__syslo__"
 
+HEARTBEAT_SYNCER_TOPIC = "DefaultHeartBeatSyncerTopic"
+"""Proxies send the heartbeats of their consumers to one another by it (ProxyConfig of the proxy)."""
+
 _SEPARATOR = "%"
 _SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 FORBIDDEN_SEND_TOPICS = frozenset(
@@ -60,7 +63,8 @@ def is_system_topic(topic: str) -> bool:
 
 
 def _is_system_name(name: str) -> bool:
-    return is_system_topic(name) or name.startswith(CID_RMQ_SYS_PREFIX)
+    """Whether a name is in no namespace. Ours counts the proxies' topic too; Java's clients never read it."""
+    return is_system_topic(name) or name == HEARTBEAT_SYNCER_TOPIC or name.startswith(CID_RMQ_SYS_PREFIX)
 
 
 def _split_prefix(name: str) -> tuple[str, str]:

@@ -41,10 +41,10 @@ def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = _LI
         Findings, the most important first; empty if all is well.
     """
     if not view.members:
-        nobody = Finding(FindingKind.NO_MEMBERS, f"group {view.group!r} has no members: nobody consumes")
-        return [nobody, *_offsets(view), *_unreadable(view)]
+        return [*_nobody(view), *_offsets(view), *_unreadable(view)]
     listed = [*_listed_again(view)]
     findings = [
+        *_proxied(view),
         *listed,
         *_stuck(view, limits),
         *_failing(view),
@@ -90,6 +90,28 @@ _REMEDIES = {
     "offsets: give it a group of its own",
     FindingKind.NAME_SERVERS_DIFFER: ": all members must see the same brokers",
 }
+
+
+def _nobody(view: GroupView) -> Iterator[Finding]:
+    if not view.proxied:
+        yield Finding(FindingKind.NO_MEMBERS, f"group {view.group!r} has no members: nobody consumes")
+    for one in view.proxied:
+        text = (
+            f"member {one.client_id} came through proxy {one.proxy}: no broker knows it, so none can ask it"
+        )
+        yield Finding(FindingKind.MEMBER_SILENT, text)
+
+
+def _proxied(view: GroupView) -> Iterator[Finding]:
+    """Find members through a proxy beside direct ones: neither have the others in their list."""
+    if view.proxied and view.message_model != MessageModel.BROADCASTING:
+        through = ", ".join(f"{one.client_id} (proxy {one.proxy})" for one in view.proxied)
+        directly = ", ".join(member.client_id for member in view.members)
+        text = (
+            f"members come through a proxy: {through}; and directly: {directly}: neither know the others, so "
+            "each side takes all queues, and messages are consumed twice: give all the same name_server"
+        )
+        yield Finding(FindingKind.MEMBERS_PROXIED, text)
 
 
 def _listed_again(view: GroupView) -> Iterator[Finding]:
@@ -220,7 +242,7 @@ def _differences(view: GroupView) -> Iterator[Finding]:
         (FindingKind.STRATEGIES_DIFFER, "share by different strategies", lambda member: member.strategy),
         (FindingKind.MODES_DIFFER, "consume differently", _mode),
         (FindingKind.MODELS_DIFFER, "have different message models", lambda member: member.message_model),
-        (FindingKind.NAME_SERVERS_DIFFER, "use different name servers, or a proxy", _servers),
+        (FindingKind.NAME_SERVERS_DIFFER, "use different name servers", _servers),
     )
     for kind, what, value_of in subjects:
         by_value = _grouped(view, value_of)

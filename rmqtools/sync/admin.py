@@ -297,7 +297,8 @@ class Admin(BlockingAdmin):
     def fetch_group(self, group: str) -> GroupView:
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
-        A member that does not answer has its ``error`` set. Every other failure raises.
+        A member that does not answer has its ``error`` set. Members through a proxy are those whose
+        heartbeats of the last minute can be read from the topic of the proxies. Every other failure raises.
         """
         return self._bridge.run(self._admin.fetch_group(group))
 

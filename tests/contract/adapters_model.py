@@ -25,6 +25,12 @@ def public_constants(module: ModuleType, kind: type) -> dict[str, Any]:
     return {name: value for name, value in named.items() if type(value) is kind}
 
 
+def names_of_mix_all() -> dict[str, Any]:
+    """Our names without that of the proxies' topic, which Java has in its ProxyConfig."""
+    found = public_constants(names, str)
+    return {name: value for name, value in found.items() if name != "HEARTBEAT_SYNCER_TOPIC"}
+
+
 NEWER_REQUEST_CODES: Mapping[str, str] = {}
 """Request codes that the vectors' Java, 5.5.0, lacks, with the first version of each: {"X": "5.6.0"}."""
 
@@ -80,7 +86,7 @@ CONSTANTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "PullSysFlag": lambda: members(sys_flag.PullSysFlag),
     "PermName": permissions,
     "MessageDecoder": decoder_constants,
-    "MixAll": lambda: public_constants(names, str) | {"MASTER_ID": MASTER_ID},
+    "MixAll": lambda: names_of_mix_all() | {"MASTER_ID": MASTER_ID},
     "MQVersion": lambda: {
         "CURRENT_VERSION": codes.MQ_VERSION,
         "CURRENT_VERSION_NAME": codes.MQ_VERSION_NAME,

@@ -1,5 +1,6 @@
 """Clients whose name server is a 5.x proxy: its remoting port forwards to the brokers."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -29,6 +30,7 @@ from rmqtools.cluster import LocalCluster
 from rmqtools.errors import SendError, UnsupportedError
 from rmqtools.policy.endpoint.features import BROKER_SHARES, PINS, REQUEST_REPLY, SQL_FILTERS, TOPICS
 from tests.support.cluster_scene import wait_until
+from tests.support.command_line import rmqtools
 from tests.support.listening import Heard, committed, new_group, numbers
 from tests.support.reading import await_messages, await_readable, read_all
 from tests.support.transactions import COMMIT, ROLLBACK, Listener
@@ -200,6 +202,39 @@ def test_members_of_a_broadcasting_group_get_everything(proxy, sender, make_topi
         with consumer:
             heard.wait(5)
         assert sorted(heard.bodies) == numbers(5)
+
+
+def test_members_through_a_proxy_are_found_beside_direct_ones_and_alone(
+    proxy, admin, local_cluster, make_topic
+):
+    def join(name_server: str, name: str) -> PushConsumer:
+        config = PushConsumerConfig(name_server=name_server, group=group, instance_name=name)
+        consumer = PushConsumer(config)
+        consumer.subscribe(topic, Heard())
+        return consumer
+
+    def check() -> tuple[int, list[dict[str, str]]]:
+        done = rmqtools("group", "check", group, "--json", NAMESRV_ADDR=local_cluster.name_server)
+        return done.returncode, json.loads(done.stdout)
+
+    topic, group = make_topic(queues=1), new_group()
+    with join(proxy, "proxied"):
+        wait_until(lambda: admin.fetch_group(group).proxied)
+        alone = check()
+        with join(local_cluster.name_server, "direct"):
+            wait_until(lambda: admin.fetch_group(group).members)
+            mixed = check()
+            shown = rmqtools("group", "show", group, NAMESRV_ADDR=local_cluster.name_server).stdout
+    wait_until(lambda: not admin.fetch_group(group).proxied)
+
+    status, (silent,) = alone
+    assert (status, silent["kind"]) == (2, "member_silent")
+    assert f"127.0.0.1@proxied came through proxy {proxy}: no broker knows it" in silent["text"]
+    status, (found,) = mixed
+    assert (status, found["kind"]) == (1, "members_proxied")
+    assert "1 members, 1 more through a proxy" in shown
+    assert f"127.0.0.1@proxied (proxy {proxy}); and directly: 127.0.0.1@direct" in found["text"]
+    assert "give all the same name_server" in found["text"]
 
 
 def test_traces_of_sent_messages_pass(proxy, client, admin, make_topic):

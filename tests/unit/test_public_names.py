@@ -38,7 +38,7 @@ PUBLIC = {
         ConsumeStatus Message MessageModel MessageProperty NullPointerException Producer PushConsumer
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",
     "rmqtools.group": """
-        Finding FindingKind GroupLimits GroupMember GroupView MessageRequestMode QueueProgress
+        Finding FindingKind GroupLimits GroupMember GroupView MessageRequestMode ProxiedMember QueueProgress
         UnreadableQueues WaitingQueue check_group check_pin_copies member_of pin_obstacles silent_member""",
     "rmqtools.plot": "Owners lag_figure shares_figure",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
 from rmqtools.engine.admin.group_configs import GroupConfigAdmin
+from rmqtools.engine.admin.proxied_members import fetch_proxied_members
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import (
     BrokerError,
@@ -52,7 +53,8 @@ class GroupAdmin(GroupConfigAdmin):
     async def fetch_group(self, group: str) -> GroupView:
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
-        A member that does not answer has its ``error`` set. Every other failure raises.
+        A member that does not answer has its ``error`` set. Members through a proxy are those whose
+        heartbeats of the last minute can be read from the topic of the proxies. Every other failure raises.
         """
         by_broker = await self._connections(group)
         connection = self._merged(list(by_broker.values()))
@@ -71,6 +73,7 @@ class GroupAdmin(GroupConfigAdmin):
             progress=progress,
             missing_topics=missing,
             unreadable=await self._unreadable(group, topics - set(missing)),
+            proxied=await fetch_proxied_members(self._client, self, self._wire(group)),
             now_ms=self._client.clock.now_ms(),
         )
 

@@ -180,7 +180,7 @@ GROUPS = Feature(
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
     ),
     through_proxy=False,
-    instead=f"{_NAME_SERVERS}; members that came through a proxy are not seen there",
+    instead=f"{_NAME_SERVERS}; members that came through a proxy are named there, but nobody can ask them",
 )
 MESSAGE_QUERIES = Feature(
     name="single messages: by id, by key, rmqtools message",

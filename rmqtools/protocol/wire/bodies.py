@@ -13,6 +13,7 @@ from rmqtools.model.group import (
     ConsumeStats,
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
+    HeartbeatSyncerData,
     KVTable,
     LockBatchRequestBody,
     LockBatchResponseBody,
@@ -53,6 +54,7 @@ __all__ = [
     "parse_kv_table",
     "parse_locked_queues",
     "parse_properties_text",
+    "parse_proxy_heartbeat",
     "parse_query_assignment",
     "parse_reset_offset",
     "parse_running_info",
@@ -144,6 +146,11 @@ def parse_consumer_list(data: bytes) -> tuple[str, ...]:
 def parse_consumer_connection(data: bytes) -> ConsumerConnection:
     """GET_CONSUMER_CONNECTION_LIST: members and subscriptions of a group."""
     return parse_body(ConsumerConnection, data)
+
+
+def parse_proxy_heartbeat(data: bytes) -> HeartbeatSyncerData:
+    """Body of a message of the topic by which proxies share the heartbeats of their consumers."""
+    return parse_body(HeartbeatSyncerData, data)
 
 
 def parse_locked_queues(data: bytes) -> tuple[MessageQueue, ...]:

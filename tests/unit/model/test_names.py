@@ -1,6 +1,7 @@
 import pytest
 
 from rmqtools.model.names import (
+    HEARTBEAT_SYNCER_TOPIC,
     is_system_topic,
     namespace_of,
     retry_topic,
@@ -42,3 +43,7 @@ def test_system_topics_are_in_no_namespace(name):
 def test_a_percent_sign_in_front_is_no_namespace():
     assert without_namespace("%T") == "%T"
     assert namespace_of("%T") == ""
+
+
+def test_the_topic_of_proxies_is_in_no_namespace():
+    assert with_namespace(HEARTBEAT_SYNCER_TOPIC, "INST") == HEARTBEAT_SYNCER_TOPIC

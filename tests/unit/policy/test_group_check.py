@@ -9,6 +9,7 @@ from rmqtools.model.group_view import (
     FindingKind,
     GroupMember,
     GroupView,
+    ProxiedMember,
     QueueProgress,
     UnreadableQueues,
     WaitingQueue,
@@ -255,6 +256,21 @@ def test_a_broadcasting_member_of_a_clustering_group_is_found_and_takes_no_queue
 
     assert finding.kind == "models_differ"
     assert "give it a group of its own" in finding.text
+
+
+PROXIED = (ProxiedMember(client_id="10.0.0.9@1", proxy="10.0.0.5:8080"),)
+
+
+def test_members_through_a_proxy_are_found_beside_direct_ones():
+    (finding,) = check_group(replace(HEALTHY, proxied=PROXIED))
+
+    assert finding.kind == "members_proxied"
+    assert "10.0.0.9@1 (proxy 10.0.0.5:8080); and directly: 10.0.0.1@1, 10.0.0.2@1" in finding.text
+    assert kinds(replace(HEALTHY, proxied=PROXIED, message_model="BROADCASTING")) == []
+
+
+def test_a_group_with_members_through_a_proxy_only_has_members_that_nobody_can_ask():
+    assert kinds(replace(group(), proxied=PROXIED)) == ["member_silent"]
 
 
 def test_messages_that_nobody_can_read_are_found_with_their_number_also_without_members():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.group import SubscriptionData
+from rmqtools.model.group import HeartbeatSyncerData, SubscriptionData
 from rmqtools.model.group_config import (
     CustomizedRetryPolicy,
     ExponentialRetryPolicy,
@@ -34,6 +34,7 @@ from rmqtools.protocol.wire.bodies import (
     parse_consume_directly,
     parse_consumer_status,
     parse_group_list,
+    parse_proxy_heartbeat,
     parse_running_info,
     parse_subscription_group,
     parse_subscription_groups,
@@ -271,3 +272,21 @@ def test_a_double_is_read_back_the_same(number):
 
     assert json.loads(format_body(status))["pullRT"] == number
     assert parse_body(ConsumeStatus, format_body(status)) == status
+
+
+def test_a_heartbeat_as_a_proxy_sends_it_to_other_proxies_is_read():
+    recorded = (
+        b'{"channelData":"{\\"remoteProxyIp\\":\\"127.0.0.1\\",\\"type\\":\\"REMOTING\\"}",'
+        b'"clientId":"127.0.0.1@proxied","consumeFromWhere":"CONSUME_FROM_FIRST_OFFSET",'
+        b'"consumeType":"CONSUME_PASSIVELY","group":"g","heartbeatType":"REGISTER","language":"PYTHON",'
+        b'"lastUpdateTimestamp":1795711636049,"localProxyId":"127.0.0.1%17717%24845",'
+        b'"messageModel":"CLUSTERING","subscriptionDataSet":[],"version":513}'
+    )
+
+    assert parse_proxy_heartbeat(recorded) == HeartbeatSyncerData(
+        heartbeat_type="REGISTER",
+        client_id="127.0.0.1@proxied",
+        group="g",
+        local_proxy_id="127.0.0.1%17717%24845",
+        last_update_timestamp=1795711636049,
+    )
