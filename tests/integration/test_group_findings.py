@@ -1,6 +1,8 @@
 """Findings of ``rmqtools group check`` on a real cluster: each situation is made, and found."""
 
 import json
+import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,14 +22,17 @@ from rmqtools import (
 )
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.group import GroupLimits, check_group
+from tests.support import restarts
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
+from tests.support.python_consumer import PythonConsumer
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
 
 FIRST: dict[str, Any] = {"consume_from": "CONSUME_FROM_FIRST_OFFSET"}
 SOON = GroupLimits(listener=1, fetch=1)
+LOST_CONNECTIONS = 5  # a broker that goes on handles the heartbeats of some of them after their end
 
 
 @pytest.fixture
@@ -208,3 +213,33 @@ def test_members_that_use_different_name_servers(make_topic, admin, group, join,
     join(topic, instance_name="two", name_server=other)
 
     assert f"{other}: 127.0.0.1@two" in await_finding(admin, group, "name_servers_differ")
+
+
+def test_members_of_one_language_with_different_versions(make_topic, admin, group, join, local_cluster):
+    topic = make_topic(queues=1)
+    join(topic, instance_name="new")
+    options = ("--instance", "old", "--reports", "V4_9_7")
+    with PythonConsumer(local_cluster.name_server, group, topic, *options):
+        text = await_finding(admin, group, "versions_differ")
+
+    assert "members in PYTHON have different versions: V4_9_7: 127.0.0.1@old; V5" in text
+
+
+def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queues(
+    make_topic, admin, group, join, local_cluster, caplog
+):
+    topic = make_topic(queues=2)
+    every = sorted(admin.fetch_subscribe_queues(topic))
+    member = join(topic, heartbeat_broker_interval=0.1, request_timeout=0.5, rebalance_interval=1.0)
+    wait_until(lambda: owners(member, topic=topic) == every)
+    sick = restarts.pid_of(local_cluster, "broker-a")
+    os.kill(sick, signal.SIGSTOP)
+    try:
+        wait_until(lambda: caplog.text.count("heartbeat_failed") >= LOST_CONNECTIONS)
+    finally:
+        os.kill(sick, signal.SIGCONT)
+
+    text = await_finding(admin, group, "member_listed_again")
+    assert f"client id {member.client_id} is listed more than once: broker-a from 127.0.0.1:" in text
+    assert "it forgets closed connections within two minutes" in text
+    assert owners(member, topic=topic) == every

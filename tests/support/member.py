@@ -3,11 +3,12 @@
     python -m tests.support.member NAME_SERVER GROUP TOPIC [OPTION]...
 
 Writes the same JSON lines. Options: --strategy NAME, --option NAME=VALUE (of the strategy), --orderly,
---broadcasting, --print, --fail N, --instance NAME, --ip ADDRESS, --pin-poll SECONDS. Ends cleanly at SIGTERM
-or when standard input ends.
+--broadcasting, --print, --fail N, --instance NAME, --ip ADDRESS, --pin-poll SECONDS, --reports VERSION (the
+protocol version in its report). Ends cleanly at SIGTERM or when standard input ends.
 """
 
 import argparse
+import faulthandler
 import json
 import signal
 import sys
@@ -25,8 +26,11 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.allocate import strategy_of
+from rmqtools.engine.consumer import running_info
+from rmqtools.model.codes import MQ_VERSION_NAME
 
 _LOOK = 0.05  # seconds
+_SLOW_CLOSE = 30.0  # seconds
 
 
 class Member:
@@ -49,6 +53,8 @@ class Member:
                 if assigned != known:
                     known = assigned
                     self._say({"assigned": assigned})
+            faulthandler.dump_traceback_later(_SLOW_CLOSE)  # shows where a close hangs
+        faulthandler.cancel_dump_traceback_later()
         self._say({"stopped": True})
 
     def _listen(self, messages: Sequence[MessageExt], _: ConsumeContext) -> None:
@@ -118,9 +124,12 @@ def main() -> None:
     parser.add_argument("--instance")
     parser.add_argument("--ip")
     parser.add_argument("--pin-poll", type=float, default=5.0)
+    parser.add_argument("--reports", default=MQ_VERSION_NAME)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    member = Member(parser.parse_args())
+    given = parser.parse_args()
+    vars(running_info)["MQ_VERSION_NAME"] = given.reports  # as a member of another version does
+    member = Member(given)
 
     def stop_at_the_end_of_input() -> None:
         sys.stdin.read()
