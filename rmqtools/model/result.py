@@ -73,6 +73,21 @@ class BrokerHealth:
     available_in: float
 
 
+@dataclass(frozen=True, slots=True)
+class SendsInFlight:
+    """Sends that count for the bound of ``enable_backpressure_for_async_mode``, at one moment.
+
+    Attributes:
+        messages: messages in flight.
+        body_bytes: bytes of their bodies.
+        waiting: sends that wait for room; they are not in flight yet.
+    """
+
+    messages: int = 0
+    body_bytes: int = 0
+    waiting: int = 0
+
+
 class PullStatus(Enum):
     """The result of a pull (PullStatus of the Java client)."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from rmqtools.config import ProducerConfig
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.result import BrokerHealth, SendResult
+from rmqtools.model.result import BrokerHealth, SendResult, SendsInFlight
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.sync.handwritten.producer import BlockingProducer
 
@@ -225,6 +225,13 @@ class Producer(BlockingProducer):
     def broker_health(self) -> Mapping[str, BrokerHealth]:
         """Return the latency and availability of each broker; empty unless ``send_latency_fault_enable``."""
         return self._producer.broker_health()
+
+    def sends_in_flight(self) -> SendsInFlight:
+        """Return how much is in flight, and how many sends wait for room.
+
+        All are 0 unless ``enable_backpressure_for_async_mode``: nothing is counted then.
+        """
+        return self._producer.sends_in_flight()
 
     def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.

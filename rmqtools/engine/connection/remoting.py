@@ -68,6 +68,11 @@ class Remoting:
         self._own_addresses: deque[str] = deque(maxlen=_MAX_OWN_ADDRESSES)
         self._closed = False
 
+    @property
+    def connections(self) -> dict[str, Connection]:
+        """The newest connection to each address, until it is replaced or this is closed."""
+        return dict(self._open)
+
     def on_request(self, code: RequestCode, handler: RequestHandler) -> None:
         """Answer the brokers' own requests with this code by ``handler(command, addr)``."""
         self._handlers[code] = handler

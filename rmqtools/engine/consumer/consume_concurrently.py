@@ -46,6 +46,11 @@ class ConcurrentConsumption:
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
 
+    @property
+    def running(self) -> int:
+        """Number of workers that call listeners now."""
+        return len(self._workers)
+
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
         """Queue messages for consumption as soon as a worker is free."""
         queue, size = self._names.plain_queue(held.queue), self._config.consume_message_batch_max_size

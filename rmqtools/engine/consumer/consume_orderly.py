@@ -114,6 +114,11 @@ class OrderlyConsumption:
         run.last = messages[-1].queue_offset
         run.calls.extend(self._batches(held, messages))
 
+    @property
+    def running(self) -> int:
+        """Number of queues that are consumed now."""
+        return len(self._tasks)
+
     def work_on(self, held: ProcessQueue) -> None:
         """Consume a queue until it is dropped."""
         self._tasks.spawn_loop(f"consume {held.queue}", lambda: self._consume_forever(held))

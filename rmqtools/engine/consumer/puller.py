@@ -84,6 +84,11 @@ class Puller:
             max_body_bytes=member.config.max_decompressed_bytes,
         )
 
+    @property
+    def running(self) -> int:
+        """Number of queues that are fetched now."""
+        return len(self._tasks)
+
     def start(self, held: ProcessQueue) -> None:
         """Begin to fetch a queue."""
         task = self._tasks.spawn_loop(f"pull {held.queue}", lambda: self._pull_forever(held))

@@ -19,6 +19,7 @@ from rmqtools.clock import Clock
 from rmqtools.config import ProducerConfig
 from rmqtools.errors import BackPressureError
 from rmqtools.model.message import Message, body_length
+from rmqtools.model.result import SendsInFlight
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +92,11 @@ class InFlight:
             elif place.wake is not None and place in self._line:
                 self._line.remove(place)
             self._admit()
+
+    def figures(self) -> SendsInFlight:
+        """Return the sends that are in flight, and those that wait."""
+        with self._lock:
+            return SendsInFlight(self._messages, self._bytes, len(self._line))
 
     def close(self) -> None:
         """Let all waiting sends continue: they find the producer closed. From now on no send waits."""

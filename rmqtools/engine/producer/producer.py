@@ -31,7 +31,7 @@ from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
-from rmqtools.model.result import BrokerHealth, SendResult
+from rmqtools.model.result import BrokerHealth, SendResult, SendsInFlight
 from rmqtools.observer import Identity, Observer
 from rmqtools.policy.endpoint.features import REQUEST_REPLY
 from rmqtools.policy.selectors import MessageQueueSelector, SelectMessageQueueByHash
@@ -475,6 +475,14 @@ class Producer(Connected):
     def broker_health(self) -> Mapping[str, BrokerHealth]:
         """Return the latency and availability of each broker; empty unless ``send_latency_fault_enable``."""
         return self._sender.tolerance.health(round(self._client.clock.monotonic() * 1000))
+
+    @blocking("direct")
+    def sends_in_flight(self) -> SendsInFlight:
+        """Return how much is in flight, and how many sends wait for room.
+
+        All are 0 unless ``enable_backpressure_for_async_mode``: nothing is counted then.
+        """
+        return SendsInFlight() if self._in_flight is None else self._in_flight.figures()
 
     async def _tracing(
         self, messages: Sequence[Message], sending: Awaitable[list[SendResult]]

@@ -52,9 +52,7 @@ def full(producer: Producer, timeout: float = 60.0) -> list[Future[SendResult]]:
 
 
 def waiting(producer: Producer) -> int:
-    bound = producer._producer._in_flight
-    assert bound is not None
-    return len(bound._line)
+    return producer.sends_in_flight().waiting
 
 
 def begun(function) -> Future[Future[SendResult]]:

@@ -48,6 +48,6 @@ def asked_offsets(scene: Scene) -> list[int]:
 
 async def pulls(scene: Scene, count: int) -> None:
     """Fetch until the broker has been asked so often."""
-    if not scene.puller._tasks:
+    if not scene.puller.running:
         scene.puller.start(scene.held)
     await until(lambda: len(scene.asked(PULL)) >= count)

@@ -97,7 +97,7 @@ async def test_results_of_a_queue_that_was_given_up_are_neither_committed_nor_se
         await idle()
         scene.held.drop()
         ended.set()
-        await until(lambda: not scene.consumption._workers)
+        await until(lambda: not scene.consumption.running)
         assert scene.committed is None
         assert scene.asked(SEND_BACK) == []
 
@@ -198,7 +198,7 @@ async def test_a_listener_that_takes_too_long_loses_its_messages_to_the_retry_to
         await scene.consumption.give_up_late()
         assert scene.committed == 2
         ended.set()
-        await until(lambda: not scene.consumption._workers)
+        await until(lambda: not scene.consumption.running)
         assert [one["delayLevel"] for one in scene.asked(SEND_BACK)] == ["3", "3"]
     assert len(calls) == 1
 

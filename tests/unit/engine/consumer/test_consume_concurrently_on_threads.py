@@ -138,7 +138,7 @@ async def test_results_count_while_the_thread_has_a_later_message_and_a_given_up
         await until(lambda: scene.committed == 3)
         scene.held.drop()
         heard.go_on.set()
-        await until(lambda: not scene.consumption._workers)
+        await until(lambda: not scene.consumption.running)
         assert (scene.committed, sent_back(scene)) == (3, [])
     assert heard.offsets == [0, 1, 2, 3]
 

@@ -164,7 +164,7 @@ async def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
         scene.held.drop()
         del scene.member.held.pulled[QUEUE]
         ended.set()
-        await until(lambda: not scene.consumption._tasks)
+        await until(lambda: not scene.consumption.running)
         assert scene.committed is None
 
 

@@ -139,7 +139,7 @@ async def test_a_seek_drops_what_was_fetched_and_ends_the_long_poll_under_way():
         assert offsets(await consumer.poll(5, 3)) == [7, 8, 9]
         await consumer.seek_to_end(Q0)
         assert await consumer.poll(0.01) == []
-        await until(lambda: len(consumer._puller._tasks) == 1)
+        await until(lambda: consumer._puller.running == 1)
         await consumer.seek_to_begin(Q0)
         assert offsets(await consumer.poll(5, 1)) == [0]
         await consumer.seek_to_timestamp(Q0, 1012)

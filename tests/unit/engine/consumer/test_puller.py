@@ -126,7 +126,7 @@ async def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_
 async def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seconds):
     async with pushing(answer=script(response(code, 0, remark="no"))) as scene:
         await pulls(scene, 1)
-        await until(lambda: scene.puller._tasks and scene.is_resting)
+        await until(lambda: scene.puller.running and scene.is_resting)
         scene.clock.advance(seconds * 0.9)
         scene.held.wake()
         await idle()

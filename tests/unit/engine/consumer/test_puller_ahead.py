@@ -78,7 +78,7 @@ async def test_what_is_given_up_between_two_pulls_is_not_handed_out():
     async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
         asking(scene, [], lambda offset: scene.held.drop() if offset == 3 else None)
         await pulls(scene, 2)
-        await until(lambda: not scene.puller._tasks)
+        await until(lambda: not scene.puller.running)
         assert scene.heard == [[0]]
 
 

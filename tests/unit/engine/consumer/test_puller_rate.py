@@ -80,7 +80,7 @@ async def test_what_is_given_up_while_it_waits_for_the_limit_is_not_pulled():
         await pulls(scene, 1)
         await until(lambda: scene.committed == 1)
         scene.held.drop()
-        await until(lambda: not scene.puller._tasks)
+        await until(lambda: not scene.puller.running)
         assert len(scene.asked(PULL)) == 1
 
 

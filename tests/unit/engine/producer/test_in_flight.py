@@ -100,7 +100,7 @@ async def test_a_thread_and_a_task_wait_in_one_line():
 
     thread = threading.Thread(target=block)
     thread.start()
-    while not in_flight._line:  # noqa: ASYNC110 - a thread tells nobody
+    while not in_flight.figures().waiting:  # noqa: ASYNC110 - a thread tells nobody
         await asyncio.sleep(0.001)
 
     async def enter() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from rmqtools import Message
 from rmqtools.errors import BackPressureError, ClientStateError, MessageRejectedError, UnknownOutcomeError
+from rmqtools.model.result import SendsInFlight
 from rmqtools.testing import Reaction
 from tests.unit.engine.producer.accumulator_scene import BATCH, SINGLE, lingering, plain, send_all, slow
 
@@ -31,21 +32,17 @@ def silent(cluster) -> None:
         cluster.fault(code=code, times=None, answer=Reaction.SILENCE)
 
 
-def in_flight(producer) -> tuple[int, int, int]:
-    bound = producer._in_flight
-    return bound._messages, bound._bytes, len(bound._line)
-
-
 async def test_no_more_messages_are_in_flight_than_the_bound_and_all_are_stored(linger):
     most = 0
     async with bounded(linger) as (producer, cluster):
         slow(cluster, 0.05, times=None)
         tasks = send_all(producer, plain(3 * BOUND))
         while not all(task.done() for task in tasks):
-            most = max(most, in_flight(producer)[0])
+            most = max(most, producer.sends_in_flight().messages)
             await asyncio.sleep(0.001)
 
-        assert (most, len(cluster.messages("T")), in_flight(producer)) == (BOUND, 3 * BOUND, (0, 0, 0))
+        assert (most, len(cluster.messages("T"))) == (BOUND, 3 * BOUND)
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
 
 
 async def test_bytes_are_bounded_too(linger):
@@ -54,7 +51,7 @@ async def test_bytes_are_bounded_too(linger):
         slow(cluster, 0.05, times=None)
         tasks = send_all(producer, plain(10, size=20))
         await asyncio.sleep(0.01)
-        assert in_flight(producer) == (2, 40, 8)
+        assert producer.sends_in_flight() == SendsInFlight(messages=2, body_bytes=40, waiting=8)
         await asyncio.gather(*tasks)
 
 
@@ -65,7 +62,7 @@ async def test_orders_are_kept_and_counted(linger):
         tasks = [asyncio.create_task(producer.send_orderly(message)) for message in messages]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert in_flight(producer)[0] == BOUND
+        assert producer.sends_in_flight().messages == BOUND
         results = await asyncio.gather(*tasks)
 
     assert [result.queue_offset for result in results] == list(range(3 * BOUND))
@@ -117,12 +114,13 @@ async def test_room_is_given_back_by_answers_errors_timeouts_and_cancelled_calls
             await producer.send(Message("T", b"silence"), timeout=0.1)
         tasks = send_all(producer, plain(2 * BOUND))
         await asyncio.sleep(0.01)
-        assert in_flight(producer)[::2] == (BOUND, BOUND)
+        seen = producer.sends_in_flight()
+        assert (seen.messages, seen.waiting) == (BOUND, BOUND)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-        assert in_flight(producer) == (0, 0, 0)
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
 
 
 async def test_closing_ends_the_waiting_at_once(linger):
@@ -136,9 +134,13 @@ async def test_closing_ends_the_waiting_at_once(linger):
         assert [type(error) for error in ended] == [ClientStateError] * BOUND
         await closing
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert in_flight(producer) == (0, 0, 0)
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
 
 
 async def test_nothing_is_counted_unless_it_is_enabled():
-    async with lingering() as (producer, _):
-        assert producer._in_flight is None
+    async with lingering() as (producer, cluster):
+        slow(cluster, 0.01, times=None)
+        tasks = send_all(producer, plain(2))
+        await asyncio.sleep(0)
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
+        await asyncio.gather(*tasks)

@@ -63,7 +63,7 @@ def closing(use, kind: type[Producer]) -> Farewells:
             await producer.start()
             await producer.send(Message("T", b"x"))
             await use(producer, cluster)
-            assert producer._client.remoting._open == {}
+            assert producer._client.remoting.connections == {}
             assert len(producer._client.background) == 0
 
     run(scenario)
@@ -75,7 +75,7 @@ def test_every_call_of_close_waits_for_the_end_and_the_group_is_left_once(kind):
         first = asyncio.create_task(producer.close())
         await until(lambda: cluster.count)
         await producer.close()
-        assert producer._client.remoting._open == {}
+        assert producer._client.remoting.connections == {}
         await first
         await producer.close()
 
@@ -87,7 +87,7 @@ def test_a_close_that_was_cut_short_goes_on_and_the_next_one_waits_for_its_end(k
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await producer.close()
-        assert producer._client.remoting._open != {}
+        assert producer._client.remoting.connections != {}
         await producer.close()
 
     assert closing(use, kind).count == 1
@@ -164,4 +164,4 @@ async def test_a_check_that_does_not_end_is_waited_for_once_however_often_close_
                 await producer.close()
         await producer.close()
         assert producer._check_back._checking == {}
-        assert producer._client.remoting._open == {}
+        assert producer._client.remoting.connections == {}

@@ -299,7 +299,7 @@ async def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_o
     async with producing(Listener()) as (producer, broker):
         first, _ = await broker.arrived(RequestCode.HEART_BEAT, 2)  # at once, and the regular one
         assert json.loads(first.body)["producerDataSet"] == [{"groupName": "g"}]
-        for connection in list(producer._client.remoting._open.values()):
+        for connection in list(producer._client.remoting.connections.values()):
             connection.abort()
         await broker.arrived(RequestCode.HEART_BEAT, 3)
 
