@@ -9,6 +9,7 @@ import json
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +54,7 @@ class JavaConsumer:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """What it has consumed so far; ``body`` as bytes. Needs ``--print``."""
+        """What it has consumed so far; ``body`` as bytes, ``seenAt`` in seconds. Needs ``--print``."""
         with self._news:
             return list(self._messages)
 
@@ -72,7 +73,7 @@ class JavaConsumer:
         self._await(lambda: len(self._messages) >= count, f"{count} messages", timeout)
         return self.messages
 
-    def start(self) -> Self:
+    def start(self, *, timeout: float = _SECONDS) -> Self:
         """Start it; returns when it has joined the group."""
         self._home = tempfile.TemporaryDirectory()
         self._errors = Path(self._home.name, "stderr")
@@ -88,7 +89,7 @@ class JavaConsumer:
         self._reader = Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
         try:
-            self._await(lambda: bool(self.client_id), "a start", _SECONDS)
+            self._await(lambda: bool(self.client_id), "a start", timeout)
         except BaseException:
             self.kill()
             raise
@@ -99,6 +100,10 @@ class JavaConsumer:
         self._process.terminate()
         try:
             self._process.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise JavaPeerError(
+                f"{type(self).__name__} {self._arguments}: no end within {_SECONDS:.0f} s: {self._said()}"
+            ) from None
         finally:
             self.kill()
 
@@ -148,7 +153,8 @@ class JavaConsumer:
         elif "stopped" in row:
             self.was_clean = True
         else:
-            self._messages.append(row | {"body": bytes.fromhex(row["body"])})
+            seen = {"body": bytes.fromhex(row["body"]), "seenAt": time.monotonic()}
+            self._messages.append(row | seen)
 
     def _await(self, true: Callable[[], bool], what: str, timeout: float) -> None:
         with self._news:

@@ -1,0 +1,1 @@
+"""Members of groups while a broker stands still, beside the official Java client."""
