@@ -8,7 +8,7 @@ from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic
 from rmqtools.cli.group import Group, known_group
 from rmqtools.cli.moments import moment_ms
-from rmqtools.cli.printing import Column, confirm, print_json, print_table, say, warning
+from rmqtools.cli.printing import Column, confirm, print_json, print_table, say, time_text, warn, warning
 from rmqtools.errors import ConfigError, RocketMQError
 
 Offsets = dict[MessageQueue, int]
@@ -59,7 +59,7 @@ def reset(
             after = _given_offsets(admin, list(before), to_offset)
             _check_no_members(admin, group)
         else:
-            at_ms = 0 if to_earliest else _end_ms() if to_latest else moment_ms("--to-time", to_time or "")
+            at_ms = 0 if to_earliest else _end_ms() if to_latest else _past_ms(to_time or "")
             after = {queue: admin.search_offset(queue, at_ms) for queue in before}
         _show(before, after, as_json=as_json)
         if dry_run:
@@ -144,6 +144,21 @@ def _check_no_members(admin: Admin, group: str) -> None:
             f"group {group!r} has {len(ids)} members, which overwrite offsets that are set one by one: stop "
             f"them ({', '.join(ids)}), or reset by --to-time"
         )
+
+
+def _past_ms(text: str) -> int:
+    """Return the moment of --to-time, after printing how it was understood.
+
+    Raises:
+        ConfigError: it is no moment, or one to come.
+    """
+    at_ms = moment_ms("--to-time", text)
+    if at_ms > moment_ms("now", "-0s"):
+        raise ConfigError(
+            f"--to-time {text!r} is {time_text(at_ms)}, which is yet to come: give --to-latest to skip all"
+        )
+    warn(f"to the first messages stored at or after {time_text(at_ms)}")
+    return at_ms
 
 
 def _end_ms() -> int:

@@ -102,6 +102,14 @@ def test_a_reset_shows_before_after_and_difference_and_then_does_it(run, cluster
     ]
 
 
+def test_a_reset_says_which_moment_it_understood(run, cluster):
+    shown = run(
+        "group", "reset", "billing", "-t", "orders", "--to-time", "2026-01-31T12:00+02:00", "--dry-run"
+    )
+
+    assert shown.stderr == "to the first messages stored at or after 2026-01-31 10:00:00 UTC\n"
+
+
 def test_skip_moves_a_group_behind_the_last_message(run, cluster):
     shown = run("group", "skip", "billing", "-t", "orders", "-y").stdout
 
@@ -126,6 +134,7 @@ def test_nothing_is_reset_if_nobody_can_be_asked(run, cluster):
         (("--to-offset", "broker-c:0=1"), "--to-offset 'broker-c:0=1': want"),
         (("--to-time", "yesterday"), "--to-time 'yesterday' is no time: want e.g. 2026-01-31T12:00"),
         (("--to-time", "-5 minutes"), "--to-time '5 minutes' is no duration: want e.g."),
+        (("--to-time", "2999-01-01"), "'2999-01-01' is 2999-01-01 00:00:00 UTC, which is yet to come: give"),
     ],
 )
 def test_a_reset_refuses_what_it_cannot_use(run, cluster, options, words):
