@@ -1,8 +1,9 @@
 """What every version of PySpark must do, as one program.
 
-Usage: python -m tests.support.spark_smoke NAME_SERVER FOLDER
+Usage: python -m tests.support.spark_smoke NAME_SERVER FOLDER [MASTER]
 
-Prints one JSON object of its findings. Its topics are new, and it needs no test library.
+Prints one JSON object of its findings, which are FOUND on every Spark. Its topics are new, and it needs no
+test library.
 """
 
 import json
@@ -23,16 +24,25 @@ from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, Produ
 from rmqtools.clock import SYSTEM_CLOCK
 
 COUNT = 3000
+FOUND = {
+    "batch": True,
+    "restarted_stream": list("12345"),
+    "failed_first_batch": ["during", "later"],
+    "running_stream": sorted(["1", *"2" * 8, *"3" * 8]),
+    "written_stream": sorted(map(str, range(20))),
+}
+"""What all parts find; ``limits`` and ``version`` differ from version to version."""
 _WORKER_TOO_LATE = "failed to connect back"  # Spark waits 10 s for its own Python worker, and no longer
 
 
 class Smoke:
     """One session, and topics of one name server."""
 
-    def __init__(self, name_server: str, folder: Path) -> None:
+    def __init__(self, name_server: str, folder: Path, master: str) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         self.spark = (
-            SparkSession.builder.master("local[2]")
+            SparkSession.builder.master(master)
+            .config("spark.executor.memory", "512m")
             .config("spark.ui.enabled", "false")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
@@ -214,8 +224,8 @@ def await_true(condition: Callable[[], Any], *, timeout: float = 120.0) -> None:
         assert SYSTEM_CLOCK.monotonic() < deadline, "not in time"
 
 
-def main(name_server: str, folder: Path) -> None:
-    smoke = Smoke(name_server, folder)
+def main(name_server: str, folder: Path, master: str = "local[2]") -> None:
+    smoke = Smoke(name_server, folder, master)
     parts = (batch, restarted_stream, failed_first_batch, running_stream, written_stream, limits)
     found = {"version": pyspark.__version__, **{part.__name__: part(smoke) for part in parts}}
     print(json.dumps(found))
@@ -225,4 +235,4 @@ def main(name_server: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])
