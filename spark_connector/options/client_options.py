@@ -87,4 +87,5 @@ CLIENT_OPTIONS: Final = (
         "path", "text", str, None, "Accepted and not used: load(path) and save(path) set it.", Where.SPARK
     ),
     Option("checkpointLocation", "text", str, None, "Spark's own; accepted everywhere.", Where.SPARK),
+    Option("queryName", "text", str, None, "Spark's own; pipelines set it for their sinks.", Where.SPARK),
 )

@@ -69,7 +69,7 @@ def test_the_environment_may_name_the_name_server(monkeypatch):
 
 
 def test_sparks_own_options_are_accepted_everywhere():
-    given = NEEDED | {"path": "x", "checkpointLocation": "y"}
+    given = NEEDED | {"path": "x", "checkpointLocation": "y", "queryname": "z"}
 
     assert read_options(parse_options(given)) == read_options(parse_options(NEEDED))
     assert write_options(parse_options(given)) == write_options(parse_options(NEEDED))
