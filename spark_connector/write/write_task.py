@@ -128,6 +128,8 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
     except Exception:
         log.warning("write_task_failed", partition=place.partition, attempt=place.attempt, **report.counts())
         raise
+    if report.retried or report.unknown:
+        log.warning("rows_retried", partition=place.partition, attempt=place.attempt, **report.counts())
     freeze_once()
     return TaskReport(report, 0 if bad_rows is None else bad_rows.count)
 

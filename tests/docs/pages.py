@@ -4,6 +4,7 @@ ADDRESS = "127.0.0.1:9876"  # stands for the cluster on all pages
 SLOW = {"tutorial.md", "spark.md", "spark-jobs.md"}  # they start Spark, or a cluster
 WITH_PACKAGES = {"arrow.md": ("duckdb", "polars")}  # installed for the page
 WITH_PYTEST = {"testing.md"}  # blocks are test files
+WITH_JARS = {"spark-recipes.md"}  # jars of others for Spark: tests/spark/test_recipes.py
 WITH_FRAMEWORKS = {"frameworks.md"}  # blocks are files of services: test_frameworks.py
 
 _WAIT = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT, blocks_of, pages
-from tests.docs.pages import SLOW, WITH_FRAMEWORKS, WITH_PACKAGES, WITH_PYTEST
+from tests.docs.pages import SLOW, WITH_FRAMEWORKS, WITH_JARS, WITH_PACKAGES, WITH_PYTEST
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
@@ -18,7 +18,8 @@ TOPIC = "Orders"
 RUN = [
     pytest.param(page, marks=[pytest.mark.slow, pytest.mark.spark] if page in SLOW else [])
     for page in pages()
-    if blocks_of(page) and page not in {*WITH_PYTEST, *WITH_FRAMEWORKS, *WITH_PACKAGES, "tutorial.md"}
+    if blocks_of(page)
+    and page not in {*WITH_PYTEST, *WITH_FRAMEWORKS, *WITH_PACKAGES, *WITH_JARS, "tutorial.md"}
 ]
 
 

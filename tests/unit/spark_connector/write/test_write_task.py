@@ -1,11 +1,17 @@
-"""The place of a write task, from Spark's context, and the stamps made of it."""
+"""The place of a write task, from Spark's context, the stamps made of it, and what a task logs."""
 
+import logging
+
+import pyarrow as pa
 import pytest
 
 from rmqtools.errors import ConfigError
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.testing import FakeCluster
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
-from spark_connector.write.write_task import TaskPlace, place_of_task
+from spark_connector.worker import clients
+from spark_connector.write.write_task import TaskPlace, place_of_task, write_rows
 
 
 class Context:
@@ -65,3 +71,16 @@ def test_stamps_are_made_of_ids_that_come_again(place, given, stamped):
     stamper = place.stamper(options(**given))
 
     assert (stamper.query, stamper.stamp_id) == stamped
+
+
+@pytest.mark.parametrize(("faults", "retried"), [(0, []), (1, [4])])
+def test_a_task_logs_once_that_rows_needed_another_attempt(caplog, faults, retried):
+    rows = pa.record_batch({"body": pa.array([b"a", b"b", b"c", b"d"])})
+    with FakeCluster() as cluster, caplog.at_level(logging.WARNING):
+        cluster.create_topic("T", queues=1)
+        cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, times=faults, answer=ResponseCode.SYSTEM_BUSY)
+        write_rows(options(nameServer=cluster.name_server), [rows], TaskPlace("q", 0, 3, 0))
+        clients._CACHE.close_all()
+
+    found = [record.retried for record in caplog.records if record.message.startswith("rows_retried ")]
+    assert found == retried

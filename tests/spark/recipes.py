@@ -1,0 +1,72 @@
+"""The recipes of docs/spark-recipes.md that need jars, as a program.
+
+python -m tests.spark.recipes bodies '{"nameServer": ...}' TOPICS...
+python -m tests.spark.recipes delta FOLDER '{"nameServer": ..., "topic": ...}'
+
+``bodies`` writes three rows to each of three topics, reads them by the recipes, and prints them as JSON.
+``delta`` streams the topic into FOLDER/table until it is killed. If there is FOLDER/last, it ends with what
+is stored, and prints the number of rows, and the number of different places they were read from.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import struct, to_json
+
+from tests.docs.blocks import blocks_of
+
+PACKAGES = '.config("spark.jars.packages", "io.delta:delta-spark_4.1_2.13:4.1.0")'
+
+
+def recipe(word: str) -> str:
+    """The block of the page that holds a word."""
+    (text,) = (block.text for block in blocks_of("spark-recipes.md") if word in block.text)
+    return text
+
+
+def bodies(given: str, *topics: str) -> None:
+    from orders_pb2 import Order  # type: ignore[import-not-found]  # the test writes it
+    from pyspark.sql.avro.functions import to_avro
+
+    spark = SparkSession.builder.getOrCreate()
+    rows = spark.range(1, 4, 1, 1).selectExpr("id", "id * 1.5D AS amount", "string(id) AS keys")
+    orders = [(Order(id=n, amount=n * 1.5).SerializeToString(), str(n)) for n in range(1, 4)]
+    written = {
+        "from_json": rows.select("keys", to_json(struct("id", "amount")).alias("body")),
+        "from_avro": rows.select("keys", to_avro(struct("id", "amount")).alias("body")),
+        "orders_pb2": spark.createDataFrame(orders, "body BINARY, keys STRING").coalesce(1),
+    }
+    names: dict[str, Any] = {}
+    for (word, frame), topic in zip(written.items(), topics, strict=True):
+        options = json.loads(given) | {"topic": topic}
+        frame.write.format("rocketmq").options(**options).mode("append").save()
+        names["orders"] = spark.read.format("rocketmq").options(**options).load()
+        exec(recipe(word), names)
+    print(json.dumps([values(names[f"{name}_rows"]) for name in ("json", "avro", "protobuf")]))
+
+
+def values(frame: DataFrame) -> list[list[Any]]:
+    return sorted([*row] for row in frame.select("keys", "id", "amount").collect())
+
+
+def delta(folder: str, given: str) -> None:
+    text, table = recipe("io.delta"), f"{folder}/table"
+    assert PACKAGES in text
+    names: dict[str, Any] = {"source": json.loads(given), "table": table}
+    exec(text.replace(PACKAGES, ""), names)  # the test has them on the class path
+    spark, query = names["spark"], names["query"]
+    if not Path(folder, "last").exists():
+        query.awaitTermination()
+    query.processAllAvailable()
+    query.stop()
+    rows = spark.read.format("delta").load(table)
+    places = rows.select("brokerName", "queueId", "queueOffset").distinct()
+    print(json.dumps([rows.count(), places.count()]))
+
+
+if __name__ == "__main__":
+    what, *arguments = sys.argv[1:]
+    bodies(*arguments) if what == "bodies" else delta(*arguments)
