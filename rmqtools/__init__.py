@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rmqtools import errors
     from rmqtools.config import ClientConfig, ProducerConfig
     from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
+    from rmqtools.config.simple_consumer import SimpleConsumerConfig
     from rmqtools.errors import RocketMQError
     from rmqtools.model.block import MessageBlock
     from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         Producer,
         PullConsumer,
         PushConsumer,
+        SimpleConsumer,
         TransactionListener,
         TransactionProducer,
         create_reply,
@@ -72,6 +74,8 @@ __all__ = [
     "SendAttempt",
     "SendResult",
     "SendStatus",
+    "SimpleConsumer",
+    "SimpleConsumerConfig",
     "TopicMessageType",
     "TopicRouteData",
     "TransactionListener",
@@ -86,6 +90,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "rmqtools.config": "ClientConfig ProducerConfig",
     "rmqtools.config.consumer": "PullConsumerConfig PushConsumerConfig",
+    "rmqtools.config.simple_consumer": "SimpleConsumerConfig",
     "rmqtools.errors": "RocketMQError",
     "rmqtools.model.block": "MessageBlock",
     "rmqtools.model.consume": "ConsumeConcurrentlyStatus ConsumeContext ConsumeOrderlyStatus",
@@ -98,8 +103,8 @@ _HOMES = {
     "rmqtools.model.topic_type": "TopicMessageType",
     "rmqtools.model.transaction": "HalfMessage LocalTransactionState TransactionSendResult",
     "rmqtools.policy.reply": "create_reply",
-    "rmqtools.sync": "Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener "
-    "TransactionProducer",
+    "rmqtools.sync": "Admin Client MessageListener Producer PullConsumer PushConsumer SimpleConsumer "
+    "TransactionListener TransactionProducer",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -16,6 +16,8 @@
     ├── TopicNotFoundError       no name server has a route of the topic
     ├── PermissionDeniedError    the route says the topic may not be read, or written
     ├── DataLossError            offsets asked for do not exist, or no longer
+    ├── ReceiptError             a received message can no longer be settled     also ValueError
+    ├── AcknowledgeError         some messages were not acknowledged (``failed`` says which)
     └── SendError                a message was not stored (``attempts`` says why)
         ├── BackPressureError    too much is in flight already: nothing was sent
         ├── UnknownOutcomeError  at least one attempt may have stored it
@@ -28,6 +30,7 @@ only ``rmqtools.policy.retry`` reads it. ``docs/troubleshooting.md`` explains ea
 from collections.abc import Sequence
 
 from rmqtools.model.codes import ResponseCode
+from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
 
@@ -194,6 +197,32 @@ class PermissionDeniedError(RocketMQError):
 
 class DataLossError(RocketMQError):
     """Queue offsets that were asked for cannot be read: expired, deleted or never written."""
+
+
+class ReceiptError(RocketMQError, ValueError):
+    """The receipt of a message has ended, or was replaced, or is none. Nothing was sent.
+
+    The message comes again, unless an acknowledgement with a newer receipt counts.
+    """
+
+
+class AcknowledgeError(RocketMQError):
+    """Some messages of one call were not acknowledged; all others were.
+
+    Attributes:
+        failed: each message that was not acknowledged, with its error. After a :class:`RemotingError` it may
+            have been acknowledged: acknowledging it again does no harm.
+    """
+
+    def __init__(self, failed: Sequence[tuple[MessageExt, RocketMQError]], total: int) -> None:
+        self.failed = tuple(failed)
+        self.total = total
+        super().__init__(
+            f"{len(self.failed)} of {total} messages were not acknowledged; the first: {self.failed[0][1]}"
+        )
+
+    def __reduce__(self) -> tuple[type["AcknowledgeError"], tuple[object, int]]:
+        return type(self), (self.failed, self.total)
 
 
 class SendError(RocketMQError):

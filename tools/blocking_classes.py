@@ -96,6 +96,12 @@ CLASSES = (
         "Listeners run on ``consume_threads`` threads.",
         (aio.PushConsumer, Connected),
     ),
+    BlockingClass(
+        aio.SimpleConsumer,
+        "_consumer",
+        _SHARED,
+        (aio.SimpleConsumer, Connected),
+    ),
 )
 
 

@@ -3,6 +3,7 @@
 from rmqtools.engine.admin.admin import Admin
 from rmqtools.engine.consumer.pull_consumer import PullConsumer
 from rmqtools.engine.consumer.push_consumer import MessageListener, PushConsumer
+from rmqtools.engine.consumer.simple_consumer import SimpleConsumer
 from rmqtools.engine.producer.producer import Producer
 from rmqtools.engine.producer.transaction import TransactionListener, TransactionProducer
 from rmqtools.engine.reading.client import Client
@@ -15,6 +16,7 @@ __all__ = [
     "Producer",
     "PullConsumer",
     "PushConsumer",
+    "SimpleConsumer",
     "TransactionListener",
     "TransactionProducer",
     "create_reply",

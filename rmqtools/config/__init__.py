@@ -6,5 +6,13 @@ Strategies, selectors and listeners are constructor arguments of the clients, ne
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.consumer import ConsumerConfig, PullConsumerConfig, PushConsumerConfig
 from rmqtools.config.producer import ProducerConfig
+from rmqtools.config.simple_consumer import SimpleConsumerConfig
 
-__all__ = ["ClientConfig", "ConsumerConfig", "ProducerConfig", "PullConsumerConfig", "PushConsumerConfig"]
+__all__ = [
+    "ClientConfig",
+    "ConsumerConfig",
+    "ProducerConfig",
+    "PullConsumerConfig",
+    "PushConsumerConfig",
+    "SimpleConsumerConfig",
+]

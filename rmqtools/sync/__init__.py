@@ -8,6 +8,7 @@ from rmqtools.sync.handwritten.transaction_producer import TransactionListener
 from rmqtools.sync.producer import Producer
 from rmqtools.sync.pull_consumer import PullConsumer
 from rmqtools.sync.push_consumer import PushConsumer
+from rmqtools.sync.simple_consumer import SimpleConsumer
 from rmqtools.sync.transaction_producer import TransactionProducer
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Producer",
     "PullConsumer",
     "PushConsumer",
+    "SimpleConsumer",
     "TransactionListener",
     "TransactionProducer",
     "create_reply",

@@ -9,7 +9,7 @@ import pytest
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.headers import PopMessageRequestHeader
+from rmqtools.protocol.headers import PopMessageRequestHeader, QueryAssignmentRequestHeader
 from rmqtools.testing import FakeCluster
 from tests.behaviour.site import (
     max_offset,
@@ -111,19 +111,29 @@ def test_the_fake_refuses_sql_filters(wire, topic) -> None:
 
 
 @FAKE
-def test_the_fake_refuses_to_pop(wire, topic) -> None:
+def test_the_fake_shares_out_no_queues(wire) -> None:
+    assert wire.ask(QueryAssignmentRequestHeader()).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+@FAKE
+def test_the_fake_delivers_a_popped_message_again_when_its_time_is_over(site, wire, topic) -> None:
+    send(wire, topic)
     header = PopMessageRequestHeader(
         consumer_group="tests",
         topic=topic,
         queue_id=0,
         max_msg_nums=1,
-        invisible_time=1000,
+        invisible_time=60_000,
         poll_time=0,
         born_time=0,
         init_mode=0,
     )
+    first = wire.ask(header)
+    hidden = wire.ask(header)
+    site.fake.advance(60.0)
 
-    assert wire.ask(header).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert [first.code, hidden.code] == [ResponseCode.SUCCESS, ResponseCode.POLLING_TIMEOUT]
+    assert wire.ask(header).code == ResponseCode.SUCCESS
 
 
 @FAKE

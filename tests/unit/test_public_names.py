@@ -22,10 +22,10 @@ PUBLIC = {
         ConsumeFromWhere ConsumeOrderlyStatus HalfMessage LocalTransactionState Message MessageBlock
         MessageExt MessageListener MessageModel MessageQueue Outcome Perm Producer ProducerConfig
         PullConsumer PullConsumerConfig PushConsumer PushConsumerConfig QueueData QueueRange ReplyMessage
-        RocketMQError SendAttempt SendResult SendStatus TopicMessageType TopicRouteData TransactionListener
-        TransactionProducer TransactionSendResult create_reply errors""",
+        RocketMQError SendAttempt SendResult SendStatus SimpleConsumer SimpleConsumerConfig TopicMessageType
+        TopicRouteData TransactionListener TransactionProducer TransactionSendResult create_reply errors""",
     "rmqtools.aio": """
-        Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
+        Admin Client MessageListener Producer PullConsumer PushConsumer SimpleConsumer TransactionListener
         TransactionProducer create_reply""",
     "rmqtools.allocate": """
         AllocateAveragely AllocateAveragelyByCircle AllocateByConfig AllocateByConsistentHash
@@ -44,19 +44,28 @@ PUBLIC = {
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",
     "rmqtools.sync": """
-        Admin Client MessageListener Producer PullConsumer PushConsumer TransactionListener
+        Admin Client MessageListener Producer PullConsumer PushConsumer SimpleConsumer TransactionListener
         TransactionProducer create_reply""",
     "rmqtools.testing": """
         Drain FakeCluster Fault NAME_SERVER PinnedGroup Reaction RequestCode ResponseCode encode_stored
         stored_message""",
 }
 
-CLASSES = ("Admin", "Client", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer")
+CLASSES = (
+    "Admin",
+    "Client",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "SimpleConsumer",
+    "TransactionProducer",
+)
 CONFIGS = [
     ("rmqtools.config.client", "ClientConfig", {}),
     ("rmqtools.config.producer", "ProducerConfig", {}),
     ("rmqtools.config.consumer", "PullConsumerConfig", {"group": "g"}),
     ("rmqtools.config.consumer", "PushConsumerConfig", {"group": "g"}),
+    ("rmqtools.config.simple_consumer", "SimpleConsumerConfig", {"group": "g"}),
 ]
 SHOWN = {  # names that the documentation of 0.2.0 imports or describes, beside those above
     "rmqtools.arrow": "read_range",

@@ -4,30 +4,27 @@ A batch that the broker stores as one message is popped and acknowledged as one,
 settled. Brokers 5.5.0 never deliver such a batch again: they refuse to write one to the retry topic of popped
 messages (HookUtils.checkInnerBatch), unless an operator has created that topic with queue type BatchCQ. So
 ``consume_pop`` sends each failed message of a batch to the group's retry topic.
-Source of the rules: DefaultMQPushConsumerImpl.ackAsync, changePopInvisibleTimeAsync (Java client, which does
-not unwrap popped batches).
+The Java client does not unwrap popped batches.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.remoting import forget_answer
+from rmqtools.engine.consumer.settle_requests import PoppedMessage, SettleRequests
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.model.names import pop_retry_topic
-from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BATCH_CQ
-from rmqtools.protocol.headers import AckMessageRequestHeader, ChangeInvisibleTimeRequestHeader
-from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info, parse_extra_info
+from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
-from rmqtools.protocol.wire.command import RemotingCommand, request
-from rmqtools.protocol.wire.template import Request, RequestTemplate
+from rmqtools.protocol.wire.command import RemotingCommand
 
 log = get_logger(__name__)
 
@@ -47,7 +44,7 @@ class Acknowledger:
         self._client = client
         self._group = group
         self._batches: dict[str, _Batch] = {}  # by POP_CK
-        self._forms: dict[tuple[str, str], RequestTemplate] = {}  # of acknowledgements, by topic and broker
+        self._requests = SettleRequests(client, group)
         self._warned: set[str] = set()
 
     def expect(self, messages: Iterable[MessageExt]) -> None:
@@ -64,7 +61,7 @@ class Acknowledger:
 
         What a broker does not accept is logged, and delivered again.
         """
-        asked = [self._ask(due) for one in messages if (due := self._due(one, None)) is not None]
+        asked = [self._ask(*due) for one in messages if (due := self._due(one, None)) is not None]
         try:
             for one in asked:
                 await self._is_accepted(one)
@@ -87,10 +84,12 @@ class Acknowledger:
 
     async def _settle(self, message: MessageExt, hidden_for: float | None) -> bool:
         due = self._due(message, hidden_for)
-        return due is None or await self._is_accepted(self._ask(due))
+        return due is None or await self._is_accepted(self._ask(*due))
 
-    def _due(self, message: MessageExt, hidden_for: float | None) -> "_Popped | None":
-        """Return the request for a message; None: none before the rest of its batch is settled."""
+    def _due(
+        self, message: MessageExt, hidden_for: float | None
+    ) -> tuple[PoppedMessage, float | None] | None:
+        """Return the arguments of :meth:`_ask`; None: the rest of the message's batch is not settled yet."""
         batch = self._batches.get(message.properties[PROPERTY_POP_CK]) if self._batches else None
         if batch is not None:
             batch.left -= 1
@@ -100,7 +99,7 @@ class Acknowledger:
                 return None
             del self._batches[message.properties[PROPERTY_POP_CK]]
             hidden_for = batch.hidden_for
-        return _Popped.of(message, hidden_for)
+        return PoppedMessage.of(message), hidden_for
 
     def _warn(self, topic: str) -> None:
         """Warn once per topic: popped batches of a member that is killed are not delivered again."""
@@ -112,22 +111,20 @@ class Acknowledger:
     async def acknowledge_broken(self, topic: str, info: PopExtraInfo) -> bool:
         """Acknowledge a message that cannot be decoded; otherwise it would be delivered again for ever."""
         assert info.queue_offset is not None
-        broken = _Popped(topic, info, format_extra_info(info), info.queue_offset, None)
-        return await self._is_accepted(self._ask(broken))
+        broken = PoppedMessage(topic, info, format_extra_info(info), info.queue_offset)
+        return await self._is_accepted(self._ask(broken, None))
 
-    def _ask(self, popped: "_Popped") -> "_Asked | None":
+    def _ask(self, popped: PoppedMessage, hidden_for: float | None) -> "_Asked | None":
         """Send a request, at once if the connection to its broker is open; None: there is no such broker."""
-        routes, info = self._client.routes, popped.info
-        queue = MessageQueue(self._client.wire_topic(popped.topic), info.broker_name, info.queue_id)
         try:
-            addr = routes.master_addr(routes.broker_name(queue))
+            addr = self._requests.addr(popped)
         except RocketMQError as error:
             self._log_refusal(popped, error)
             return None
-        command = self._request(popped, queue.topic)
-        return _Asked(
-            popped, command.code, addr, asyncio.ensure_future(self._client.remoting.invoke(addr, command))
-        )
+        requests = self._requests
+        command = requests.acknowledge(popped) if hidden_for is None else requests.hide(popped, hidden_for)
+        answer = asyncio.ensure_future(self._client.remoting.invoke(addr, command))
+        return _Asked(popped, command.code, addr, answer)
 
     async def _is_accepted(self, asked: "_Asked | None") -> bool:
         if asked is None:
@@ -139,55 +136,15 @@ class Acknowledger:
             return False
         return True
 
-    def _log_refusal(self, popped: "_Popped", error: RocketMQError) -> None:
-        info = popped.info
-        queue = MessageQueue(self._client.wire_topic(popped.topic), info.broker_name, info.queue_id)
-        log.warning("popped_message_not_settled", queue=str(queue), offset=popped.offset, reason=str(error))
-
-    def _request(self, popped: "_Popped", wire_topic: str) -> Request:
-        info, hidden_for = popped.info, popped.hidden_for
-        topic = info.real_topic(wire_topic, self._group)
-        if hidden_for is None and (form := self._forms.get((topic, info.broker_name))) is not None:
-            return form.fill(info.queue_id, popped.offset, text=popped.extra_info)
-        place: dict[str, Any] = {
-            "consumer_group": self._group,
-            "topic": topic,
-            "queue_id": info.queue_id,
-            "extra_info": popped.extra_info,
-            "offset": popped.offset,
-            "bname": info.broker_name,
-        }
-        if hidden_for is not None:
-            return request(ChangeInvisibleTimeRequestHeader(**place, invisible_time=round(hidden_for * 1000)))
-        command = request(AckMessageRequestHeader(**place))
-        self._forms[topic, info.broker_name] = RequestTemplate(command, ("queueId", "offset"), "extraInfo")
-        return command
-
-
-class _Popped(NamedTuple):
-    """What brokers must be told of a popped message.
-
-    ``topic`` is the plain name, ``hidden_for`` the seconds until its next delivery; None: it is consumed.
-    """
-
-    topic: str
-    info: PopExtraInfo
-    extra_info: str
-    offset: int
-    hidden_for: float | None
-
-    @classmethod
-    def of(cls, message: MessageExt, hidden_for: float | None) -> Self:
-        text = message.properties[PROPERTY_POP_CK]
-        info = parse_extra_info(text)
-        offset = message.queue_offset if info.queue_offset is None else info.queue_offset
-        return cls(message.topic, info, text, offset, hidden_for)
+    def _log_refusal(self, popped: PoppedMessage, error: RocketMQError) -> None:
+        queue = str(self._requests.queue(popped))
+        log.warning("popped_message_not_settled", queue=queue, offset=popped.offset, reason=str(error))
 
 
 class _Asked(NamedTuple):
     """A request on its way."""
 
-    popped: _Popped
+    popped: PoppedMessage
     code: int
     addr: str
     answer: asyncio.Future[RemotingCommand]

@@ -111,8 +111,10 @@ class AnswerDecoder:
         text = f"answer to a pull of {queue} at {begin}: {torn}; no message can be found from {end} on"
         return Pulled(wanted, end, ProtocolError(text))
 
-    def popped(self, queue: MessageQueue, answer: RemotingCommand, *, topic: str) -> Popped:
-        """Return the messages of an answer to a pop; ``topic`` is the plain name.
+    def popped(
+        self, queue: MessageQueue, answer: RemotingCommand, *, topic: str, order: bool = False
+    ) -> Popped:
+        """Return the messages of an answer to a pop; ``topic`` is the plain name, ``order`` as in the pop.
 
         Raises:
             ProtocolError: the answer has more messages than were asked for.
@@ -126,7 +128,7 @@ class AnswerDecoder:
         found = decode_found(answer.body, starts, queue, unwraps=False, decompresses=False)
         self._note_errors(queue, found)
         header, broker_name = decode_header(PopMessageResponseHeader, answer.ext_fields), queue.broker_name
-        messages = with_extra_info(found.messages, header, topic=topic, broker_name=broker_name, order=False)
+        messages = with_extra_info(found.messages, header, topic=topic, broker_name=broker_name, order=order)
         places = [
             (queue_id_at(answer.body, start), queue_offset_at(answer.body, start)) for start in found.broken
         ]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from rmqtools.engine.connection.background import Closing
-from rmqtools.engine.group.member import Member
+from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import ClientStateError
 
 
@@ -14,15 +14,15 @@ class Lifecycle:
 
     def __init__(
         self,
-        member: Member,
+        client: ClientCore,
         start: Callable[[], Coroutine[Any, Any, None]],
         *steps: Callable[[], Awaitable[object]],
     ) -> None:
         """``start`` joins the group; ``steps`` leave it, in this order, even if the start was interrupted."""
-        self._member = member
+        self._client = client
         self._start = start
         self._starting: asyncio.Task[None] | None = None
-        self._closing = Closing(f"consumer {member.client_id}", self._end_start, *steps, member.client.close)
+        self._closing = Closing(f"consumer {client.client_id}", self._end_start, *steps, client.close)
 
     async def start(self) -> None:
         """Start. On failure or cancellation, close before raising.
@@ -32,8 +32,7 @@ class Lifecycle:
         """
         if self._closing.has_begun:
             await self.close()  # then the client says that it is closed
-        self._member.client.start()
-        self._member.started_ms = self._member.client.clock.now_ms()
+        self._client.start()
         self._starting = asyncio.create_task(self._start(), name="start")
         try:
             await self._starting
@@ -41,7 +40,7 @@ class Lifecycle:
             was_closed = self._closing.has_begun and isinstance(error, asyncio.CancelledError)
             await self.close()
             if was_closed and not _is_cancelled():
-                raise ClientStateError(f"client {self._member.client_id} was closed meanwhile") from error
+                raise ClientStateError(f"client {self._client.client_id} was closed meanwhile") from error
             raise
 
     async def close(self) -> None:

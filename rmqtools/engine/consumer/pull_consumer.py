@@ -101,7 +101,7 @@ class PullConsumer(Connected):
         self._next_commit = 0.0
         self._closing = False
         self._life = Lifecycle(
-            member,
+            self._client,
             self._join,
             self._ownership.stop,
             self._puller.close,

@@ -135,7 +135,7 @@ class PushConsumer(Connected):
         member.held.on_hold(self._consumption.work_on)
         member.held.on_hold_popped(self._popper.start)
         self._life = Lifecycle(
-            member,
+            self._client,
             self._join,
             self._ownership.stop,
             self._puller.close,

@@ -67,6 +67,7 @@ class Ownership:
             UnsupportedError: a proxy, or a broker that is too old, lacks a feature that the member needs.
         """
         member = self._member
+        member.started_ms = member.client.clock.now_ms()
         await member.subscriptions.find_routes()
         await self._check_servers()
         await member.membership.join(member.data, self.rounds.request)

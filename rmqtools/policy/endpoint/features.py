@@ -103,6 +103,21 @@ BROKER_SHARES = Feature(
     instead=f"set client_rebalance=True, or {_NAME_SERVERS}",
     on_old_brokers="set client_rebalance=True, or upgrade the brokers",
 )
+SIMPLE_CONSUMING = Feature(
+    name="single messages received and acknowledged (SimpleConsumer)",
+    codes=(RequestCode.NOTIFICATION,),
+    since="5.0.0",
+    through_proxy=False,
+    instead=f"use PushConsumer or PullConsumer, or {_NAME_SERVERS}",
+    on_old_brokers="use PushConsumer or PullConsumer, or upgrade the brokers",
+)
+SUSPENDED_TRIES = Feature(
+    name="tries that do not count (suspend=True)",
+    since="5.5.0",
+    through_proxy=False,
+    instead=_NAME_SERVERS,
+    on_old_brokers="leave out suspend, or upgrade the brokers",
+)
 SQL_FILTERS = Feature(
     name="conditions (sql=...)",
     through_proxy=False,
@@ -204,6 +219,8 @@ FEATURES: Sequence[Feature] = (
     ORDERLY_CONSUMING,
     RETRIES,
     BROKER_SHARES,
+    SIMPLE_CONSUMING,
+    SUSPENDED_TRIES,
     SQL_FILTERS,
     PINS,
     RANGE_READS,

@@ -14,7 +14,7 @@ Source of the rules: ExtraInfoUtil, MQClientAPIImpl.changeInvisibleTimeAsync (Ja
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rmqtools.errors import ProtocolError
@@ -44,11 +44,7 @@ class PopExtraInfo:
 
     def real_topic(self, topic: str, group: str) -> str:
         """Return the topic that stores the message: this topic, or the group's retry topic of it."""
-        if self.topic_type == RETRY_TOPIC:
-            return pop_retry_topic(topic, group)
-        if self.topic_type == RETRY_TOPIC_V2:
-            return f"{RETRY_GROUP_TOPIC_PREFIX}{group}{_V2_MARK}{topic}"
-        return topic
+        return real_topic(self.topic_type, topic, group)
 
 
 _extra_info = maker_of(PopExtraInfo)
@@ -59,6 +55,15 @@ def topic_type(topic: str) -> str:
     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         return NORMAL_TOPIC
     return RETRY_TOPIC_V2 if _V2_MARK in topic else RETRY_TOPIC
+
+
+def real_topic(topic_type: str, topic: str, group: str) -> str:
+    """Return the topic that stores popped messages of a topic: it, or the group's retry topic of it."""
+    if topic_type == RETRY_TOPIC:
+        return pop_retry_topic(topic, group)
+    if topic_type == RETRY_TOPIC_V2:
+        return f"{RETRY_GROUP_TOPIC_PREFIX}{group}{_V2_MARK}{topic}"
+    return topic
 
 
 def format_extra_info(info: PopExtraInfo) -> str:
@@ -98,6 +103,23 @@ def parse_extra_info(text: str) -> PopExtraInfo:
         )
     except ValueError as error:
         raise ProtocolError(f"extra info {text!r:.200}: {error}") from None
+
+
+def renewed_extra_info(
+    info: PopExtraInfo, offset: int, *, pop_time: int, invisible_time: int, revive_qid: int
+) -> PopExtraInfo:
+    """Return the extra info of a message after its invisible time was changed, from the broker's answer.
+
+    ``offset`` is the message's queue offset: the message alone is the new check point.
+    """
+    return replace(
+        info,
+        start_offset=offset,
+        pop_time=pop_time,
+        invisible_time=invisible_time,
+        revive_qid=revive_qid,
+        queue_offset=offset,
+    )
 
 
 def parse_offset_info(text: str | None) -> dict[str, int]:

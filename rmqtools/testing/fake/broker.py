@@ -8,6 +8,7 @@ from rmqtools.testing.fake.administration import Administration
 from rmqtools.testing.fake.commit_log import CommitLog, Entry, QueueKey
 from rmqtools.testing.fake.members import Members
 from rmqtools.testing.fake.offsets import Offsets
+from rmqtools.testing.fake.pops import Pops
 from rmqtools.testing.fake.pulls import Pulls
 from rmqtools.testing.fake.replies import Replies
 from rmqtools.testing.fake.sends import Sends
@@ -31,11 +32,12 @@ class Broker:
         self.members = Members(self.state)
         self.sends = Sends(self.state)
         self.pulls = Pulls(self.state, self.members)
+        self.pops = Pops(self.state)
         self.transactions = Transactions(self.state, self.members, self.sends)
         replies = Replies(self.state, self.members, self.sends)
         rest = (replies, Offsets(self.state), Administration(self.state))
         self._handlers: dict[int, Handler] = {}
-        for part in (self.members, self.sends, self.pulls, self.transactions, *rest):
+        for part in (self.members, self.sends, self.pulls, self.pops, self.transactions, *rest):
             self._handlers.update(part.handlers)
 
     def handle(self, request: RemotingCommand, peer: Peer) -> Answer:
@@ -53,8 +55,10 @@ class Broker:
         """Handle the end of a connection."""
         self.members.forget(peer)
         self.pulls.forget(peer)
+        self.pops.forget(peer)
 
     def _appended(self, key: QueueKey, entry: Entry) -> None:
         if key[0] == HALF_TOPIC:
             self.transactions.prepared(entry)
         self.pulls.appended(key, entry)
+        self.pops.appended(key)

@@ -1,0 +1,95 @@
+"""Settings of the simple consumer, which receives and acknowledges single messages.
+
+Source of the defaults: DefaultMQPushConsumer (Java client 5.5.0) where it has the setting.
+"""
+
+from dataclasses import dataclass
+
+from rmqtools.config.client import ClientConfig
+from rmqtools.config.text import require_positive
+from rmqtools.errors import ConfigError
+from rmqtools.model.group import ConsumeFromWhere
+
+MOST_MESSAGES = 32  # of one answer; brokers refuse to pop more (PopMessageProcessor)
+SHORTEST_INVISIBLE, LONGEST_INVISIBLE = 1.0, 12 * 3600.0  # seconds; the longest is that of proxies
+_STARTS = (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleConsumerConfig(ClientConfig):
+    """How messages are received by :meth:`SimpleConsumer.receive`. Times are seconds."""
+
+    group: str = ""
+    """Name of the consumer group; required. Members with the same group share the messages.
+
+    Use a group that has no push or pull consumers: these would leave queues to this member.
+    """
+    consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    """Where a group starts that has never received from a queue; upstream consumeFromWhere.
+
+    Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. CONSUME_FROM_TIMESTAMP is refused:
+    brokers do not offer it to popping consumers.
+    """
+    fifo: bool = False
+    """Whether messages of a queue are received in order; upstream FIFO groups.
+
+    A queue then gives no message until all messages of its last answer are acknowledged, or their invisible
+    time ends. Set it at all members of the group, and send with ``send_orderly``.
+    """
+    max_messages: int = 32
+    """Messages that ``receive`` returns at most, unless told otherwise: 1 to 32; upstream popBatchNums.
+
+    Lower it where a message takes long: the invisible time begins for all of them at once.
+    """
+    invisible_duration: float = 60.0
+    """Seconds until a received message that was not acknowledged comes again; upstream popInvisibleTime.
+
+    1 second to 12 hours. Raise it where the work on a message takes longer.
+    """
+    wait: float = 15.0
+    """Seconds that ``receive`` waits for a message, unless told otherwise.
+
+    Upstream brokerSuspendMaxTimeMillis. Lower it where a firewall cuts idle connections sooner.
+    """
+    max_reconsume_times: int = -1
+    """Deliveries of a message after its first; then it becomes a dead letter. Upstream maxReconsumeTimes.
+
+    Default -1: 16.
+    """
+
+    def __post_init__(self) -> None:
+        super(SimpleConsumerConfig, self).__post_init__()
+        if not self.group:
+            raise ConfigError("no group: set group='name', the same at all members that share the messages")
+        if self.consume_from not in _STARTS:
+            raise ConfigError(f"consume_from={self.consume_from!r}: want one of {', '.join(_STARTS)}")
+        object.__setattr__(self, "consume_from", ConsumeFromWhere(self.consume_from))
+        if self.max_reconsume_times < -1:
+            raise ConfigError(f"max_reconsume_times={self.max_reconsume_times}: want 0 or more, or -1")
+        require_positive(self, "wait")
+        check_receive(self.max_messages, self.invisible_duration, self.wait)
+
+
+def check_receive(max_messages: int, invisible_duration: float, wait: float) -> None:
+    """Check the arguments of a receive.
+
+    Raises:
+        ConfigError: one that brokers would refuse, or take for something else.
+    """
+    if not 1 <= max_messages <= MOST_MESSAGES:
+        raise ConfigError(
+            f"max_messages={max_messages}: want 1 to {MOST_MESSAGES}, the most that brokers return at once"
+        )
+    check_invisible("invisible_duration", invisible_duration)
+    if not 0 <= wait <= LONGEST_INVISIBLE:
+        raise ConfigError(f"wait={wait}: want 0 seconds or more, and less than 12 hours")
+
+
+def check_invisible(name: str, seconds: float) -> None:
+    """Check an invisible time.
+
+    Raises:
+        ConfigError: too short, or too long.
+    """
+    if not SHORTEST_INVISIBLE <= seconds <= LONGEST_INVISIBLE:
+        raise ConfigError(f"{name}={seconds}: want 1 second to 12 hours (43200)")

@@ -1,0 +1,82 @@
+"""The receipts of received messages: which still count.
+
+A receipt is the text POP_CK of a message. It ends with the invisible time, by the clock of its broker, and
+when another one replaces it. Brokers 5.5.0 answer SUCCESS to an acknowledgement with a receipt that has ended
+or was replaced, and do nothing; so such receipts are refused here.
+Source of the rule: ReceiptHandle.isExpired, ConsumerProcessor.validateReceiptHandle (proxy). Ours: the proxy
+compares its own clock with the broker's, and does not know receipts that were replaced.
+"""
+
+from rmqtools.clock import Clock
+from rmqtools.engine.consumer.settle_requests import PoppedMessage
+from rmqtools.errors import ProtocolError, ReceiptError
+from rmqtools.model.message import MessageExt
+from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo
+
+_FIRST_SWEEP = 1000  # replaced receipts
+
+
+class Receipts:
+    """The receipts that one consumer got and replaced.
+
+    The clock of a broker is learned from its answers, too slow by the time that the answer took. Until then
+    this machine's clock counts: for receipts that another process received.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_ms: dict[str, int] = {}  # a broker's clock, compared with this machine's
+        self._replaced: dict[str, int] = {}  # receipt: when it ends, in milliseconds of this machine's clock
+        self._sweep_at = _FIRST_SWEEP
+
+    def received(self, info: PopExtraInfo) -> None:
+        """Note the time of a pop that was answered just now."""
+        ahead = info.pop_time - self._clock.now_ms()
+        self._ahead_ms[info.broker_name] = max(ahead, self._ahead_ms.get(info.broker_name, ahead))
+
+    def is_valid(self, message: MessageExt) -> bool:
+        """Whether a message can be acknowledged."""
+        try:
+            self.check(message)
+        except ReceiptError:
+            return False
+        return True
+
+    def check(self, message: MessageExt) -> PoppedMessage:
+        """Return the data of a message that can be acknowledged.
+
+        Raises:
+            ReceiptError: it has no receipt, or its receipt has ended or was replaced.
+        """
+        try:
+            popped = PoppedMessage.of(message)
+        except (KeyError, ProtocolError) as error:
+            raise ReceiptError(
+                f"message {message.msg_id} of {message.topic!r} has no receipt ({error}): only messages from "
+                "SimpleConsumer.receive can be acknowledged"
+            ) from None
+        if popped.extra_info in self._replaced:
+            raise ReceiptError(
+                f"receipt of message {message.msg_id} of {message.topic!r} was replaced: use the message "
+                "that change_invisible_duration returned"
+            )
+        late_ms = self._clock.now_ms() - self._end_ms(popped.info)
+        if late_ms >= 0:
+            raise ReceiptError(
+                f"receipt of message {message.msg_id} of {message.topic!r} ended {late_ms / 1000:.3f} s ago: "
+                "the message comes again; receive with a longer invisible_duration, or call "
+                "change_invisible_duration in time"
+            )
+        return popped
+
+    def replace(self, popped: PoppedMessage) -> None:
+        """Refuse a receipt from now on: it has a successor."""
+        self._replaced[popped.extra_info] = self._end_ms(popped.info)
+        if len(self._replaced) >= self._sweep_at:
+            now = self._clock.now_ms()
+            self._replaced = {text: end for text, end in self._replaced.items() if end > now}
+            self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._replaced))
+
+    def _end_ms(self, info: PopExtraInfo) -> int:
+        """Return when a receipt ends, by this machine's clock."""
+        return info.pop_time + info.invisible_time - self._ahead_ms.get(info.broker_name, 0)
