@@ -84,7 +84,7 @@ SHOWN = {  # names that the documentation of 0.2.0 imports or describes, beside 
     "rmqtools.model.queue": "MessageQueue QueueRange",
     "rmqtools.model.result": "Outcome SendAttempt SendResult SendStatus",
     "rmqtools.model.transaction": "LocalTransactionState TransactionSendResult",
-    "rmqtools.once.deduplicate": "Deduplicated deduplicate",
+    "rmqtools.once.deduplicate": "Deduplicated DeduplicatedCoroutine deduplicate",
     "rmqtools.once.key_store": "Claim KeyStore",
     "rmqtools.once.memory_store": "MemoryStore",
     "rmqtools.once.message_key": "message_key",

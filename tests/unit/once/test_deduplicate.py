@@ -1,5 +1,8 @@
 """The wrapper on every kind of store: what reaches the listener, and what is answered for the batch."""
 
+import asyncio
+import contextvars
+
 import pytest
 
 from rmqtools import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
@@ -127,12 +130,78 @@ def test_a_consumer_accepts_the_wrapper_as_a_listener():
     check_listener("Orders", deduplicate(MemoryStore(), lambda messages, context, connection: None))
 
 
-def test_coroutine_functions_and_windows_of_nothing_are_refused():
-    async def listen(messages, context): ...
+async def test_a_coroutine_function_gets_every_message_once(store):
+    heard = Heard()
 
-    with pytest.raises(TypeError, match="want a plain function"):
-        deduplicate(MemoryStore(), listen)
+    async def listen(messages, context, connection=None):
+        await asyncio.sleep(0)
+        return heard(messages, context)
+
+    listener = deduplicate(store, listen)
+    given = context()
+
+    answers = [
+        await listener([message(1), message(2)], context()),
+        await listener([message(2), message(3)], given),
+    ]
+
+    assert answers == [None, None]
+    assert (heard.offsets, given.ack_index, listener.dropped) == ([[1, 2], [3]], 1, 1)
+
+
+async def test_a_message_whose_coroutine_failed_or_was_cancelled_reaches_it_again(store):
+    heard, entered = Heard(RuntimeError("no")), asyncio.Event()
+
+    async def listen(messages, context, connection=None):
+        answer = heard(messages, context)
+        entered.set()
+        if len(heard.offsets) == 2:
+            await asyncio.Event().wait()
+        return answer
+
+    listener = deduplicate(store, listen)
+    with pytest.raises(RuntimeError, match="no"):
+        await listener([message(1)], context())
+    call = asyncio.create_task(listener([message(1)], context()))
+    await entered.wait()
+    call.cancel()
+    await asyncio.wait({call})
+    await listener([message(1)], context())
+
+    assert call.cancelled()
+    assert heard.offsets == [[1], [1], [1]]
+
+
+async def test_coroutines_that_wait_for_one_another_do_not_wait_for_threads():
+    """More calls at once than a small pool of threads would have."""
+    together, entered = asyncio.Event(), []
+
+    async def listen(messages, context):
+        entered.append(messages[0].queue_offset)
+        if len(entered) == 40:
+            together.set()
+        await together.wait()
+
+    listener = deduplicate(MemoryStore(), listen)
+    await asyncio.gather(*(listener([message(n)], context()) for n in range(40)))
+
+    assert sorted(entered) == [*range(40)]
+
+
+async def test_a_coroutine_has_the_context_variables_of_its_caller():
+    variable, seen = contextvars.ContextVar("variable", default="none"), []
+
+    async def listen(messages, context):
+        seen.append(variable.get())
+
+    variable.set("of the caller")
+    await deduplicate(MemoryStore(), listen)([message(1)], context())
+
+    assert seen == ["of the caller"]
+
+
+def test_what_is_no_function_and_windows_of_nothing_are_refused():
     with pytest.raises(TypeError, match="want a function listener"):
-        deduplicate(MemoryStore(), "listen")  # type: ignore[arg-type]  # the mistake
+        deduplicate(MemoryStore(), "listen")  # type: ignore[call-overload]  # the mistake
     with pytest.raises(ValueError, match="window=0: want a number of seconds above 0"):
         deduplicate(MemoryStore(), Heard(), window=0)
