@@ -103,6 +103,9 @@ def message_texts(message: Message) -> tuple[str, ...]:
     )
 
 
+POPPED = "popped"
+"""The key of the filler that :func:`fill_popped` calls; no field has this name."""
+
 Filler: TypeAlias = Callable[["MessageExt", bytes, bytes], Any]
 """Fills the slot of a field, perhaps others too, and returns the field's value: from the head of a stored
 message (its fields of fixed width) and the bytes of its properties."""
@@ -207,10 +210,23 @@ SLOTS: Mapping[str, Callable[[MessageExt, Any], None]] = {
 }
 
 
+_set_queue_id, _set_sys_flag = SLOTS["queue_id"], SLOTS["sys_flag"]
+_set_reconsume_times, _set_properties = SLOTS["reconsume_times"], SLOTS["properties"]
+
+
 def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> None:
     """Set the queue id and offset of a message that was just decoded and has no other reference yet."""
     SLOTS["queue_id"](message, queue_id)
     SLOTS["queue_offset"](message, queue_offset)
+
+
+def fill_popped(message: MessageExt) -> None:
+    """Fill the fields that every popped message needs at once, if they are not decoded yet.
+
+    Not for a message with other values in these fields than those stored.
+    """
+    if hasattr(message, "_fillers"):
+        message._fillers[POPPED](message, message._head, b"")
 
 
 def popped_message(
@@ -224,9 +240,10 @@ def popped_message(
     copy = undecoded_message(
         topic, message.queue_offset, message.body, broker_name, message._fillers, message._head, None
     )
-    SLOTS["queue_id"](copy, message.queue_id)
-    SLOTS["reconsume_times"](copy, reconsume_times)
-    SLOTS["properties"](copy, properties)
+    _set_queue_id(copy, message.queue_id)
+    _set_sys_flag(copy, message.sys_flag)
+    _set_reconsume_times(copy, reconsume_times)
+    _set_properties(copy, properties)
     return copy
 
 

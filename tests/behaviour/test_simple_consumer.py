@@ -108,6 +108,19 @@ def test_what_is_received_and_acknowledged_does_not_come_again(site, producer, t
     assert stays_away(site, consumer, 3.0)
 
 
+def test_what_is_acknowledged_together_does_not_come_again_and_the_rest_does(site, producer, topic, member):
+    producer.send_many([Message(topic, b"%d" % n) for n in range(20)])
+    consumer = member()
+
+    messages = receive(consumer, 20, invisible_duration=3.0)
+    consumer.ack(messages[:7] + messages[8:], batched=True)
+    pass_time(site, 3.0)
+    again = receive(consumer, 1)
+
+    assert bodies(again) == [messages[7].body]
+    assert stays_away(site, consumer, 2.0)
+
+
 def test_what_is_not_acknowledged_comes_again_under_its_topic_and_can_then_be_acknowledged(
     site, producer, topic, member
 ):

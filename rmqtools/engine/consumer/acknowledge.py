@@ -16,17 +16,21 @@ from typing import NamedTuple
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.settle_requests import PoppedMessage, SettleRequests
-from rmqtools.errors import RocketMQError
+from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.model.names import pop_retry_topic
 from rmqtools.model.route import BATCH_CQ
+from rmqtools.policy.endpoint.features import BATCH_ACKNOWLEDGEMENTS
+from rmqtools.policy.endpoint.versions import parse_version
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
 from rmqtools.protocol.wire.command import RemotingCommand
 
 log = get_logger(__name__)
+
+_SINCE = parse_version(BATCH_ACKNOWLEDGEMENTS.since)
 
 
 @dataclass(slots=True)
@@ -46,6 +50,7 @@ class Acknowledger:
         self._batches: dict[str, _Batch] = {}  # by POP_CK
         self._requests = SettleRequests(client, group)
         self._warned: set[str] = set()
+        self._take_many: set[str] = set()  # names of brokers
 
     def expect(self, messages: Iterable[MessageExt]) -> None:
         """Note the popped batches among these messages; each of their messages must be settled later."""
@@ -56,12 +61,52 @@ class Acknowledger:
         for text, count in Counter(message.properties[PROPERTY_POP_CK] for message in of_batches).items():
             self._batches[text] = _Batch(count)
 
+    def note_version(self, broker_name: str, version: int) -> None:
+        """Note the version of a broker, as its answers have it: whether it takes many messages at once."""
+        if version >= _SINCE:
+            self._take_many.add(broker_name)
+        else:
+            self._take_many.discard(broker_name)
+
     async def acknowledge_all(self, messages: Iterable[MessageExt]) -> None:
-        """Acknowledge consumed messages, each by its own request; all are written before the first answer.
+        """Acknowledge consumed messages: those of a broker by one request, where it knows such requests.
 
         What a broker does not accept is logged, and delivered again.
         """
-        asked = [self._ask(*due) for one in messages if (due := self._due(one, None)) is not None]
+        alone: list[tuple[MessageExt, float | None]] = []
+        together: dict[str, list[MessageExt]] = {}
+        for message in messages:
+            due = self._due(message, None)
+            if due is None:
+                continue
+            if due[1] is None and message.broker_name in self._take_many:
+                together.setdefault(message.broker_name, []).append(message)
+            else:
+                alone.append(due)
+        work = [self._acknowledge_together(name, several) for name, several in together.items()]
+        await asyncio.gather(*work, self._settle_singly(alone))
+
+    async def _acknowledge_together(self, broker_name: str, messages: list[MessageExt]) -> None:
+        """Acknowledge messages of one broker by one request; singly what it refuses or has no room for."""
+        if len(messages) == 1:
+            await self._settle_singly([(messages[0], None)])
+            return
+        command, left_out = self._requests.acknowledge_many(messages)
+        if command is not None:
+            try:
+                addr = self._requests.addr(PoppedMessage.of(messages[0]))
+                await self._client.remoting.invoke_ok(addr, command)
+            except BrokerError as error:  # an acknowledgement that counted does no harm a second time
+                log.info("acknowledged_singly", broker=broker_name, reason=str(error))
+                left_out = messages
+            except RocketMQError as error:
+                reason, count = str(error), len(messages)
+                log.warning("popped_messages_not_settled", broker=broker_name, count=count, reason=reason)
+        await self._settle_singly([(message, None) for message in left_out])
+
+    async def _settle_singly(self, due: Iterable[tuple[MessageExt, float | None]]) -> None:
+        """Settle messages, each by its own request; all are written before the first answer."""
+        asked = [self._ask(PoppedMessage.of(message), hidden_for) for message, hidden_for in due]
         try:
             for one in asked:
                 await self._is_accepted(one)
@@ -84,12 +129,12 @@ class Acknowledger:
 
     async def _settle(self, message: MessageExt, hidden_for: float | None) -> bool:
         due = self._due(message, hidden_for)
-        return due is None or await self._is_accepted(self._ask(*due))
+        if due is None:
+            return True
+        return await self._is_accepted(self._ask(PoppedMessage.of(due[0]), due[1]))
 
-    def _due(
-        self, message: MessageExt, hidden_for: float | None
-    ) -> tuple[PoppedMessage, float | None] | None:
-        """Return the arguments of :meth:`_ask`; None: the rest of the message's batch is not settled yet."""
+    def _due(self, message: MessageExt, hidden_for: float | None) -> tuple[MessageExt, float | None] | None:
+        """Return how to settle a message; None: not before the rest of its batch is settled."""
         batch = self._batches.get(message.properties[PROPERTY_POP_CK]) if self._batches else None
         if batch is not None:
             batch.left -= 1
@@ -99,7 +144,7 @@ class Acknowledger:
                 return None
             del self._batches[message.properties[PROPERTY_POP_CK]]
             hidden_for = batch.hidden_for
-        return PoppedMessage.of(message), hidden_for
+        return message, hidden_for
 
     def _warn(self, topic: str) -> None:
         """Warn once per topic: popped batches of a member that is killed are not delivered again."""

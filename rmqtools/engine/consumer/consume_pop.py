@@ -1,4 +1,4 @@
-"""Consumes popped messages (5.x): each is acknowledged alone, a failed one is hidden for longer.
+"""Consumes popped messages (5.x): they are acknowledged together, a failed one is hidden for longer.
 
 Source of the rules: ConsumeMessagePopConcurrentlyService (Java client). Ours: finished messages are
 acknowledged even if the queue was given up meanwhile (Java has them delivered again). The invisible time is
@@ -32,6 +32,8 @@ from rmqtools.protocol.messages.inner_batch import is_inner_batch
 
 log = get_logger(__name__)
 
+_Consumed = tuple[PopProcessQueue, Sequence[MessageExt]]
+
 
 class PopConsumption:
     """Hands popped messages to listeners."""
@@ -52,6 +54,7 @@ class PopConsumption:
         self._max_times = max_reconsume_times(config.max_reconsume_times)
         self._workers: Workers[PopProcessQueue] = Workers(clock, listeners, self, most=config.consume_threads)
         self._telling = Background()  # brokers: what became of messages
+        self._consumed: dict[str, list[_Consumed]] = {}  # by broker: waits while a request is on the wire
 
     def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Queue messages for consumption as soon as a listener call is free."""
@@ -74,7 +77,7 @@ class PopConsumption:
     def consumed(self, arrival: Arrival[PopProcessQueue], messages: list[MessageExt]) -> None:
         """See :class:`ResultHandler`."""
         if self._is_hidden(arrival, messages):
-            self._telling.spawn("acknowledge", self._acknowledge(arrival.held, messages))
+            self._acknowledge_soon(arrival.queue.broker_name, (arrival.held, messages))
         else:
             arrival.held.settled(len(messages))
 
@@ -109,11 +112,30 @@ class PopConsumption:
         arrival, messages = call
         arrival.held.settled(len(messages))
 
-    async def _acknowledge(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
+    def _acknowledge_soon(self, broker_name: str, consumed: _Consumed) -> None:
+        """Acknowledge messages now, or together with others when the request before is answered."""
+        waiting = self._consumed.get(broker_name)
+        if waiting is not None:
+            waiting.append(consumed)
+            return
+        self._consumed[broker_name] = [consumed]
+        self._telling.spawn("acknowledge", self._acknowledge(broker_name))
+
+    async def _acknowledge(self, broker_name: str) -> None:
+        """Acknowledge what was consumed of one broker's messages, until nothing more waits."""
         try:
-            await self._acknowledger.acknowledge_all(messages)
+            while taken := self._consumed[broker_name]:
+                self._consumed[broker_name] = []
+                await self._acknowledge_taken(taken)
         finally:
-            held.settled(len(messages))
+            del self._consumed[broker_name]
+
+    async def _acknowledge_taken(self, taken: Sequence[_Consumed]) -> None:
+        try:
+            await self._acknowledger.acknowledge_all([one for _, messages in taken for one in messages])
+        finally:
+            for held, messages in taken:
+                held.settled(len(messages))
 
     async def _leave(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         try:

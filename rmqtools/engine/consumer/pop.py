@@ -36,6 +36,7 @@ from rmqtools.protocol.headers import (
 )
 from rmqtools.protocol.messages.popped import Portion
 from rmqtools.protocol.wire.command import request
+from rmqtools.protocol.wire.template import Request, RequestTemplate
 
 log = get_logger(__name__)
 
@@ -65,6 +66,7 @@ class Popper:
         self._max_times = max_reconsume_times(config.max_reconsume_times)
         self._pauses = FetchPauses(member, policy.rate)
         self._tasks = Background()
+        self._forms: dict[tuple[MessageQueue, str, str], RequestTemplate] = {}  # by queue and filter
         self._decoder = AnswerDecoder(
             member.note_passed_over,
             max_messages=config.pop_batch_nums,
@@ -88,9 +90,9 @@ class Popper:
         timeout = self._config.long_poll_timeout + _ANSWER_PATIENCE
         wanted = self._member.subscriptions.of(held.queue.topic)
         asked = await self._client.queue_types.filter_at_broker(held.queue, wanted)
-        header = self._header(held.queue, asked)
-        answer = await self._client.remoting.invoke(addr, request(header), timeout=timeout)
+        answer = await self._client.remoting.invoke(addr, self._request(held.queue, asked), timeout=timeout)
         if answer.code == ResponseCode.SUCCESS:
+            self._acknowledger.note_version(held.queue.broker_name, answer.version)
             topic = self._member.names.plain_topic(held.queue.topic)
             popped = self._decoder.popped(held.queue, answer, topic=topic)
             tell = self._acknowledger.acknowledge_broken
@@ -102,12 +104,21 @@ class Popper:
             return iter(())
         raise BrokerError(answer.code, answer.remark, addr)
 
+    def _request(self, queue: MessageQueue, asked: SubscriptionData) -> Request:
+        key = (queue, asked.expression_type, asked.sub_string)
+        form = self._forms.get(key)
+        if form is None:
+            command = request(self._header(queue, asked))
+            form = self._forms[key] = RequestTemplate(command, ("bornTime", "maxMsgNums"))
+        most = self._policy.rate.batch_size(self._config.pop_batch_nums)
+        return form.fill(self._client.clock.now_ms(), most)
+
     def _header(self, queue: MessageQueue, asked: SubscriptionData) -> PopMessageRequestHeader:
         return PopMessageRequestHeader(
             consumer_group=self._member.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
-            max_msg_nums=self._policy.rate.batch_size(self._config.pop_batch_nums),
+            max_msg_nums=self._config.pop_batch_nums,
             invisible_time=round(self._invisible_time * 1000),
             poll_time=round(self._config.long_poll_timeout * 1000),
             born_time=self._client.clock.now_ms(),

@@ -118,6 +118,15 @@ SUSPENDED_TRIES = Feature(
     instead=_NAME_SERVERS,
     on_old_brokers="leave out suspend, or upgrade the brokers",
 )
+BATCH_ACKNOWLEDGEMENTS = Feature(
+    name="popped messages acknowledged together",
+    codes=(RequestCode.BATCH_ACK_MESSAGE,),
+    since="5.1.3",
+    through_proxy=False,
+    instead=_NAME_SERVERS,
+    on_old_brokers="leave out batched, or upgrade the brokers",
+    note="push consumers acknowledge singly on older brokers",
+)
 SQL_FILTERS = Feature(
     name="conditions (sql=...)",
     through_proxy=False,
@@ -221,6 +230,7 @@ FEATURES: Sequence[Feature] = (
     BROKER_SHARES,
     SIMPLE_CONSUMING,
     SUSPENDED_TRIES,
+    BATCH_ACKNOWLEDGEMENTS,
     SQL_FILTERS,
     PINS,
     RANGE_READS,

@@ -7,10 +7,11 @@ Source of the rule: MQClientAPIImpl.processPopResponse (Java client). Left out: 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.message import MessageExt, popped_message
+from rmqtools.model.message import MessageExt, fill_popped, popped_message
 from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.headers.pop_extra_info import (
@@ -77,8 +78,10 @@ def broken_extra_infos(
     Raises:
         ProtocolError: the header cannot be read.
     """
+    if not (places := list(broken)):
+        return []
     popped = _Popped(messages, header, broker_name)
-    found = (popped.missing(queue_id, queue_offset) for queue_id, queue_offset in broken)
+    found = (popped.missing(queue_id, queue_offset) for queue_id, queue_offset in places)
     return [info for info in found if info is not None]
 
 
@@ -123,33 +126,45 @@ def _with_pop_of(batch: MessageExt, inner: MessageExt) -> MessageExt:
     return inner.with_values(properties={**inner.properties, **of_batch})
 
 
+class _Queue(NamedTuple):
+    """What the messages of one queue in an answer have in common: all of POP_CK but the queue offset."""
+
+    key: str
+    head: str
+    known: frozenset[int]
+    """The offsets that the header has."""
+
+
 class _Popped:
     """The tables of one answer."""
 
     def __init__(
         self, messages: Sequence[MessageExt], header: PopMessageResponseHeader, broker_name: str
     ) -> None:
+        self._messages = messages
         self._header = header
         self._broker_name = broker_name
         self._pop_time = str(header.pop_time)
         self._starts = parse_offset_info(header.start_offset_info)
         self._offsets = parse_msg_offset_info(header.msg_offset_info)
-        self._known = {key: frozenset(offsets) for key, offsets in self._offsets.items()}
         self._counts = parse_offset_info(header.order_count_info)
-        self._places = _places_by_queue(messages)
-        self._first: dict[tuple[str, int], int] = {}  # without starts: the first message is the check point
-        for message in messages:
-            self._first.setdefault((message.topic, message.queue_id), message.queue_offset)
+        self._queues: dict[tuple[str, int], _Queue] = {}
 
     def complete(self, message: MessageExt, topic: str, *, order: bool) -> MessageExt:
-        known = message.properties.get(PROPERTY_POP_CK)
-        times = message.reconsume_times
+        fill_popped(message)
+        properties = message.properties
+        known, times = properties.get(PROPERTY_POP_CK), message.reconsume_times
         if not self._starts:
-            known = self._text(message, self._first[message.topic, message.queue_id], message.queue_offset)
+            queue = self._queue(message)
+            known = f"{queue.head} {message.queue_offset}"
         elif known is None:
-            known = self._text(message, *self._start_and_offset(message))
+            queue = self._queues.get((message.topic, message.queue_id)) or self._queue(message)
+            offset = message.queue_offset
+            if offset not in queue.known:  # one may be left out: places may be wrong
+                offset = self._offset_by_place(queue, offset)
+            known = f"{queue.head} {offset}"
             times = (self._count(message) if order else 0) or times
-        properties = {PROPERTY_FIRST_POP_TIME: self._pop_time, **message.properties, PROPERTY_POP_CK: known}
+        properties = {PROPERTY_FIRST_POP_TIME: self._pop_time, **properties, PROPERTY_POP_CK: known}
         return popped_message(message, topic, self._broker_name, times, properties)
 
     def missing(self, queue_id: int, queue_offset: int) -> PopExtraInfo | None:
@@ -167,13 +182,40 @@ class _Popped:
         start_offset = self._starts[keys[types[0]]]
         return self._info(types[0], queue_id, start_offset=start_offset, queue_offset=queue_offset)
 
-    def _text(self, message: MessageExt, start_offset: int, queue_offset: int) -> str:
-        type_ = topic_type(message.topic)
-        return format_extra_info(
-            self._info(type_, message.queue_id, start_offset=start_offset, queue_offset=queue_offset)
-        )
+    @cached_property
+    def _places(self) -> Mapping[str, dict[int, int]]:
+        return _places_by_queue(self._messages)
 
-    def _info(self, type_: str, queue_id: int, *, start_offset: int, queue_offset: int) -> PopExtraInfo:
+    @cached_property
+    def _first(self) -> dict[tuple[str, int], int]:
+        """By topic and queue id, the first message's offset: the check point where the header has none."""
+        first: dict[tuple[str, int], int] = {}
+        for message in self._messages:
+            first.setdefault((message.topic, message.queue_id), message.queue_offset)
+        return first
+
+    def _queue(self, message: MessageExt) -> _Queue:
+        """The queue of a message.
+
+        Raises:
+            ProtocolError: the header does not have it.
+        """
+        place = (message.topic, message.queue_id)
+        found = self._queues.get(place)
+        if found is None:
+            type_ = topic_type(message.topic)
+            key = queue_key(type_, message.queue_id)
+            start = self._starts.get(key) if self._starts else self._first[place]
+            if start is None:
+                raise self._lacks(key, message.queue_offset)
+            info = self._info(type_, message.queue_id, start_offset=start, queue_offset=None)
+            known = frozenset(self._offsets.get(key, ()))
+            found = self._queues[place] = _Queue(key, format_extra_info(info), known)
+        return found
+
+    def _info(
+        self, type_: str, queue_id: int, *, start_offset: int, queue_offset: int | None
+    ) -> PopExtraInfo:
         return PopExtraInfo(
             start_offset=start_offset,
             pop_time=self._header.pop_time,
@@ -185,19 +227,19 @@ class _Popped:
             queue_offset=queue_offset,
         )
 
-    def _start_and_offset(self, message: MessageExt) -> tuple[int, int]:
-        key = queue_key(topic_type(message.topic), message.queue_id)
-        place = self._places[key][message.queue_offset]
+    def _offset_by_place(self, queue: _Queue, queue_offset: int) -> int:
+        """The offset that the header has at the place of a message among those of its queue."""
         try:
-            offsets = self._offsets[key]
-            if message.queue_offset in self._known[key]:  # one may be left out: places may be wrong
-                return self._starts[key], message.queue_offset
-            return self._starts[key], offsets[place]
+            return self._offsets[queue.key][self._places[queue.key][queue_offset]]
         except (KeyError, IndexError):
-            raise ProtocolError(
-                f"answer to a pop: {self._header.start_offset_info!r:.200} and "
-                f"{self._header.msg_offset_info!r:.200} lack message {place} of queue {key}"
-            ) from None
+            raise self._lacks(queue.key, queue_offset) from None
+
+    def _lacks(self, key: str, queue_offset: int) -> ProtocolError:
+        place = self._places[key][queue_offset]
+        return ProtocolError(
+            f"answer to a pop: {self._header.start_offset_info!r:.200} and "
+            f"{self._header.msg_offset_info!r:.200} lack message {place} of queue {key}"
+        )
 
     def _count(self, message: MessageExt) -> int:
         type_, queue_id = topic_type(message.topic), message.queue_id

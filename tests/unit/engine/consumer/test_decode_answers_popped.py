@@ -22,8 +22,7 @@ def popped(*messages: bytes, offsets: str) -> RemotingCommand:
     return response(ResponseCode.SUCCESS, 0, ext_fields=fields, body=b"".join(messages))
 
 
-def acknowledged(scene: Scene) -> list[int]:
-    return sorted(int(fields["offset"]) for fields in scene.asked(RequestCode.ACK_MESSAGE))
+acknowledged = test_pop.acknowledged
 
 
 def hidden(scene: Scene) -> list[int]:
@@ -48,8 +47,8 @@ async def test_a_pop_passes_over_a_broken_head_and_acknowledges_it_so_that_it_do
         await test_pop.end(scene)
         assert (acknowledged(scene), scene.heard) == ([0, 1, 2], [[0], [2]])
         assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "1"
-        texts = {fields["extraInfo"] for fields in scene.asked(RequestCode.ACK_MESSAGE)}
-        assert texts == {f"0 1700000000000 60000 3 0 broker-a 0 {offset}" for offset in range(3)}
+        (broken,) = scene.asked(RequestCode.ACK_MESSAGE)
+        assert broken["extraInfo"] == "0 1700000000000 60000 3 0 broker-a 0 1"
     assert "message at queue offset 1 of" in caplog.text
 
 

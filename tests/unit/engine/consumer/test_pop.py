@@ -3,11 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from itertools import chain
 
 import pytest
 
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
@@ -45,6 +47,14 @@ def begin(scene: Scene) -> PopProcessQueue:
     held = scene.member.held.popped[QUEUE] = PopProcessQueue(QUEUE, scene.clock)
     scene.popper.start(held)
     return held
+
+
+def acknowledged(scene: Scene) -> list[int]:
+    """The offsets acknowledged, singly or together."""
+    singly = [int(asked["offset"]) for asked in scene.asked(RequestCode.ACK_MESSAGE)]
+    bodies = [one.body for one in scene.broker.requests if one.code == RequestCode.BATCH_ACK_MESSAGE]
+    together = [ack.offsets for body in bodies for ack in parse_batch_ack_body(body)]
+    return sorted([*singly, *chain.from_iterable(together)])
 
 
 async def end(scene: Scene) -> None:
@@ -87,7 +97,7 @@ async def test_what_is_popped_is_handed_out_and_acknowledged_and_the_next_pop_as
         await end(scene)
 
         assert sorted(scene.heard) == [[4], [5], [6]]
-        assert sorted(asked["offset"] for asked in scene.asked(RequestCode.ACK_MESSAGE)) == ["4", "5", "6"]
+        assert acknowledged(scene) == [4, 5, 6]
 
 
 async def test_a_pop_that_finds_nothing_is_made_again():

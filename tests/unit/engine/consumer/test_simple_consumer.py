@@ -19,6 +19,7 @@ from rmqtools.errors import (
 )
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
 from rmqtools.testing import FakeCluster, Reaction
 from rmqtools.testing.fake.messages import stored_message
 from tests.support.behind_proxy import show_as_proxy, show_version
@@ -165,6 +166,34 @@ async def test_an_acknowledgement_that_a_broker_refuses_is_reported_alone():
             await consumer.ack(messages)
 
     assert [message.body for message, _ in caught.value.failed] == [b"0"]
+
+
+async def test_batched_acknowledgements_share_a_request_for_each_broker():
+    async with FakeCluster(brokers=("broker-a", "broker-b")) as cluster, member(cluster, "T") as consumer:
+        cluster.store("T", b"0", b"1")
+        cluster.store("T", b"2", b"3", queue=MessageQueue("T", "broker-b", 0))
+        messages = [*await consumer.receive(), *await consumer.receive()]
+
+        with pytest.raises(AcknowledgeError, match="1 of 5"):
+            await consumer.ack([*messages, stored_message("T")], batched=True)
+
+        assert cluster.requests(RequestCode.ACK_MESSAGE) == []
+        assert len(cluster.requests(RequestCode.BATCH_ACK_MESSAGE)) == 2
+        cluster.advance(120.0)
+        assert await consumer.receive(wait=0) == []
+
+
+async def test_batched_acknowledgements_are_refused_by_brokers_that_do_not_know_them():
+    async with FakeCluster() as cluster:
+        show_version(cluster, "5.1.2")
+        async with member(cluster, "T") as consumer:
+            cluster.store("T", b"0")
+            messages = await consumer.receive()
+
+            with pytest.raises(
+                AcknowledgeError, match=r"since 5.1.3, and broker-a.* 5.1.2; leave out batched"
+            ):
+                await consumer.ack(messages, batched=True)
 
 
 @pytest.mark.parametrize(
