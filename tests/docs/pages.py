@@ -3,6 +3,7 @@
 ADDRESS = "127.0.0.1:9876"  # stands for the cluster on all pages
 SLOW = {"tutorial.md", "spark.md", "spark-jobs.md"}  # they start Spark, or a cluster
 WITH_PACKAGES = {"arrow.md": ("duckdb", "polars")}  # installed for the page
+WITH_TIMER_WHEEL = {"receive.md"}  # brokers that pop
 WITH_PYTEST = {"testing.md"}  # blocks are test files
 WITH_JARS = {"spark-recipes.md"}  # jars of others for Spark: tests/spark/test_recipes.py
 WITH_FRAMEWORKS = {"frameworks.md"}  # blocks are files of services: test_frameworks.py
@@ -24,6 +25,11 @@ with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
     sent = [producer.send(Message("Orders", body, tags="new", keys=f"k{n}")) for n, body in enumerate(values)]
 with Admin(ClientConfig(name_server="127.0.0.1:9876")) as admin:
     admin.await_readable({result.queue: result.queue_offset + 1 for result in sent}, timeout=60)
+""",
+    "receive.md": """
+from rmqtools import Message, Producer, ProducerConfig
+with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
+    producer.send(Message("Orders", b"to receive"))
 """,
     "consume.md": """
 from rmqtools import Message, Producer, ProducerConfig
@@ -65,6 +71,9 @@ assert {(n,) for n in range(5)} <= set(amounts), amounts
 """,
     "consume.md": """
 assert messages
+""",
+    "receive.md": """
+assert [message.body for message in messages] == [b"to receive"]
 """,
     "index.md": """
 assert result.status.value == "SEND_OK"

@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from rmqtools import Admin, ClientConfig
+from rmqtools.cluster import LocalCluster
 from tests.docs.blocks import ROOT, blocks_of, pages
-from tests.docs.pages import SLOW, WITH_FRAMEWORKS, WITH_JARS, WITH_PACKAGES, WITH_PYTEST
+from tests.docs.pages import (
+    SLOW,
+    WITH_FRAMEWORKS,
+    WITH_JARS,
+    WITH_PACKAGES,
+    WITH_PYTEST,
+    WITH_TIMER_WHEEL,
+)
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
@@ -19,7 +28,8 @@ RUN = [
     pytest.param(page, marks=[pytest.mark.slow, pytest.mark.spark] if page in SLOW else [])
     for page in pages()
     if blocks_of(page)
-    and page not in {*WITH_PYTEST, *WITH_FRAMEWORKS, *WITH_PACKAGES, *WITH_JARS, "tutorial.md"}
+    and page
+    not in {*WITH_PYTEST, *WITH_FRAMEWORKS, *WITH_PACKAGES, *WITH_JARS, *WITH_TIMER_WHEEL, "tutorial.md"}
 ]
 
 
@@ -67,6 +77,15 @@ def test_the_blocks_of_a_page_run(page, local_cluster, orders, tmp_path):
         local_cluster.name_server,
         NAMESRV_ADDR=local_cluster.name_server,
     )
+
+
+@pytest.mark.slow  # it starts a cluster
+@pytest.mark.parametrize("page", sorted(WITH_TIMER_WHEEL))
+def test_the_blocks_of_a_page_that_needs_a_timer_wheel_run(page, tmp_path):
+    with LocalCluster(brokers=1, timer_wheel=True) as cluster:
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            admin.create_topic(TOPIC, read_queue_nums=4, write_queue_nums=4)
+        run(tmp_path, "-m", "tests.docs.run_page", page, cluster.name_server)
 
 
 @pytest.mark.slow  # it downloads them
