@@ -108,6 +108,7 @@ def test_what_is_received_and_acknowledged_does_not_come_again(site, producer, t
     assert stays_away(site, consumer, 3.0)
 
 
+@SLOW_ON_REAL
 def test_what_is_acknowledged_together_does_not_come_again_and_the_rest_does(site, producer, topic, member):
     producer.send_many([Message(topic, b"%d" % n) for n in range(20)])
     consumer = member()
