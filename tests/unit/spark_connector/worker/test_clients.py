@@ -1,7 +1,5 @@
 """One client per kind, configuration and process; closed when idle, dropped after an error."""
 
-import os
-
 import pytest
 
 from rmqtools import Client, ClientConfig, Producer, ProducerConfig
@@ -9,6 +7,7 @@ from rmqtools.errors import SendError
 from spark_connector.worker import clients
 from spark_connector.worker.clients import ClientCache, client_of, lent_client, lent_producer
 from tests.support.cluster_scene import wait_until
+from tests.support.forked import in_child
 
 CONFIG = ClientConfig(name_server="127.0.0.1:9")
 SENDING = ProducerConfig(name_server="127.0.0.1:9")
@@ -101,21 +100,12 @@ def test_somebody_looks_for_idle_ones_without_being_asked(clock):
     assert len(cache) == 0
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*fork.*:DeprecationWarning"
-)  # Python 3.12: our threads do not matter here
 def test_a_forked_process_makes_its_own(shared):
     inherited = client_of(CONFIG)
-    reader, writer = os.pipe()
 
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # in the child
+    def use_own() -> str:
         own = client_of(CONFIG)
-        os.write(
-            writer, b"own" if own is not inherited and own.client_id != inherited.client_id else b"shared"
-        )
-        os._exit(0)
-    os.waitpid(child, 0)
+        return "own" if own is not inherited and own.client_id != inherited.client_id else "shared"
 
-    assert os.read(reader, 100) == b"own"
+    assert in_child(use_own) == "own"
     assert client_of(CONFIG) is inherited
