@@ -20,7 +20,7 @@ from urllib.request import urlopen
 import pytest
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cluster import LocalCluster
+from rmqtools.cluster import ClusterSecurity, LocalCluster
 from tests.docs.blocks import DOCS, ROOT
 from tests.docs.pages import ADDRESS
 from tests.docs.test_pages import environment
@@ -228,7 +228,17 @@ print([output["text"] for cell in cells for output in cell["outputs"]])
 
 @pytest.mark.parametrize("scene", PRINTED)
 def test_greenlets_use_a_real_broker(scene, name_server, topic):
-    assert run_scene(scene, name_server, topic) == PRINTED[scene]
+    assert run_scene(scene, {"name_server": name_server}, topic) == PRINTED[scene]
+
+
+def test_greenlets_use_a_broker_that_accepts_nothing_but_tls():
+    with LocalCluster(security=ClusterSecurity(client_certificates=True)) as cluster:
+        settings = cluster.client_settings
+        with Admin(ClientConfig(**settings)) as admin:
+            for scene in PRINTED:
+                admin.create_topic(scene, read_queue_nums=4, write_queue_nums=4)
+
+        assert {scene: run_scene(scene, settings, scene) for scene in PRINTED} == PRINTED
 
 
 def test_eventlet_itself_is_refused_by_name(write):

@@ -1,6 +1,6 @@
-"""A program whose threads gevent has patched: ``python -m tests.support.greenlets SCENE NAME_SERVER TOPIC``.
+"""A program whose threads gevent has patched: ``python -m tests.support.greenlets SCENE SETTINGS TOPIC``.
 
-Each scene prints what a test compares.
+SETTINGS are those of every client, as JSON. Each scene prints what a test compares.
 """
 
 from gevent import monkey
@@ -8,11 +8,13 @@ from gevent import monkey
 monkey.patch_all()
 
 import asyncio  # noqa: E402
+import json  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
+from collections.abc import Mapping, Sequence  # noqa: E402
+from typing import Any  # noqa: E402
 
 import gevent  # noqa: E402
 from gevent.event import Event  # noqa: E402
@@ -31,17 +33,19 @@ from rmqtools import (  # noqa: E402
 from rmqtools.errors import ClientStateError  # noqa: E402
 from rmqtools.sync.loop import LoopThread  # noqa: E402
 
+Settings = Mapping[str, Any]
+
 GREENLETS = 200
 MESSAGES = 1000
 SECONDS = 60.0
 
 
-def new_producer(name_server: str) -> Producer:
+def new_producer(settings: Settings) -> Producer:
     """A producer that is patient, as all clients of tests are."""
-    return Producer(ProducerConfig(name_server=name_server, group="greenlets", send_timeout=20.0))
+    return Producer(ProducerConfig(**settings, group="greenlets", send_timeout=20.0))
 
 
-def send(name_server: str, topic: str) -> None:
+def send(settings: Settings, topic: str) -> None:
     """Many greenlets send at once, while another one runs all the time."""
     turns = 0
 
@@ -51,7 +55,7 @@ def send(name_server: str, topic: str) -> None:
             turns += 1
             gevent.sleep(0)
 
-    with new_producer(name_server) as producer:
+    with new_producer(settings) as producer:
         turning = gevent.spawn(turn)
         sending = [gevent.spawn(producer.send, Message(topic, b"%d" % n)) for n in range(GREENLETS)]
         gevent.joinall(sending, raise_error=True)
@@ -63,7 +67,7 @@ def send(name_server: str, topic: str) -> None:
     print("sent", len({job.value.msg_id for job in sending}), "lent", lent, "others ran", turns > 10)
 
 
-def consume(name_server: str, topic: str) -> None:
+def consume(settings: Settings, topic: str) -> None:
     """A push consumer gets messages; its listener waits, and others run meanwhile."""
     bodies: set[bytes] = set()
     all_came = Event()
@@ -74,12 +78,10 @@ def consume(name_server: str, topic: str) -> None:
         if len(bodies) == MESSAGES:
             all_came.set()
 
-    with new_producer(name_server) as producer:
+    with new_producer(settings) as producer:
         producer.send_many([Message(topic, b"%d" % n) for n in range(MESSAGES)])
         consumer = PushConsumer(
-            PushConsumerConfig(
-                name_server=name_server, group=f"push-{topic}", consume_from="CONSUME_FROM_FIRST_OFFSET"
-            )
+            PushConsumerConfig(**settings, group=f"push-{topic}", consume_from="CONSUME_FROM_FIRST_OFFSET")
         )
         consumer.subscribe(topic, listen)
         with consumer:
@@ -87,13 +89,11 @@ def consume(name_server: str, topic: str) -> None:
     print("pushed", len(bodies))
 
 
-def poll(name_server: str, topic: str) -> None:
+def poll(settings: Settings, topic: str) -> None:
     """A pull consumer polls what was sent."""
-    config = PullConsumerConfig(
-        name_server=name_server, group=f"pull-{topic}", consume_from="CONSUME_FROM_FIRST_OFFSET"
-    )
+    config = PullConsumerConfig(**settings, group=f"pull-{topic}", consume_from="CONSUME_FROM_FIRST_OFFSET")
     came: set[bytes] = set()
-    with new_producer(name_server) as producer, PullConsumer(config) as consumer:
+    with new_producer(settings) as producer, PullConsumer(config) as consumer:
         consumer.subscribe(topic)
         producer.send_many([Message(topic, b"%d" % n) for n in range(MESSAGES)])
         with gevent.Timeout(SECONDS):
@@ -102,9 +102,9 @@ def poll(name_server: str, topic: str) -> None:
     print("polled", len(came))
 
 
-def limit(name_server: str, topic: str) -> None:
+def limit(settings: Settings, topic: str) -> None:
     """gevent's own time limit ends a call, and the producer goes on."""
-    with new_producer(name_server) as producer:
+    with new_producer(settings) as producer:
         producer.send(Message(topic, b"before"))
         waiting = gevent.spawn(producer._bridge.run, asyncio.sleep(SECONDS))
         gevent.sleep(0)
@@ -118,9 +118,9 @@ def limit(name_server: str, topic: str) -> None:
     print("limited", result is not None)
 
 
-def beside(name_server: str, topic: str) -> None:
+def beside(settings: Settings, topic: str) -> None:
     """No event loop is seen to run by greenlets beside a client's."""
-    with new_producer(name_server) as producer:
+    with new_producer(settings) as producer:
         producer.send(Message(topic, b"body"))
         try:
             asyncio.get_running_loop()
@@ -128,14 +128,14 @@ def beside(name_server: str, topic: str) -> None:
             print("loop:", error)
 
 
-def fork(name_server: str, topic: str) -> None:
+def fork(settings: Settings, topic: str) -> None:
     """A forked child makes its own producer, refuses its parent's, and leaves its parent's answers alone."""
-    producer = new_producer(name_server)
+    producer = new_producer(settings)
     producer.start()
     producer.send(Message(topic, b"parent"))
     child = os.fork()
     if child == 0:
-        sys.exit(_in_child(producer, name_server, topic))
+        sys.exit(_in_child(producer, settings, topic))
     sending = [gevent.spawn(producer.send, Message(topic, b"%d" % n)) for n in range(GREENLETS)]
     gevent.joinall(sending, raise_error=True)
     _, status = os.waitpid(child, 0)
@@ -144,11 +144,11 @@ def fork(name_server: str, topic: str) -> None:
     print("forked", len(sending), "repeated", repeated, "child", os.waitstatus_to_exitcode(status))
 
 
-def _in_child(inherited: Producer, name_server: str, topic: str) -> int:
+def _in_child(inherited: Producer, settings: Settings, topic: str) -> int:
     try:
         inherited.send(Message(topic, b"never"))
     except ClientStateError:
-        with new_producer(name_server) as producer:
+        with new_producer(settings) as producer:
             for _ in range(20):
                 producer.send(Message(topic, b"child"))
                 gevent.sleep(0.01)
@@ -156,11 +156,11 @@ def _in_child(inherited: Producer, name_server: str, topic: str) -> int:
     return 1
 
 
-def stop(name_server: str, topic: str) -> None:
+def stop(settings: Settings, topic: str) -> None:
     """SIGTERM whose handler leaves the program, while the client's own loop runs: everything is closed."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(5))
     try:
-        with new_producer(name_server) as producer:
+        with new_producer(settings) as producer:
             producer.send(Message(topic, b"body"))
             LoopThread.of_this_process().loop.call_soon_threadsafe(signal.raise_signal, signal.SIGTERM)
             gevent.sleep(SECONDS)
@@ -171,4 +171,4 @@ def stop(name_server: str, topic: str) -> None:
 SCENES = {scene.__name__: scene for scene in (send, consume, poll, limit, beside, fork, stop)}
 
 if __name__ == "__main__":
-    SCENES[sys.argv[1]](*sys.argv[2:])
+    SCENES[sys.argv[1]](json.loads(sys.argv[2]), sys.argv[3])

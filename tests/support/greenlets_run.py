@@ -1,9 +1,11 @@
 """Runs the scenes of ``tests.support.greenlets``, each in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from tests.support.docker_project import CHECKOUT
 
@@ -19,10 +21,19 @@ PRINTED: Final = {
 _EXIT_CODES: Final = {"stop": 5}
 
 
-def run_scene(scene: str, name_server: str, topic: str) -> str:
-    """Run a scene to its end; return what it has printed, errors first."""
+def run_scene(scene: str, settings: Mapping[str, Any], topic: str) -> str:
+    """Run a scene with these settings of its clients; return what it has printed, errors first."""
     done = subprocess.run(
-        [sys.executable, "-W", "default", "-m", "tests.support.greenlets", scene, name_server, topic],
+        [
+            sys.executable,
+            "-W",
+            "default",
+            "-m",
+            "tests.support.greenlets",
+            scene,
+            json.dumps(settings),
+            topic,
+        ],
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
         text=True,

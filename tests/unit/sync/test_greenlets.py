@@ -24,7 +24,7 @@ def cluster():
 def test_blocking_clients_work_where_threads_are_greenlets(scene, cluster):
     cluster.create_topic(scene, queues=4)
 
-    assert run_scene(scene, cluster.name_server, scene) == PRINTED[scene]
+    assert run_scene(scene, {"name_server": cluster.name_server}, scene) == PRINTED[scene]
 
 
 def test_two_fake_clusters_run_where_threads_are_greenlets():
