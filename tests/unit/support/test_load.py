@@ -10,6 +10,10 @@ import pytest
 
 from tests.support import load
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*fork:DeprecationWarning"
+)  # the threads of this process do nothing
+
 
 @pytest.fixture
 def kept_signals() -> Iterator[None]:
