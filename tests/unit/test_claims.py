@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 from rmqtools.cluster.lock import locked_versions
+from tests.support import python_runs
 from tests.versions import table
 from tests.versions.features import FEATURES
 
@@ -12,8 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_page_shows_the_outcomes_of_the_last_run():
-    assert table.shown() == table.render(table.load())
+def test_the_page_shows_the_outcomes_of_the_last_runs():
+    assert table.PART.shown() == table.render(table.load())
+    assert python_runs.PART.shown() == python_runs.render(python_runs.load())
 
 
 def test_every_feature_was_run_on_every_version_that_can_be_started():
@@ -29,7 +31,7 @@ def test_the_readme_claims_the_first_and_the_last_version_that_were_run():
 
 
 def test_the_classifiers_and_the_readme_name_the_pythons_that_were_run():
-    run = re.findall(r"^\| (3\.\d+) \|", table.PAGE.read_text(), flags=re.MULTILINE)
+    run = list(python_runs.load())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     classified = [each.rpartition(" ")[2] for each in project["classifiers"] if ":: Python :: 3." in each]
 

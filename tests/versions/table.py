@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
+from tests.support.compatibility_page import Part, row
+
 STORE = Path(__file__).with_name("outcomes.json")
-BEGIN, END = (
+PART = Part(
     "<!-- versions: written by RMQTOOLS_WRITE_VERSIONS=1 make test-long -->",
     "<!-- end of versions -->",
 )
@@ -29,13 +30,7 @@ def load() -> dict[str, dict[str, str]]:
 def store(outcomes: Outcomes) -> None:
     """Keep the outcomes, and show them on the page."""
     STORE.write_text(json.dumps(dict(sorted(outcomes.items())), indent=1) + "\n")
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{render(outcomes)}\n\n{END}{rest.split(END)[1]}")
-
-
-def shown() -> str:
-    """The part of the page that :func:`store` wrote."""
-    return PAGE.read_text().split(BEGIN)[1].split(END)[0].strip()
+    PART.write(render(outcomes))
 
 
 def refusal(error: Exception) -> str:
@@ -55,9 +50,9 @@ def render(outcomes: Outcomes) -> str:
     """The table, and under it the words of each refusal, numbered."""
     versions, notes = sorted(outcomes), list[str]()
     features = dict.fromkeys(feature for version in versions for feature in outcomes[version])
-    lines = [_row("", *versions), _row("---", *("---" for _ in versions))]
+    lines = [row("", *versions), row("---", *("---" for _ in versions))]
     lines += [
-        _row(feature, *(_cell(outcomes[version].get(feature, FAILS), notes) for version in versions))
+        row(feature, *(_cell(outcomes[version].get(feature, FAILS), notes) for version in versions))
         for feature in features
     ]
     numbered = [f"{number}. `{words.replace('`', chr(39))}`" for number, words in enumerate(notes, 1)]
@@ -70,7 +65,3 @@ def _cell(outcome: str, notes: list[str]) -> str:
     if outcome not in notes:
         notes.append(outcome)
     return f"refused ({notes.index(outcome) + 1})"
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
