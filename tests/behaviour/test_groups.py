@@ -222,6 +222,7 @@ def test_members_are_told_when_one_comes_and_when_one_goes(make_wire, topic, gro
     assert come.ext_fields["consumerGroup"] == gone.ext_fields["consumerGroup"] == group
 
 
+@pytest.mark.process
 def test_members_are_told_of_another_topic_and_not_of_other_tags(site, make_wire, topic, group):
     first, second = make_wire(), make_wire()
     heartbeat(first, "one", group, topic)

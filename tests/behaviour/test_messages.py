@@ -212,6 +212,7 @@ def test_a_pull_without_subscription_takes_that_of_the_heartbeat(wire, topic, gr
     assert [message.queue_offset for message in messages] == [0, 2]
 
 
+@pytest.mark.process
 def test_a_long_poll_ends_with_the_message_it_waits_for(make_wire, topic):
     waiting, other = make_wire(), make_wire()
     opaque = waiting.send(pull_header(topic, 0, suspend=15))
@@ -238,6 +239,7 @@ def test_a_long_poll_passes_over_messages_of_another_tag(make_wire, topic):
     assert {message.tags for message in decode_messages(answer.body)} <= {"a"}
 
 
+@pytest.mark.process
 def test_a_long_poll_whose_time_is_over_has_found_nothing(wire, topic):
     opaque = wire.send(pull_header(topic, 0, suspend=0.2))
 

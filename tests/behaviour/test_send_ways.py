@@ -285,6 +285,7 @@ def test_a_topic_without_a_route_is_an_error_that_says_so(cluster, send):
         send(producer, Message("Missing", b"body"))
 
 
+@pytest.mark.process
 def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent(cluster, send):
     with producing(cluster) as producer:
         cluster.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, times=None, answer=Reaction.SILENCE)

@@ -242,6 +242,7 @@ def test_another_process_can_acknowledge(site, producer, topic, group, member):
     assert stays_away(site, consumer, 10.0)
 
 
+@pytest.mark.process
 def test_a_message_past_its_tries_becomes_a_dead_letter(site, wire, producer, topic, group, member):
     producer.send(Message(topic, b"dead", tags="a"))
     consumer = member(max_reconsume_times=0)
@@ -255,6 +256,7 @@ def test_a_message_past_its_tries_becomes_a_dead_letter(site, wire, producer, to
     assert stays_away(site, consumer, 1.0)
 
 
+@pytest.mark.process
 @SLOW_ON_REAL
 def test_many_threads_share_a_consumer_and_get_each_message_once(producer, topic, member):
     wanted = {b"%d" % n for n in range(300)}
@@ -277,6 +279,7 @@ def test_many_threads_share_a_consumer_and_get_each_message_once(producer, topic
     assert (len(found), set(found)) == (len(wanted), wanted)
 
 
+@pytest.mark.process
 @SLOW_ON_REAL
 def test_an_iteration_yields_messages_until_it_is_closed(producer, topic, member):
     producer.send_many([Message(topic, b"%d" % n) for n in range(10)])
@@ -296,6 +299,7 @@ def test_an_iteration_yields_messages_until_it_is_closed(producer, topic, member
     assert bodies(found) == sorted(b"%d" % n for n in range(10))
 
 
+@pytest.mark.process
 def test_a_place_without_messages_does_not_delay_those_of_another(site, producer, member):
     """Two brokers: the message is at the second, while nothing comes at the first."""
     topic = f"test-{uuid.uuid4().hex[:12]}"
@@ -318,6 +322,7 @@ def test_a_place_without_messages_does_not_delay_those_of_another(site, producer
     assert max(took) < REVIVED / 2
 
 
+@pytest.mark.process
 def test_in_order_a_queue_gives_nothing_before_all_of_it_is_acknowledged(producer, topic, member):
     queue = MessageQueue(topic, "broker-a", 0)
     for n in range(4):

@@ -38,8 +38,9 @@ PUBLIC = {
         ConsumeStatus Message MessageModel MessageProperty NullPointerException Producer PushConsumer
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",
     "rmqtools.group": """
-        Finding FindingKind GroupLimits GroupMember GroupView MessageRequestMode ProxiedMember QueueProgress
-        UnreadableQueues WaitingQueue check_group check_pin_copies member_of pin_obstacles silent_member""",
+        CustomizedRetryPolicy ExponentialRetryPolicy Finding FindingKind GroupLimits GroupMember
+        GroupRetryPolicy GroupSettings GroupView MessageRequestMode ProxiedMember QueueProgress
+        SubscriptionGroupConfig UnreadableQueues WaitingQueue check_group check_pin_copies member_of pin_obstacles silent_member""",
     "rmqtools.plot": "Owners lag_figure shares_figure",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",

@@ -26,6 +26,12 @@ def test_a_hint_names_the_nearest_name_or_all_in_their_order():
     assert name_hint("x", ["orders", "audit"]) == "known: orders, audit"
 
 
+def test_of_many_names_a_hint_lists_the_three_nearest():
+    names = [f"{letter}{letter}" for letter in "abcdefghijklm"]
+
+    assert name_hint("bc", names) == "13 are known, the nearest: cc, bb, mm"
+
+
 def test_the_text_of_an_unknown_name_sorts_the_known_ones():
     assert (
         unknown_name("topic", "ordres", ["orders", "audit"])

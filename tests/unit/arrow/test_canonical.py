@@ -159,6 +159,7 @@ def test_a_value_of_2_gib_is_refused():
         list(canonical_batches([pa.record_batch({"body": column})]))
 
 
+@pytest.mark.process
 def test_a_dictionary_is_written_out_in_portions():
     values = pa.array([bytes(MIB), b"x"], pa.large_binary())
     column = pa.DictionaryArray.from_arrays(pa.array([0] * 40 + [1] * 5), values)

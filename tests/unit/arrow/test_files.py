@@ -8,6 +8,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.testing import stored_message
 
 
+@pytest.mark.process
 def test_row_groups_are_large_also_if_messages_come_one_by_one(tmp_path):
     path = tmp_path / "many.parquet"
 

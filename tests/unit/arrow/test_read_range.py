@@ -146,6 +146,7 @@ def test_bodies_are_decompressed_no_further_than_a_batch_ahead():
         next(batches)
 
 
+@pytest.mark.process
 def test_plain_messages_between_bodies_that_grow_keep_their_places():
     grown = [Stored(body=bytes(1_500_000), sys_flag=COMPRESSED, queue_offset=3 * at) for at in range(6)]
     plain = [Stored(queue_offset=3 * at + 1 + more) for at in range(6) for more in range(2)]
@@ -276,6 +277,7 @@ def test_of_a_stored_batch_only_what_is_in_the_range_is_given_whatever_the_colum
     assert batch.to_pydict() == {"body": [b"b", b"c"]}
 
 
+@pytest.mark.process
 def test_a_batch_without_bodies_is_not_cut_by_them_however_large_it_is():
     large = Stored(properties=properties_of(large="x" * 32_000))
 

@@ -94,6 +94,7 @@ def test_a_full_disk_and_missing_masters_are_unhealthy(run, says):
     assert "2 masters answer, want 3" in missing.stdout
 
 
+@pytest.mark.process
 def test_no_name_server_is_exit_code_2():
     nobody = CliRunner().invoke(app, ["health", "-n", "127.0.0.1:1", "--set", "request_timeout=0.2"])
 

@@ -22,6 +22,7 @@ def test_names_of_topics_and_groups_are_completed_from_the_cluster(cluster):
     assert complete_group(context(cluster.name_server), "ord") == ["order-billing"]
 
 
+@pytest.mark.process
 def test_a_cluster_that_does_not_answer_completes_nothing(capsys, monkeypatch):
     monkeypatch.setattr(connection, "_COMPLETION_SECONDS", "0.1")
 
@@ -29,6 +30,7 @@ def test_a_cluster_that_does_not_answer_completes_nothing(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", [path for path, _ in every_command()])
 def test_the_help_of_every_command_names_what_options_take(path):
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*path.split()[1:], "--help"])

@@ -60,6 +60,7 @@ def test_what_is_wanted_is_printed_and_nothing_is_touched(run, cluster, topic, o
     assert cluster.requests(code=15) == []  # UPDATE_CONSUMER_OFFSET
 
 
+@pytest.mark.process
 def test_follow_prints_what_comes(run, cluster):
     cluster.create_topic("coming", queues=1)
     cluster.store("coming", b"old")
@@ -228,6 +229,7 @@ def test_an_unknown_topic_is_an_error_that_names_one_spelled_alike(run, topic):
         run("consume", "raed")
 
 
+@pytest.mark.process
 def test_a_group_gets_its_share_and_commits_what_is_printed(run, cluster):
     cluster.create_topic("shared", queues=1, broker_names=["broker-a"])
     cluster.store("shared", b"1", b"2", b"3")

@@ -34,6 +34,7 @@ def test_a_dry_run_counts(run):
     assert counted.stdout == "2 messages of %DLQ%billing would be sent to again\n"
 
 
+@pytest.mark.process
 def test_a_dry_run_that_reaches_nobody_says_only_that():
     unreachable = ("-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
     result = CliRunner().invoke(app, ["dlq", "replay", "-g", "billing", "--dry-run", *unreachable])

@@ -162,6 +162,7 @@ def test_a_deleted_group_is_gone_with_its_offsets(run, cluster):
     assert (run("group", "list", "--json").stdout, offset(cluster)) == ("[]\n", None)
 
 
+@pytest.mark.process
 def test_watch_prints_a_line_for_each_look(run):
     lines = run("group", "watch", "billing", "--looks", "2", "--interval", "0.1").stdout.splitlines()
 

@@ -149,6 +149,7 @@ def test_a_message_that_is_refused_ends_it_with_exit_code_1(run, cluster, topic)
     assert done.stderr.startswith("error: ")
 
 
+@pytest.mark.process
 def test_messages_without_an_answer_are_of_unknown_outcome(run, cluster, topic):
     cluster.fault(code=RequestCode.SEND_MESSAGE_V2, topic=topic, times=None, answer=None)
     cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, topic=topic, times=None, answer=None)
@@ -158,6 +159,7 @@ def test_messages_without_an_answer_are_of_unknown_outcome(run, cluster, topic):
     assert (done.exit_code, json.loads(done.stdout)["unknown"]) == (1, 1)
 
 
+@pytest.mark.process
 def test_a_rate_is_kept(run, cluster, topic):
     done = run("produce", topic, "--rate", "20", "--json", stdin="1\n2\n3\n4\n5\n")
 

@@ -77,6 +77,7 @@ def test_what_is_here_is_not_fetched_again(root: Path) -> None:
     assert calls(root) == 1
 
 
+@pytest.mark.process
 def test_a_file_that_was_damaged_since_is_fetched_again(root: Path) -> None:
     ensure_jars(JARS)[0].write_bytes(b"damaged")
 

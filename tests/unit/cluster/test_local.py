@@ -111,6 +111,7 @@ def test_a_directory_whose_cluster_runs_is_refused_by_pid_and_left_alone(root: P
     process.wait()
 
 
+@pytest.mark.process
 def test_the_state_of_dead_processes_is_cleared_away(root: Path) -> None:
     java(root, "exit 3")
     process = running(root / "cluster")
@@ -122,6 +123,7 @@ def test_the_state_of_dead_processes_is_cleared_away(root: Path) -> None:
     assert not (root / "cluster" / "state.json").exists()
 
 
+@pytest.mark.process
 def test_a_temporary_directory_is_removed_after_a_failed_start(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def test_a_send_before_the_start_is_an_exception() -> None:
         Producer("shop").send_sync(message_of())
 
 
+@pytest.mark.process
 def test_an_answer_that_never_comes_is_told_apart_from_a_refusal(producer, cluster) -> None:
     producer.set_timeout(1000)  # after the start; a busy machine needs some of it to send
     lost = cluster.fault(code=RequestCode.SEND_MESSAGE_V2, answer=Reaction.SWALLOW, times=None)

@@ -194,6 +194,7 @@ def test_settings_after_the_start_and_a_second_life_are_refused(consumer) -> Non
         consumer.start()
 
 
+@pytest.mark.process
 def test_a_name_server_that_does_not_answer_is_told_at_the_start(consumer, cluster, monkeypatch) -> None:
     monkeypatch.setitem(consumer._settings, "request_timeout", 0.1)
     cluster.stop("name-server")

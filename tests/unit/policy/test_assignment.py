@@ -76,6 +76,7 @@ def test_a_mode_that_is_not_known_is_pulled():
     assert plan([MessageQueueAssignment(message_queue=Q[0], mode="NEW")]).pull == (Q[0],)
 
 
+@pytest.mark.process
 @given(ASSIGNMENTS, QUEUES)
 def test_who_follows_the_plan_holds_what_is_assigned_and_what_is_of_other_topics(assignments, popped):
     made = plan(assignments, popped=popped)

@@ -110,6 +110,7 @@ def outcome(check: Callable[[], object]) -> str:
     return "passes"
 
 
+@pytest.mark.process
 @settings(max_examples=200)
 @given(
     st.lists(

@@ -52,12 +52,14 @@ def test_what_is_out_of_bounds_is_refused(arguments, capsys):
     assert "usage: python -m tests.support.load" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_it_ends_with_its_processes():
     load.run(2, 0.01, work=wait_for_the_end)
 
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.process
 def test_sigterm_ends_it_and_all_its_processes():
     before = signal.getsignal(signal.SIGTERM)
 

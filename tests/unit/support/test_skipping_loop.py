@@ -49,6 +49,7 @@ def test_timers_run_in_the_order_of_their_times():
     assert order == [1.0, 2.0, 3.0]
 
 
+@pytest.mark.process
 def test_what_a_thread_does_for_the_loop_is_waited_for():
     async def scenario() -> None:
         async with asyncio.timeout(5):
@@ -57,6 +58,7 @@ def test_what_a_thread_does_for_the_loop_is_waited_for():
     run_skipping(scenario)
 
 
+@pytest.mark.process
 def test_time_passes_slowly_while_sent_bytes_have_not_arrived():
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -88,12 +88,14 @@ def test_a_closed_producer_says_so_through_the_future(producer):
         producer.send_async(MESSAGE).result(10)
 
 
+@pytest.mark.process
 def test_silence_is_raised_by_the_future(producer, cluster):
     silent(cluster)
     with pytest.raises(UnknownOutcomeError):
         producer.send_async(MESSAGE, timeout=1.0).result(30)
 
 
+@pytest.mark.process
 def test_a_call_has_its_own_timeout(producer, cluster):
     silent(cluster)
 

@@ -82,6 +82,7 @@ def test_more_messages_than_the_bound_are_all_stored_and_never_more_in_flight(pr
     assert (len(cluster.messages("T")), len({future.result().msg_id for future in futures})) == (15, 15)
 
 
+@pytest.mark.process
 def test_a_call_waits_until_another_send_ends(producer, cluster):
     silent(cluster)
     futures = full(producer)
@@ -94,6 +95,7 @@ def test_a_call_waits_until_another_send_ends(producer, cluster):
     call.result().cancel()
 
 
+@pytest.mark.process
 def test_a_call_that_finds_no_room_in_its_time_fails_by_its_future(producer, cluster):
     silent(cluster)
     full(producer)
@@ -105,6 +107,7 @@ def test_a_call_that_finds_no_room_in_its_time_fails_by_its_future(producer, clu
     assert not any(b"late" in (request.body or b"") for request in cluster.requests())
 
 
+@pytest.mark.process
 def test_waiting_takes_from_the_time_of_the_send(producer, cluster, monkeypatch):
     silent(cluster)
     futures = full(producer)
@@ -128,6 +131,7 @@ def test_where_waiting_is_not_wanted_a_call_above_the_bound_fails_at_once(cluste
             producer.send_async(MESSAGE, timeout=60.0).result(0)
 
 
+@pytest.mark.process
 def test_room_is_given_back_by_every_end_of_a_send(producer, cluster):
     for future in full(producer):
         future.result(10)
@@ -171,6 +175,7 @@ def test_a_closed_or_unstarted_producer_says_so_and_nothing_waits(cluster):
             producer.send_async(MESSAGE).result(10)
 
 
+@pytest.mark.process
 def test_an_interrupt_ends_the_waiting_and_takes_no_room(producer, cluster):
     silent(cluster)
     futures, main = full(producer), threading.get_ident()
@@ -187,6 +192,7 @@ def test_an_interrupt_ends_the_waiting_and_takes_no_room(producer, cluster):
     producer.send_async(MESSAGE, timeout=60.0).cancel()
 
 
+@pytest.mark.process
 def test_a_blocking_send_is_not_counted(producer, cluster):
     silent(cluster)
     full(producer)

@@ -87,6 +87,7 @@ def test_a_with_block_that_is_interrupted_while_it_is_entered_leaves_nothing_beh
     assert slow.done == ["cut short", "closed"]
 
 
+@pytest.mark.process
 def test_a_close_that_is_interrupted_goes_on_and_the_next_one_waits_for_its_end():
     slow = opened(close=False)
     blocking = Blocking(slow)
@@ -198,6 +199,7 @@ def test_a_second_start_fails_and_leaves_the_first_as_it_is(make):
         made.start()
 
 
+@pytest.mark.process
 def test_an_object_left_open_says_so_and_one_that_is_closed_does_not():
     left = Blocking(opened())
     left.start()

@@ -48,6 +48,7 @@ def consumer_of(brokers: QuietBrokers) -> PullConsumer:
     return consumer
 
 
+@pytest.mark.process
 def test_a_start_that_is_interrupted_leaves_the_group_before_it_raises(brokers):
     brokers.silent.add(MEMBERS)
     consumer = consumer_of(brokers)

@@ -55,6 +55,7 @@ async def _threads_of(threads: ListenerThreads, jobs: int) -> set[str]:
     return {*await asyncio.gather(*names)}
 
 
+@pytest.mark.process
 async def test_jobs_share_one_thread_while_calls_are_short():
     threads = ListenerThreads(4, pace=(pace := Pace()))
     await _meeting_in(threads)  # nothing is known yet
@@ -66,6 +67,7 @@ async def test_jobs_share_one_thread_while_calls_are_short():
     threads.close()
 
 
+@pytest.mark.process
 async def test_a_job_in_which_no_call_ends_does_not_hold_up_the_others():
     threads = ListenerThreads(4, pace=(pace := Pace()))
     await _paced(threads, pace, long=0, width=1)

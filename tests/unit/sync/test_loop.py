@@ -107,6 +107,7 @@ def test_an_error_of_the_item_made_ahead_comes_in_its_turn():
         next(items)
 
 
+@pytest.mark.process
 def test_an_interrupt_while_an_item_is_waited_for_is_that_interrupt():
     waiting = threading.Event()
 

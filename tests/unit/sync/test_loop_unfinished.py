@@ -143,6 +143,7 @@ def test_a_process_with_an_unfinished_iterator_ends_at_once_and_says_nothing(pro
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.process
 def test_an_iterator_that_is_let_go_of_closes_its_generator_without_being_waited_for():
     closed = threading.Event()
 

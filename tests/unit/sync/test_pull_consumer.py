@@ -57,6 +57,7 @@ def offsets(messages: list[MessageExt]) -> list[int]:
     return [message.queue_offset for message in messages]
 
 
+@pytest.mark.process
 def test_polls_of_what_has_arrived_cross_threads_once_for_many(crossings):
     with reading(Q0, count=500) as (_, consumer):
         crossings.clear()
@@ -66,6 +67,7 @@ def test_polls_of_what_has_arrived_cross_threads_once_for_many(crossings):
         assert len(crossings) <= 5
 
 
+@pytest.mark.process
 def test_an_iteration_crosses_threads_once_for_many(crossings):
     with reading(Q0, count=500) as (_, consumer):
         crossings.clear()

@@ -107,6 +107,7 @@ def test_an_answer_may_come_in_pieces_and_behind_what_belongs_to_nobody():
         assert connection.invoke(REQUEST, 20).body == b"mine"
 
 
+@pytest.mark.process
 def test_an_answer_may_come_later_than_one_call_of_the_socket_waits():
     def serve(peer):
         request = next_request(peer)
@@ -174,6 +175,7 @@ def test_a_large_request_is_written_while_the_peer_reads():
         assert connection.invoke(RemotingCommand(310, {}, b"x" * 8_000_000), 20).body == b"8000000"
 
 
+@pytest.mark.process
 def test_silence_is_a_timeout_of_a_spent_connection_and_is_told_to_the_loops():
     with connected(until_closed) as connection:
         with pytest.raises(RemotingTimeoutError, match=r"did not answer request 310 within 0\.150 s"):
@@ -183,6 +185,7 @@ def test_silence_is_a_timeout_of_a_spent_connection_and_is_told_to_the_loops():
         assert connection.beside.silences == [(0, 0.15)]
 
 
+@pytest.mark.process
 def test_a_peer_that_takes_no_bytes_is_a_timeout():
     over = threading.Event()
 

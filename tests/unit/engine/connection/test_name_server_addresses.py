@@ -141,6 +141,7 @@ def test_a_client_finds_its_name_servers_by_a_list_over_http(lister):
             assert set(admin.fetch_cluster_info().broker_addr_table) == {"broker-a"}
 
 
+@pytest.mark.process
 def test_without_a_first_list_a_request_fails_by_the_lists_address(lister):
     with (
         Admin(ClientConfig(name_server=lister.url, request_timeout=0.2)) as admin,

@@ -79,6 +79,7 @@ def test_a_poll_raises_once_which_broker_refuses_and_then_goes_on_with_the_other
     assert [message.body for message in messages] == [b"x"]
 
 
+@pytest.mark.process
 def test_of_a_group_in_pop_mode_each_new_refusal_is_told(cluster):
     queues = [MessageQueue("t", name, 0) for name in ("broker-a", "broker-b")]
     pop = MessageRequestMode.POP

@@ -52,6 +52,7 @@ async def test_messages_behind_a_slow_one_are_taken_by_another_thread():
         await until(lambda: scene.committed == 100)
 
 
+@pytest.mark.process
 async def test_a_listener_that_was_quick_and_becomes_slow_gets_its_threads_back():
     together, first_slow = threading.Barrier(8), 0
 

@@ -34,6 +34,7 @@ def pushing(cluster, listener, *, orderly):
     return consumer
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("orderly", [False, True], ids=["any-order", "orderly"])
 def test_a_killed_push_consumer_leaves_what_it_had_not_committed_to_the_next(cluster, orderly):
     def killed() -> str:

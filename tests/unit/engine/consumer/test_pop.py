@@ -196,6 +196,7 @@ async def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_come
         assert scene.asked(RequestCode.ACK_MESSAGE) == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "code", [ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND, ResponseCode.FLOW_CONTROL]
 )

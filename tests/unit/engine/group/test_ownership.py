@@ -61,6 +61,7 @@ def test_queues_shared_out_by_brokers_are_refused_at_the_start_by_brokers_that_c
         )
 
 
+@pytest.mark.process
 def test_a_broker_that_is_away_does_not_keep_a_member_from_starting(caplog):
     with FakeCluster() as cluster:
         cluster.create_topic("T")

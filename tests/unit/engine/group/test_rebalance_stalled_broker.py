@@ -63,6 +63,7 @@ def test_members_own_every_queue_once_though_brokers_list_them_again(brokers):
     run_skipping(scenario)
 
 
+@pytest.mark.process
 def test_a_member_that_starts_beside_a_broker_that_stands_still_owns_every_queue_soon_after():
     async def scenario():
         async with FakeCluster(("broker-a", "broker-b")) as cluster:

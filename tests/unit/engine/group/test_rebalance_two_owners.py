@@ -45,6 +45,7 @@ def locks_of_topic(cluster) -> int:
     return sum(b'"T"' in (request.body or b"") for request in asked)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("orderly", "times"), [(False, 2), (True, 1)], ids=["any-order", "orderly"])
 def test_a_queue_with_two_owners_is_consumed_twice_and_with_a_lock_once(fake_rocketmq, orderly, times):
     fake_rocketmq.create_topic("T", queues=1)

@@ -147,6 +147,7 @@ async def test_a_broker_that_ignores_heartbeats_costs_a_request_a_quarter_of_its
         assert 0.5 <= now() - began < 1.5
 
 
+@pytest.mark.process
 async def test_replies_that_nobody_awaits_are_logged_once_a_minute_with_their_number(caplog, monkeypatch):
     assert request_reply._LOG_INTERVAL == 60.0
     monkeypatch.setattr(request_reply, "_LOG_INTERVAL", 5.0)

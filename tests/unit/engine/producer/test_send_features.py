@@ -79,6 +79,7 @@ def test_a_broker_that_was_upgraded_takes_what_it_did_not_before(cluster, produc
     assert len(cluster.requests(code=SEND)) == 1
 
 
+@pytest.mark.process
 def test_a_broker_that_does_not_tell_its_version_gets_nothing(cluster, producer):
     cluster.fault(code=QUESTION, times=None, answer=None)
 

@@ -1,5 +1,7 @@
 """Ranges read through a proxy, which drops answers while earlier ones fill its connection."""
 
+import pytest
+
 from rmqtools import Client, ClientConfig, MessageQueue, QueueRange
 from rmqtools.model.codes import RequestCode
 from rmqtools.testing import FakeCluster
@@ -8,6 +10,7 @@ from tests.support.behind_proxy import show_as_proxy
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
+@pytest.mark.process
 def test_through_a_proxy_a_range_read_has_one_pull_on_the_wire():
     with FakeCluster() as cluster:
         cluster.create_topic("T")

@@ -39,6 +39,7 @@ def test_messages_that_are_not_compressed_are_one_portion():
     assert [found.decoded for found in decode_block_portions(block)] == [3]
 
 
+@pytest.mark.process
 def test_stored_batches_with_many_messages_come_in_portions():
     block = block_of([inner_batch([b"x"] * PORTION_MESSAGES, queue_offset=n * 10_000) for n in range(2)])
 

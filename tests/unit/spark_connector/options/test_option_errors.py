@@ -69,7 +69,7 @@ def case(when, options, *says, id):
             load,
             BOTH | {"zzz": "x"},
             "unknown option 'zzz'",
-            "known: nameServer, namespace",
+            "are known, the nearest: ",
             id="like-no-other",
         ),
         case(load, {}, "no option is given, set nameServer and topic", CATALOG, id="no-option"),

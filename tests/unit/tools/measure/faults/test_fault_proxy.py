@@ -46,6 +46,7 @@ def test_without_a_fault_everything_passes_unchanged():
     through(scenario)
 
 
+@pytest.mark.process
 def test_a_delay_applies_to_each_direction():
     async def scenario(proxy, reader, writer):
         now = asyncio.get_running_loop().time
@@ -58,6 +59,7 @@ def test_a_delay_applies_to_each_direction():
     through(scenario)
 
 
+@pytest.mark.process
 def test_a_slow_link_passes_so_many_bytes_a_second():
     async def scenario(proxy, reader, writer):
         now = asyncio.get_running_loop().time
