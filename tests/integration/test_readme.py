@@ -1,4 +1,4 @@
-"""Every command and program of README.md runs as written, in its order, in a clean environment.
+"""Every command of README.md runs as written, and its programs in one process, in a clean environment.
 
 The blocks are taken from the file. What is not run here is listed with the reason; a new block that is
 neither run nor listed fails.
@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +23,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PORT = 9876
-NOT_RUN = {  # the beginning of a command or of a program: why
-    "make demo": "tests/integration/test_demo.py runs it",
-    "pip install": "needs an environment for each extra; the package is installed here",
-    "rmqtools top": "needs a terminal; tests/unit/cli/top runs it",
-    "from rmqtools.allocate import AllocateByPins": "a part of a program: examples/staging_pinned",
-    'options = {"nameServer"': "needs a Spark session; tests/spark runs it",
+NOT_RUN = {  # the beginning of a command: why
+    "pip install": "the package is installed here",
 }
 MAY_FAIL = {"rmqtools group check": 1}  # its exit code while members have not followed the pin yet
 
@@ -91,11 +87,11 @@ def run_shell(block: Block, environment: dict[str, str], cwd: Path) -> None:
 @contextmanager
 def pinned_member(environment: dict[str, str]) -> Iterator[None]:
     """The member on 192.168.0.6 of which the README speaks."""
-    options = ["--ip", "192.168.0.6", "--topic", "topic", "--group", "billing"]
+    options = ["--ip", "192.168.0.6", "--topic", "Orders", "--group", "staging"]
     command = [sys.executable, "-m", "examples.staging_pinned.member", *options]
     process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
-        look = "rmqtools group check billing --within 60"  # until it is a member and owns the queues
+        look = "rmqtools group check staging --within 60"  # until it is a member and owns the queues
         assert run(["bash", "-c", look], environment, ROOT).returncode == 0
         yield
     finally:
@@ -107,16 +103,16 @@ def test_every_block_runs_as_written_and_in_order(environment: dict[str, str], t
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", PORT)) == 0:
             pytest.skip(f"port {PORT} of the README is in use on this machine")
+    program = "\n".join(block.text for block in blocks() if block.language == "python")
+    started, *later = [block for block in blocks() if block.language != "python"]
     try:
-        for block in blocks():
-            if "pin set" in block.text:
-                with pinned_member(environment):
-                    run_shell(block, environment, tmp_path)
-            elif block.language != "python":
+        run_shell(started, environment, tmp_path)
+        ended = run([sys.executable, "-c", program], environment, tmp_path)  # all of it in one process
+        assert ended.returncode == 0, f"{program}\n{ended.stderr}"
+        assert "order 1" in ended.stdout  # Spark shows it
+        for block in later:
+            with pinned_member(environment) if "pin set" in block.text else nullcontext():
                 run_shell(block, environment, tmp_path)
-            elif not is_left_out(block.text):
-                ended = run([sys.executable, "-c", block.text], environment, tmp_path)
-                assert ended.returncode == 0, f"{block.text}\n{ended.stderr}"
     finally:
         run(["rmqtools", "cluster", "down"], environment, tmp_path)
 
