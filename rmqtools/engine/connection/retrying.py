@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
+from tenacity import AsyncRetrying, retry_if_exception, wait_exponential, wait_random_exponential
 
 from rmqtools.errors import RocketMQError
 from rmqtools.policy.retry import may_retry
 
 T = TypeVar("T")
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0  # seconds; full jitter between
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0  # seconds; half of each wait is random
 
 
 async def look_up(call: Callable[[], Awaitable[T]], *, timeout: float) -> T:
@@ -27,10 +27,11 @@ async def look_up(call: Callable[[], Awaitable[T]], *, timeout: float) -> T:
         if not may_retry(error):
             raise
         first = error
+    half = {"multiplier": _FIRST_WAIT / 2, "max": min(_LONGEST_WAIT, timeout) / 2}
     retrying = AsyncRetrying(
         retry=retry_if_exception(may_retry),
         stop=lambda _: loop.time() - began >= timeout,  # not stop_after_delay: it reads another clock
-        wait=wait_random_exponential(multiplier=_FIRST_WAIT, max=min(_LONGEST_WAIT, timeout)),
+        wait=wait_exponential(**half) + wait_random_exponential(**half),
         reraise=True,
     )
     async for attempt in retrying:
