@@ -115,6 +115,7 @@ def test_pull_consumer(run: Run, fill: Fill, make_topic: Callable[..., str]) -> 
     assert printed[1] == "0 messages in all\n"
 
 
+@pytest.mark.slow  # the pull example runs in make test
 def test_push_consumer(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
     fill("async_send.py", topic, 100)

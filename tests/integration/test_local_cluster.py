@@ -146,6 +146,7 @@ def test_a_kill_in_mid_start_leaves_no_process_and_the_directory_can_be_used_aga
     assert scene.run("status").returncode == 0
 
 
+@pytest.mark.slow  # the demo starts and stops a cluster; each command has a shorter test
 def test_up_status_down_keep_the_messages_of_the_directory(scene: Scene) -> None:
     assert scene.run("up", "--brokers", "2").returncode == 0
     shown = scene.run("status")

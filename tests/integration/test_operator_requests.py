@@ -94,6 +94,7 @@ def committed(admin: Admin, group: str, topic: str) -> int:
     return sum(offset or 0 for offset in admin.fetch_consumer_offsets(group, topic).values())
 
 
+@pytest.mark.slow  # other commands of mqadmin run in make test
 def test_mqadmin_shows_that_a_group_has_consumed_everything(mqadmin, local_cluster, group, filled, admin):
     heard = Heard()
     with member(local_cluster.name_server, group, filled, heard):
@@ -154,6 +155,7 @@ def test_mqadmin_resets_a_live_group_and_everything_comes_again(mqadmin, local_c
     assert set(heard.bodies.values()) == {2}
 
 
+@pytest.mark.slow  # other commands of mqadmin run in make test
 def test_mqadmin_lets_a_member_consume_one_message_once_more(mqadmin, local_cluster, group, filled, producer):
     heard = Heard()
     with member(local_cluster.name_server, group, filled, heard) as consumer:

@@ -121,6 +121,7 @@ def test_only_the_pinned_machine_consumes_until_the_pin_is_cleared(make_group, p
         group.await_shares(2, 2, 2, 2)
 
 
+@pytest.mark.slow  # the strategy's tests have it
 def test_while_the_pinned_machine_is_away_nobody_gets_its_messages_and_the_check_says_so(
     make_group, producer
 ):

@@ -76,6 +76,7 @@ def test_four_threads_fill_all_24_queues_alike(docker_cluster, new_topic):
     assert set(stored) == set(range(24_000))
 
 
+@pytest.mark.slow  # tests/behaviour loses none either, and Spark writes through a killed broker
 def test_a_killed_master_costs_no_message_and_is_used_again_when_it_is_back(faulty_cluster, new_topic):
     topic = new_topic()
     back_at: list[float] = []

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.broker
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow  # test_pinned_group.py does the same without the kit
 def test_only_the_pinned_machine_gets_messages_until_it_is_unpinned(local_cluster: LocalCluster) -> None:
     name = uuid.uuid4().hex[:8]
     command = [sys.executable, "-m", "examples.staging_pinned.staging", "--group", f"staging-{name}"]

@@ -89,6 +89,7 @@ def test_a_delayed_message_is_delivered_at_its_level(config, new_topic, read_by_
     assert (row["storeTimestamp"] - row["bornTimestamp"]) / 1000 == pytest.approx(5, abs=1)
 
 
+@pytest.mark.slow  # test_producer_modes.py has it without Java
 def test_a_timer_message_is_delivered_and_a_recalled_one_is_not(
     config, docker_cluster, new_topic, read_by_java
 ):

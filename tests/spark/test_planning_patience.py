@@ -51,6 +51,7 @@ def test_a_batch_outlives_a_broker_paused_for_five_seconds_and_logs_one_line(
     assert caplog.text.count("planning_waits") == 1
 
 
+@pytest.mark.slow  # planning's unit tests have the option
 def test_the_option_says_how_long_a_batch_waits(filled, read_rows, local_cluster):
     with paused(local_cluster, "broker-b", seconds=5), pytest.raises(RemotingTimeoutError):
         read_rows(topic=filled, planningTimeout="1s")

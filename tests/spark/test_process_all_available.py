@@ -37,6 +37,7 @@ def test_an_idle_query_stops_at_once_whatever_its_poll_interval(stream, make_top
     assert query.exception() is None
 
 
+@pytest.mark.slow  # limits have shorter tests
 def test_a_limited_backlog_is_read_without_waits_beside_an_idle_source(
     stream, make_topic, producer, admin, monkeypatch
 ):

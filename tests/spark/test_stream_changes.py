@@ -70,6 +70,7 @@ def test_a_topic_that_is_deleted_is_passed_over_on_request(stream, make_topic, p
     assert query.places() == read_before + stored_places(admin, left)
 
 
+@pytest.mark.slow  # test_losses.py recognises such a topic
 def test_a_topic_made_anew_ends_before_the_offset_that_is_next(stream, make_topic, producer, admin):
     topic = make_topic(queues=1, broker_names=["broker-a"])
     queue = MessageQueue(topic, "broker-a", 0)

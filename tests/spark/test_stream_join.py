@@ -65,6 +65,7 @@ def test_a_topic_on_the_batch_side_is_frozen_when_the_query_starts(spark, names,
     assert [row.body for row in spark.table("frozen_join").collect()] == ["order 1"]
 
 
+@pytest.mark.slow  # a recipe; the trap beside it runs in make test
 def test_a_load_in_each_micro_batch_joins_with_what_is_stored_then(names, send, joined):
     send("customer", "1")
     send("order", "1")

@@ -65,6 +65,7 @@ def texts(frame) -> Counter[str]:
     return Counter(bytes(row.body).decode() for row in frame.collect())
 
 
+@pytest.mark.slow  # a batch writes all types
 @pytest.mark.usefixtures("large_var_types")
 def test_a_stream_of_large_types_is_appended(make_topic, lines, run, read):
     topic = make_topic()

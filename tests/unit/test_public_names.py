@@ -40,7 +40,8 @@ PUBLIC = {
     "rmqtools.group": """
         CustomizedRetryPolicy ExponentialRetryPolicy Finding FindingKind GroupLimits GroupMember
         GroupRetryPolicy GroupSettings GroupView MessageRequestMode ProxiedMember QueueProgress
-        SubscriptionGroupConfig UnreadableQueues WaitingQueue check_group check_pin_copies member_of pin_obstacles silent_member""",
+        SubscriptionGroupConfig UnreadableQueues WaitingQueue check_group check_pin_copies member_of
+        pin_obstacles silent_member""",
     "rmqtools.plot": "Owners lag_figure shares_figure",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",

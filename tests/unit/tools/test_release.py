@@ -158,6 +158,7 @@ def test_without_a_compiler_the_wheel_is_pure_python(whole_checkout, tmp_path, m
     assert [name for name in ZipFile(wheel).namelist() if name.endswith(".so")] == []
 
 
+@pytest.mark.slow  # it builds twice
 @pytest.mark.process
 def test_a_build_of_the_same_files_in_another_folder_at_another_time_has_equal_bytes(
     whole_checkout, tmp_path_factory

@@ -73,10 +73,10 @@ def test_every_command_that_a_page_names_exists_with_its_options():
 
 def test_every_extra_that_a_page_installs_exists_and_the_start_page_lists_all():
     text = "\n".join((DOCS / page).read_text() for page in pages())
-    named = {name for names in re.findall(r"rmqtools\[([\w,]+)\]", text) for name in names.split(",")}
-    listed = set(re.findall(r"`rmqtools\[(\w+)\]`", (DOCS / "index.md").read_text()))
+    named = {name for names in re.findall(r"""['"]\.\[([\w,]+)\]""", text) for name in names.split(",")}
+    listed = set(re.findall(r"`\.\[(\w+)\]`", (DOCS / "index.md").read_text()))
 
-    assert named <= PROJECT["optional-dependencies"].keys()
+    assert {"spark", "sql"} <= named <= PROJECT["optional-dependencies"].keys()
     assert listed == PROJECT["optional-dependencies"].keys() - {"dev"}
 
 
