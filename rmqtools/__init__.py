@@ -12,6 +12,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rmqtools.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from rmqtools import errors
     from rmqtools.config import ClientConfig, ProducerConfig
@@ -84,8 +86,6 @@ __all__ = [
     "create_reply",
     "errors",
 ]
-__version__ = "0.2.0"
-
 # Where the names are. Each is imported when it is first used: all together take a third of a second.
 _HOMES = {
     "rmqtools.config": "ClientConfig ProducerConfig",

@@ -20,7 +20,7 @@ UNRELEASED = "## Unreleased"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _VERSION_LINES = {  # file -> how the line that holds the version begins
     "pyproject.toml": "version = ",
-    "rmqtools/__init__.py": "__version__ = ",
+    "rmqtools/version.py": "__version__ = ",
 }
 _BASE_CHECK = """
 import importlib.metadata, rmqtools, rmqtools.aio, rmqtools.cluster

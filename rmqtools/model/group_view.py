@@ -29,6 +29,7 @@ class GroupMember:
         addr: the address of its connection.
         language: the language of its client.
         version: the version it reports (``V5_5_0``), or the number that brokers have.
+        rmqtools_version: the version of rmqtools that it runs; None: another client, or 0.2.0 and older.
         error: why there is no report of its own; the fields below then have no meaning.
         queues: the queues it owns now, those of the retry topic too.
         pops: those of the queues that it pops instead of pulling.
@@ -50,6 +51,7 @@ class GroupMember:
     addr: str = ""
     language: str | None = None
     version: str = ""
+    rmqtools_version: str | None = None
     error: str | None = None
     queues: tuple[MessageQueue, ...] = ()
     pops: tuple[MessageQueue, ...] = ()

@@ -334,11 +334,16 @@ def _servers(member: GroupMember) -> str | None:
     return member.name_server
 
 
+def _version(member: GroupMember) -> str | None:
+    ours = member.rmqtools_version
+    return member.version or None if ours is None else f"{member.version} (rmqtools {ours})"
+
+
 def _versions(view: GroupView) -> Iterator[Finding]:
     """Find members of one language with different versions of its client."""
     for language in sorted({member.language for member in view.members if member.language}):
         same = replace(view, members=tuple(one for one in view.members if one.language == language))
-        by_version = _grouped(same, lambda member: member.version or None)
+        by_version = _grouped(same, _version)
         if len(by_version) > 1:
             parts = [f"{version}: {', '.join(ids)}" for version, ids in sorted(by_version.items())]
             text = f"members in {language} have different versions: {'; '.join(parts)}"

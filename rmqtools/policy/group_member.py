@@ -16,6 +16,7 @@ from rmqtools.model.running_info import (
 )
 from rmqtools.policy.allocate.strategy_table import JAVA_NAMES
 
+PROP_RMQTOOLS_VERSION = "PROP_RMQTOOLS_VERSION"
 PROP_RMQTOOLS_STRATEGY = "PROP_RMQTOOLS_STRATEGY"
 PROP_RMQTOOLS_PIN_VERSION = "PROP_RMQTOOLS_PIN_VERSION"
 PROP_RMQTOOLS_LONGEST_CALL = "PROP_RMQTOOLS_LONGEST_CALL"  # seconds of the longest running listener call
@@ -41,6 +42,7 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
         addr=connection.client_addr,
         language=connection.language,
         version=info.properties.get(PROP_CLIENT_VERSION) or str(connection.version),
+        rmqtools_version=info.properties.get(PROP_RMQTOOLS_VERSION),
         queues=tuple(sorted(queue.without_namespace(namespace) for queue in info.queues)),
         pops=tuple(sorted(pops)),
         strategy=strategy_name(info.properties),

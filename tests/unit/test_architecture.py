@@ -13,7 +13,7 @@ pytestmark = pytest.mark.process  # it reads all sources, for seconds
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqtools", "spark_connector")
 
-_LEAVES = {"compiled", "clock", "log", "safe_file", "unknown_name", "visible_text"}
+_LEAVES = {"compiled", "clock", "log", "safe_file", "unknown_name", "version", "visible_text"}
 _BOTTOM = _LEAVES | {"model", "errors", "observer", "name_server_list"}
 _PUBLIC = {
     "rmqtools",
@@ -47,6 +47,7 @@ MAY_IMPORT = {
     "visible_text": set(),
     "safe_file": set(),
     "unknown_name": set(),
+    "version": set(),
     "model": {"model", "compiled"},
     "errors": {"model"},
     "name_server_list": {"errors"},
@@ -62,7 +63,7 @@ MAY_IMPORT = {
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
     "aio": {"engine", "policy"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
-    "rmqtools": {"sync", "config", "errors", "model", "rmqtools"},
+    "rmqtools": {"sync", "config", "errors", "model", "rmqtools", "version"},
     "select": {"model", "policy"},
     "once": {"once", "model", "clock"},
     "otel": {"otel", "observer", "errors", "model", "clock"},

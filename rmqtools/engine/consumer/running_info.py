@@ -2,8 +2,9 @@
 
 Source of the rules: DefaultMQPushConsumerImpl.consumerRunningInfo, DefaultLitePullConsumerImpl.
 consumerRunningInfo, MQClientInstance.consumerRunningInfo, ProcessQueue.fillProcessQueueInfo (Java client).
-Ours: the report includes the strategy's name, the pins' version, the number of messages passed over, the
-longest running listener call, the last error of a listener, and queues that wait for a failing message.
+Ours: the report includes the version of rmqtools, the strategy's name, the pins' version, the number of
+messages passed over, the longest running listener call, the last error of a listener, and queues that wait
+for a failing message.
 """
 
 import sys
@@ -35,9 +36,11 @@ from rmqtools.policy.group_member import (
     PROP_RMQTOOLS_PASSED_OVER,
     PROP_RMQTOOLS_PIN_VERSION,
     PROP_RMQTOOLS_STRATEGY,
+    PROP_RMQTOOLS_VERSION,
     PROP_RMQTOOLS_WAITING,
     format_waiting,
 )
+from rmqtools.version import __version__
 
 _MIB = 1024 * 1024
 _MOST_WAITING = 100
@@ -91,6 +94,7 @@ def _properties(member: Member) -> Mapping[str, str]:
         PROP_CONSUME_TYPE: member.consume_type,
         PROP_CLIENT_VERSION: MQ_VERSION_NAME,
         PROP_CONSUMER_START_TIMESTAMP: str(member.started_ms),
+        PROP_RMQTOOLS_VERSION: __version__,
         PROP_RMQTOOLS_STRATEGY: member.strategy.name,
         PROP_RMQTOOLS_PASSED_OVER: str(member.rates.passed_over),
     }

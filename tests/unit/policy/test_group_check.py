@@ -300,6 +300,10 @@ def test_an_offset_beyond_the_end_of_a_queue_is_found():
     [
         ("name_servers_differ", [{"name_server": "a:1"}, {"name_server": "b:1"}]),
         ("versions_differ", [{"language": "JAVA", "version": v} for v in ("V4_9_7", "V5_5_0")]),
+        (
+            "versions_differ",
+            [{"language": "PYTHON", "version": "V5_5_0", "rmqtools_version": v} for v in (None, "0.3.0")],
+        ),
     ],
 )
 def test_members_that_differ_are_found(kind, values):

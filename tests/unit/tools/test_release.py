@@ -43,7 +43,7 @@ def checkout(tmp_path: Path) -> Path:
         "LICENSE",
         "pyspark_rocketmq.py",
         "hatch_build.py",
-        "rmqtools/__init__.py",
+        "rmqtools/version.py",
     ):
         shutil.copy2(ROOT / name, tmp_path / name)
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
@@ -105,7 +105,7 @@ def test_preparing_writes_version_and_date_into_three_files(checkout):
     prepare(checkout, "7.8.9", DAY)
 
     assert 'version = "7.8.9"' in (checkout / "pyproject.toml").read_text()
-    assert '__version__ = "7.8.9"' in (checkout / "rmqtools/__init__.py").read_text()
+    assert '__version__ = "7.8.9"' in (checkout / "rmqtools/version.py").read_text()
     assert "## 7.8.9 - 2026-12-24" in (checkout / "CHANGELOG.md").read_text()
 
 
