@@ -8,7 +8,7 @@ from typing import Any
 
 from rmqtools import MessageExt
 from rmqtools.errors import ConfigError
-from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
+from rmqtools.model.message_const import SET_BY_ROCKETMQ
 from rmqtools.visible_text import visible, visible_bytes, visible_json
 
 Formatter = Callable[[MessageExt], bytes]
@@ -63,7 +63,7 @@ def message_row(message: MessageExt, *, as_base64: bool = False) -> dict[str, An
         **_body(message.body, as_base64=as_base64),
         "tags": message.tags,
         "keys": message.keys,
-        "sharding_key": message.properties.get(PROPERTY_SHARDING_KEY),
+        "sharding_key": message.sharding_key,
         "properties": user_properties(message),
         "flag": message.flag,
         "born_timestamp_ms": message.born_timestamp_ms,

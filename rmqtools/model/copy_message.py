@@ -15,7 +15,6 @@ from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.message_const import (
     PROPERTY_DLQ_ORIGIN_TOPIC,
     PROPERTY_RETRY_TOPIC,
-    PROPERTY_SHARDING_KEY,
     SET_BY_ROCKETMQ,
 )
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
@@ -30,7 +29,7 @@ def copy_message(message: MessageExt, topic: str) -> Message:
         keys=message.keys or (),
         properties={name: value for name, value in message.properties.items() if name not in SET_BY_ROCKETMQ},
         flag=message.flag,
-        sharding_key=message.properties.get(PROPERTY_SHARDING_KEY),
+        sharding_key=message.sharding_key,
     )
 
 

@@ -9,6 +9,7 @@ from rmqtools.compiled import twins
 from rmqtools.model.message_const import (
     KEY_SEPARATOR,
     PROPERTY_KEYS,
+    PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
@@ -202,6 +203,11 @@ class MessageExt(_Stored):
     def keys(self) -> str | None:
         """The KEYS property: keys joined by a space."""
         return self.properties.get(PROPERTY_KEYS)
+
+    @property
+    def sharding_key(self) -> str | None:
+        """The sharding key that the message was sent with."""
+        return self.properties.get(PROPERTY_SHARDING_KEY)
 
 
 # The slots themselves: the class is frozen, and object.__setattr__ would look each of them up by its name.

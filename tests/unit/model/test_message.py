@@ -61,13 +61,13 @@ def test_what_is_decoded_is_decoded_once():
 
     def fill(message: MessageExt, head: bytes, properties: bytes) -> dict[str, str]:
         asked.append((head, properties))
-        SLOTS["properties"](message, {"TAGS": "t"})
+        SLOTS["properties"](message, {"TAGS": "t", "__SHARDINGKEY": "s"})
         return {"TAGS": "t"}
 
     message = undecoded_message("T", 1, b"x", "b", {"properties": fill}, b"head", b"properties")
 
     assert (message.body, message.queue_offset, asked) == (b"x", 1, [])
-    assert (message.tags, message.keys) == ("t", None)
+    assert (message.tags, message.keys, message.sharding_key) == ("t", None, "s")
     assert asked == [(b"head", b"properties")]
 
 
