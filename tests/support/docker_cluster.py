@@ -15,6 +15,7 @@ from rmqtools import Admin, ClientConfig
 from rmqtools.errors import RocketMQError
 from tests.support.docker_layout import BROKERS, NAME_SERVER, SERVICES
 from tests.support.docker_project import DockerError, DockerProject, last_line, run
+from tests.support.patience import PATIENT_REQUEST
 
 _START_SECONDS, _KILL_SECONDS = 240.0, 30.0
 
@@ -110,7 +111,7 @@ class DockerCluster:
         return False
 
     def _registered(self) -> Collection[str]:
-        with Admin(ClientConfig(name_server=self.name_server)) as admin:
+        with Admin(ClientConfig(name_server=self.name_server, request_timeout=PATIENT_REQUEST)) as admin:
             return admin.fetch_cluster_info().broker_addr_table.keys()
 
     def _check_alive(self, services: Sequence[str]) -> None:

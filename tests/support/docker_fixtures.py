@@ -17,6 +17,7 @@ from rmqtools import Admin, ClientConfig
 from tests.support.docker_cluster import DockerCluster
 from tests.support.docker_project import DockerError, DockerProject
 from tests.support.java_peer import JavaPeer, JavaPeerError
+from tests.support.patience import PATIENT_REQUEST
 from tests.support.workers import is_on_docker
 
 _FIRST_TEST_SECONDS = 900  # brings jars, image and cluster on a fresh machine
@@ -116,7 +117,8 @@ def new_topic(docker_cluster: DockerCluster) -> Callable[..., str]:
 
     def create(*, queues: int = 8) -> str:
         topic = f"test-{uuid.uuid4().hex}"
-        with Admin(ClientConfig(name_server=docker_cluster.name_server)) as admin:
+        config = ClientConfig(name_server=docker_cluster.name_server, request_timeout=PATIENT_REQUEST)
+        with Admin(config) as admin:
             admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues)
         return topic
 

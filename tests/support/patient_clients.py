@@ -10,10 +10,16 @@ from unittest import mock
 
 import pytest
 
-from rmqtools import ClientConfig, ProducerConfig, PullConsumerConfig, PushConsumerConfig
+from rmqtools import (
+    ClientConfig,
+    ProducerConfig,
+    PullConsumerConfig,
+    PushConsumerConfig,
+    SimpleConsumerConfig,
+)
 from tests.support.patience import PATIENT_REQUEST
 
-_CONFIGS = (ClientConfig, ProducerConfig, PullConsumerConfig, PushConsumerConfig)
+CONFIGS = (ClientConfig, ProducerConfig, PullConsumerConfig, PushConsumerConfig, SimpleConsumerConfig)
 _TIMEOUTS = {"request_timeout", "send_timeout"}
 
 
@@ -21,7 +27,7 @@ _TIMEOUTS = {"request_timeout", "send_timeout"}
 def patient_defaults() -> Iterator[None]:
     """Set the default time-outs of configs made in the block to ``PATIENT_REQUEST`` (users: 3 seconds)."""
     with ExitStack() as stack:
-        for config in _CONFIGS:
+        for config in CONFIGS:
             defaults = config.__init__.__kwdefaults__
             assert defaults is not None
             longer = dict.fromkeys(_TIMEOUTS & defaults.keys(), PATIENT_REQUEST)
