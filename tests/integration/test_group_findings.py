@@ -22,6 +22,7 @@ from rmqtools import (
 )
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.group import GroupLimits, check_group
+from rmqtools.version import __version__
 from tests.support import restarts
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
@@ -222,7 +223,8 @@ def test_members_of_one_language_with_different_versions(make_topic, admin, grou
     with PythonConsumer(local_cluster.name_server, group, topic, *options):
         text = await_finding(admin, group, "versions_differ")
 
-    assert "members in PYTHON have different versions: V4_9_7: 127.0.0.1@old; V5" in text
+    old = f"V4_9_7 (rmqtools {__version__}): 127.0.0.1@old"
+    assert f"members in PYTHON have different versions: {old}; V5" in text
 
 
 def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queues(
