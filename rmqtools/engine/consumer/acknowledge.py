@@ -11,11 +11,10 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.remoting import forget_answer
-from rmqtools.engine.consumer.settle_requests import PoppedMessage, SettleRequests
+from rmqtools.engine.consumer.settle_requests import Asked, PoppedMessage, SettleRequests
 from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.message import MessageExt
@@ -26,7 +25,6 @@ from rmqtools.policy.endpoint.features import BATCH_ACKNOWLEDGEMENTS
 from rmqtools.policy.endpoint.versions import parse_version
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
-from rmqtools.protocol.wire.command import RemotingCommand
 
 log = get_logger(__name__)
 
@@ -159,7 +157,7 @@ class Acknowledger:
         broken = PoppedMessage(topic, info, format_extra_info(info), info.queue_offset)
         return await self._is_accepted(self._ask(broken, None))
 
-    def _ask(self, popped: PoppedMessage, hidden_for: float | None) -> "_Asked | None":
+    def _ask(self, popped: PoppedMessage, hidden_for: float | None) -> Asked | None:
         """Send a request, at once if the connection to its broker is open; None: there is no such broker."""
         try:
             addr = self._requests.addr(popped)
@@ -168,14 +166,13 @@ class Acknowledger:
             return None
         requests = self._requests
         command = requests.acknowledge(popped) if hidden_for is None else requests.hide(popped, hidden_for)
-        answer = asyncio.ensure_future(self._client.remoting.invoke(addr, command))
-        return _Asked(popped, command.code, addr, answer)
+        return requests.send(popped, addr, command)
 
-    async def _is_accepted(self, asked: "_Asked | None") -> bool:
+    async def _is_accepted(self, asked: Asked | None) -> bool:
         if asked is None:
             return False
         try:
-            self._client.remoting.checked(await asked.answer, asked.code, asked.addr)
+            await self._requests.check(asked)
         except RocketMQError as error:
             self._log_refusal(asked.popped, error)
             return False
@@ -184,12 +181,3 @@ class Acknowledger:
     def _log_refusal(self, popped: PoppedMessage, error: RocketMQError) -> None:
         queue = str(self._requests.queue(popped))
         log.warning("popped_message_not_settled", queue=queue, offset=popped.offset, reason=str(error))
-
-
-class _Asked(NamedTuple):
-    """A request on its way."""
-
-    popped: PoppedMessage
-    code: int
-    addr: str
-    answer: asyncio.Future[RemotingCommand]

@@ -6,6 +6,7 @@ Source of the rules: DefaultMQPushConsumerImpl.ackAsync, changePopInvisibleTimeA
 MQClientAPIImpl.batchAckMessageAsync (Java client), AckMessageProcessor (broker).
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -43,8 +44,17 @@ class PoppedMessage(NamedTuple):
         return cls(message.topic, info, text, offset)
 
 
+class Asked(NamedTuple):
+    """A request on its way."""
+
+    popped: PoppedMessage
+    code: int
+    addr: str
+    answer: asyncio.Future[RemotingCommand]
+
+
 class SettleRequests:
-    """Makes the requests of one group, and finds the broker to send them to."""
+    """Makes the requests of one group, finds the broker of each, and sends them."""
 
     def __init__(self, client: ClientCore, group: str) -> None:
         self._client = client
@@ -96,6 +106,19 @@ class SettleRequests:
         milliseconds = round(seconds * 1000)
         header = ChangeInvisibleTimeRequestHeader(**place, invisible_time=milliseconds, suspend=suspend)
         return request(header)
+
+    def send(self, popped: PoppedMessage, addr: str, command: Request) -> Asked:
+        """Send a request, at once if the connection to its broker is open."""
+        answer = asyncio.ensure_future(self._client.remoting.invoke(addr, command))
+        return Asked(popped, command.code, addr, answer)
+
+    async def check(self, asked: Asked) -> None:
+        """Wait for the answer to a request.
+
+        Raises:
+            BrokerError, RemotingError: the broker refused, or did not answer.
+        """
+        self._client.remoting.checked(await asked.answer, asked.code, asked.addr)
 
     def _stored_in(self, popped: PoppedMessage) -> str:
         """Return the wire name of the topic that stores a message: perhaps the retry topic of its own."""

@@ -19,7 +19,7 @@ from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.lifecycle import Lifecycle
 from rmqtools.engine.consumer.receipts import Receipts
 from rmqtools.engine.consumer.receive import Receiver
-from rmqtools.engine.consumer.settle_requests import PoppedMessage, SettleRequests
+from rmqtools.engine.consumer.settle_requests import Asked, PoppedMessage, SettleRequests
 from rmqtools.engine.group.membership import Membership
 from rmqtools.engine.group.subscriptions import Subscriptions
 from rmqtools.errors import AcknowledgeError, ReceiptError, RemotingConnectError, RocketMQError
@@ -33,7 +33,6 @@ from rmqtools.policy.endpoint.features import BATCH_ACKNOWLEDGEMENTS, SIMPLE_CON
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 from rmqtools.protocol.headers import ChangeInvisibleTimeResponseHeader, decode_header
 from rmqtools.protocol.headers.pop_extra_info import format_extra_info, renewed_extra_info
-from rmqtools.protocol.wire.command import RemotingCommand
 
 log = get_logger(__name__)
 
@@ -292,14 +291,13 @@ class SimpleConsumer(Connected):
                 try:
                     if isinstance(one, RocketMQError):
                         raise one
-                    code, addr, answer = one
-                    self._client.remoting.checked(await answer, code, addr)
+                    await self._requests.check(one)
                 except RocketMQError as error:
                     failed.append((message, error))
         finally:
             for one in asked:
                 if not isinstance(one, RocketMQError):
-                    forget_answer(one[2])
+                    forget_answer(one.answer)
         return failed
 
     async def _ack_together(self, given: Sequence[MessageExt]) -> list[_Failed]:
@@ -324,18 +322,14 @@ class SimpleConsumer(Connected):
                 failed += await self._ack_singly(left_out)
         return failed
 
-    async def _begin_ack(
-        self, message: MessageExt
-    ) -> "tuple[int, str, asyncio.Future[RemotingCommand]] | RocketMQError":
-        """Send an acknowledgement; return its code, address and answer, or why it was not sent."""
+    async def _begin_ack(self, message: MessageExt) -> Asked | RocketMQError:
+        """Send an acknowledgement; return the request, or why it was not sent."""
         try:
             popped = self._receipts.check(message)
             addr = await self._addr(popped)
         except RocketMQError as error:
             return error
-        command = self._requests.acknowledge(popped)
-        answer = asyncio.ensure_future(self._client.remoting.invoke(addr, command))
-        return command.code, addr, answer
+        return self._requests.send(popped, addr, self._requests.acknowledge(popped))
 
     async def _addr(self, popped: PoppedMessage) -> str:
         """Return the address of a message's broker; look for the route of its topic if it is not known."""
@@ -364,7 +358,7 @@ class SimpleConsumer(Connected):
         for broker_name, addr in self._client.routes.masters().items():
             try:
                 await self._client.versions.check(SIMPLE_CONSUMING, broker_name=broker_name, addr=addr)
-            except RemotingConnectError as error:  # it is asked again before its first pop
+            except RemotingConnectError as error:  # receive checks the version again
                 log.warning("broker_version_unknown", broker=broker_name, reason=str(error))
         await self._membership.join(self._data(), lambda: None)
         self._client.background.spawn_loop("look_for_routes", self._subscriptions.look_for_routes_forever)
