@@ -1,6 +1,7 @@
 """``rmqtools group``: the members of a consumer group, their queues, and its problems."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
@@ -140,8 +141,13 @@ def known_group(admin: Admin, group: str) -> GroupView:
     if not view.members and not view.progress:
         known = admin.fetch_group_list()
         if group not in known:
-            raise RocketMQError(unknown_name("group", group, [n for n in known if not is_system_group(n)]))
+            raise unknown_group(group, known)
     return view
+
+
+def unknown_group(group: str, known: Iterable[str]) -> RocketMQError:
+    """Make the error of a group that no broker knows; its text names one that is spelled alike."""
+    return RocketMQError(unknown_name("group", group, [n for n in known if not is_system_group(n)]))
 
 
 def _summary(admin: Admin, group: str) -> dict[str, object]:

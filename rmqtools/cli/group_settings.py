@@ -6,8 +6,8 @@ from typing import Annotated, get_type_hints
 import typer
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cli.connection import NameServer, Settings, client_config, complete_group, pairs
-from rmqtools.cli.group import known_group
+from rmqtools.cli.connection import NameServer, Settings, client_config, pairs
+from rmqtools.cli.group import Group, unknown_group
 from rmqtools.cli.printing import print_table, say
 from rmqtools.config.text import match_name, parse_value
 from rmqtools.errors import ConfigError, RocketMQError
@@ -18,9 +18,6 @@ KINDS = {name: kind for name, kind in get_type_hints(GroupSettings).items() if k
 _BY_MATCH = {match_name(name): name for name in KINDS}
 
 NewGroup = Annotated[str, typer.Argument(help="The consumer group.", show_default=False)]
-Group = Annotated[
-    str, typer.Argument(help="The consumer group.", show_default=False, autocompletion=complete_group)
-]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
@@ -37,7 +34,9 @@ def create(
 ) -> None:
     """Create a group on all masters. An existing one is an error: see alter.
 
-    rmqtools group create billing -c retry_max_times=3
+    Settings that are not given get their default.
+
+        rmqtools group create billing -c retry_max_times=3
     """
     wanted = group_settings(changes)
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
@@ -61,8 +60,9 @@ def alter(
     """
     wanted = group_settings(changes)
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        known_group(admin, group)
         configs = admin.fetch_group_configs(group)
+        if not configs:
+            raise unknown_group(group, admin.fetch_group_list())
         if not wanted:
             _print_settings(configs)
             return
