@@ -86,6 +86,7 @@ __all__ = [
     "create_reply",
     "errors",
 ]
+
 # Where the names are. Each is imported when it is first used: all together take a third of a second.
 _HOMES = {
     "rmqtools.config": "ClientConfig ProducerConfig",

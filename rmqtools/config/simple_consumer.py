@@ -17,7 +17,7 @@ _STARTS = (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, ConsumeFromWhere.CONSUME_F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleConsumerConfig(ClientConfig):
-    """How messages are received by :meth:`SimpleConsumer.receive`. Times are seconds."""
+    """Settings of :class:`rmqtools.SimpleConsumer`. Times are seconds."""
 
     group: str = ""
     """Name of the consumer group; required. Members with the same group share the messages.
@@ -25,13 +25,13 @@ class SimpleConsumerConfig(ClientConfig):
     Use a group that has no push or pull consumers: these would leave queues to this member.
     """
     consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    """Where a group starts that has never received from a queue; upstream consumeFromWhere.
+    """First offset in a queue for a group that never received from it; upstream consumeFromWhere.
 
     Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. CONSUME_FROM_TIMESTAMP is refused:
     brokers do not offer it to popping consumers.
     """
     fifo: bool = False
-    """Whether messages of a queue are received in order; upstream FIFO groups.
+    """Receive the messages of each queue in order; upstream FIFO groups.
 
     A queue then gives no message until all messages of its last answer are acknowledged, or their invisible
     time ends. Set it at all members of the group, and send with ``send_orderly``.

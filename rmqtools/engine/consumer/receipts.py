@@ -35,7 +35,7 @@ class Receipts:
         self._ahead_ms[info.broker_name] = max(ahead, self._ahead_ms.get(info.broker_name, ahead))
 
     def is_valid(self, message: MessageExt) -> bool:
-        """Whether a message can be acknowledged."""
+        """Return whether the receipt of a message still counts."""
         try:
             self.check(message)
         except ReceiptError:

@@ -267,7 +267,10 @@ class Receiver:
             await self._acknowledger.acknowledge(message)
 
     async def _await_message(self, places: Sequence[MessageQueue], asked: Receive, seconds: float) -> None:
-        """Wait until a place has a message, or for ``seconds``; a place that refuses is asked at its turn."""
+        """Wait until a place has a message, for at most ``seconds``.
+
+        A place that refuses ends the wait too, and is popped again.
+        """
         asking = [asyncio.ensure_future(self._is_ready(place, asked, seconds)) for place in places]
         try:
             for done in asyncio.as_completed(asking):

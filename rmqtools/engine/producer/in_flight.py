@@ -99,7 +99,7 @@ class InFlight:
             return SendsInFlight(self._messages, self._bytes, len(self._line))
 
     def close(self) -> None:
-        """Let all waiting sends continue: they find the producer closed. From now on no send waits."""
+        """Wake all waiting sends, which then raise because the producer is closed. Later ones do not wait."""
         with self._lock:
             self._is_closed = True
             self._admit()

@@ -204,7 +204,8 @@ GROUPS = Feature(
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
     ),
     through_proxy=False,
-    instead=f"{_NAME_SERVERS}; members that came through a proxy are named there, but nobody can ask them",
+    instead=f"{_NAME_SERVERS}; members that connect through a proxy are listed there, without a report of "
+    "their own",
 )
 MESSAGE_QUERIES = Feature(
     name="single messages: by id, by key, rmqtools message",
