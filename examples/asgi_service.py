@@ -22,7 +22,7 @@ class Application:
         self._producer: Producer | None = None
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
-        """The entry point of ASGI: one call a request, and one for the lifespan of a worker."""
+        """Answer one call of ASGI: one for each request, and one for the lifespan of a worker."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":

@@ -35,7 +35,7 @@ class Listener:
         self.is_complete = threading.Event()
 
     def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeOrderlyStatus:
-        """Called for several queues at the same time, but for one queue's messages one after the other."""
+        """Handle messages: several queues at the same time, but one queue's messages one after the other."""
         with self._lock:
             for message in messages:
                 order, step = message.keys or "", message.body.decode()

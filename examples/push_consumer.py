@@ -23,7 +23,7 @@ class Listener:
         self.called = threading.Event()
 
     def __call__(self, messages: list[MessageExt], context: ConsumeContext) -> None:
-        """Runs on one of ``consume_threads`` threads; to return is to acknowledge."""
+        """Handle messages on one of ``consume_threads`` threads; to return is to acknowledge."""
         self.called.set()
         with self._lock:
             if not self._has_failed:

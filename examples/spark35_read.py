@@ -39,7 +39,7 @@ def read_topic(spark: SparkSession, name_server: str, topic: str) -> DataFrame:
         ]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Runs in the tasks: each row of the batches is a range to read."""
+        """Read, in the tasks: each row of the batches is a range to read."""
         with Client(config) as client:
             for row in (row for batch in batches for row in batch.to_pylist()):
                 queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

@@ -1,4 +1,4 @@
-"""Which servers have which feature, as a table: for programs that print it.
+"""Features of servers as a table, for programs that print it.
 
     for name, brokers, proxy in feature_rows():
         print(name, brokers, proxy, sep=" | ")

@@ -85,7 +85,7 @@ class CorruptBodyError(ProtocolError):
 class BodyTooLargeError(CorruptBodyError):
     """The body of a stored message is larger than ``max_decompressed_bytes`` when it is decompressed.
 
-    It is told from other broken bodies because a higher setting can read it: ``corrupt_body='null'`` does not
+    It is an error of its own because a higher setting can read it: ``corrupt_body='null'`` does not
     hide it.
 
     Attributes:
@@ -125,7 +125,7 @@ class ConnectionLostError(RemotingError, ConnectionError):
 
 
 _ACCESS_HINTS = {  # by words of the remark: all refusals of access control have one code (ACL 2.0 of 5.x)
-    "username cannot be null": "the server wants signed requests: set access_key and secret_key",
+    "username cannot be null": "the server needs signed requests: set access_key and secret_key",
     "check signature failed": "the secret_key does not belong to this access_key: correct it",
     "is not found": "the server knows no user of this access_key: correct it, or have the user created",
     "has no permission": "have an administrator allow it (mqadmin createAcl), or use another access_key",
@@ -139,7 +139,7 @@ _MOVED_HINT = (
 
 
 def _hint(code: int, remark: str) -> str:
-    """The remedy of some refusals; "": none is known. A proxy has SYSTEM_ERROR for access control."""
+    """Return the remedy of some refusals; "": none is known. A proxy has SYSTEM_ERROR for access control."""
     if code == ResponseCode.NOT_LEADER_FOR_QUEUE:
         return _MOVED_HINT
     if code not in (ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR):

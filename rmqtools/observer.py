@@ -59,7 +59,7 @@ class Processing(Protocol):
 
 
 class Observer(Protocol):
-    """What telemetry implements. Called on event loops, and on threads that send: must not block."""
+    """Interface of telemetry. Called on event loops, and on threads that send: must not block."""
 
     def sending(self, messages: Sequence[Message], sender: Identity) -> AbstractContextManager[Sending]:
         """Surround a call that sends."""
@@ -89,5 +89,5 @@ def observe(observer: Observer | None) -> None:
 
 
 def current_observer() -> Observer | None:
-    """The observer of clients that are made now."""
+    """Return the observer of clients that are made now."""
     return _current

@@ -44,7 +44,7 @@ def load_any(text: str, *, what: str, role: Role) -> Callable[..., Any]:
 
 
 def load_callable(text: str, *, what: str) -> Callable[..., Any]:
-    """The class or function that ``module:Class`` names.
+    """Return the class or function that ``module:Class`` names.
 
     Args:
         text: the name.
@@ -108,7 +108,7 @@ def match_options(
     names: Sequence[str] | None = None,
     prefix: str = "",
 ) -> dict[str, Any]:
-    """The options by the parameters they mean; case, ``_``, ``-`` and ``.`` make no difference.
+    """Return the options by the parameters they mean; case, ``_``, ``-`` and ``.`` make no difference.
 
     Args:
         make: the class or function that will be called with them.

@@ -45,12 +45,12 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
     @classmethod
     def name(cls) -> str:
-        """The name given to ``format``."""
+        """Return the name given to ``format``."""
         return FORMAT
 
     @text_first()
     def schema(self) -> "StructType":
-        """The columns of a read row. Also checks the options of reads: Spark calls this at ``load()``."""
+        """Return the columns of a read row; check the options of reads: Spark calls this at ``load()``."""
         from spark_connector.options.read_settings import read_options
         from spark_connector.read.schema import read_schema
 
@@ -58,7 +58,7 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
     @text_first()
     def reader(self, schema: "StructType") -> "RocketMQBatchReader":
-        """A batch reader of the columns of ``schema``; a user may have given fewer than the source has."""
+        """Return a batch reader of the columns of ``schema``, which may be fewer than the source has."""
         from spark_connector.options.batch_settings import batch_options
         from spark_connector.read.batch_reader import RocketMQBatchReader
         from spark_connector.read.schema import columns_of
@@ -69,7 +69,7 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
     @text_first()
     def streamReader(self, schema: "StructType") -> Any:
-        """A streaming reader; ``schema`` as for :meth:`reader`.
+        """Return a streaming reader; ``schema`` as for :meth:`reader`.
 
         In Spark's process unusable options give a reader whose calls raise their error: PySpark 4.0 to 4.3
         cannot show an error that is raised here, but an ``UnboundLocalError`` of its own.
@@ -103,7 +103,7 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
     @text_first()
     def writer(self, schema: "StructType", overwrite: bool) -> "RocketMQBatchWriter":
-        """A batch writer for rows of ``schema``; Spark calls this at ``save()``, before any task."""
+        """Return a batch writer for rows of ``schema``; Spark calls this at ``save()``, before any task."""
         from spark_connector.options.write_settings import write_options
         from spark_connector.write.topics import check_topic
         from spark_connector.write.write_schema import for_schema
@@ -118,7 +118,7 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
     @text_first()
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "RocketMQStreamWriter":
-        """A streaming writer for rows of ``schema``; ``overwrite`` (output mode complete) appends all."""
+        """Return a streaming writer for rows of ``schema``; output mode ``complete`` appends all rows."""
         from spark_connector.options.write_settings import write_options
         from spark_connector.write.stream_writer import RocketMQStreamWriter
         from spark_connector.write.topics import check_topic

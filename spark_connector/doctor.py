@@ -115,7 +115,7 @@ def _python_lines(spark: "SparkSession") -> Iterator[Line]:
 
 
 def _versions_line(found: Interpreter) -> Line:
-    """The workers' packages. Spark sends the driver's objects to them, so both need the same rmqtools."""
+    """Return the workers' packages. Driver and workers exchange objects: both need the same rmqtools."""
     here, there = _version("rmqtools"), found.versions.get("rmqtools")
     if here is not None and there is not None and here != there:
         text = f"rmqtools {there}, the driver has {here}: install the same version for both"

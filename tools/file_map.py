@@ -13,7 +13,7 @@ PACKAGES = ("rmqtools", "spark_connector")
 
 
 def summary(path: Path) -> str:
-    """The first line of a module's docstring, fit for a table cell."""
+    """Return the first line of a module's docstring, fit for a table cell."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
     line = re.sub(r":\w+:`", "`", text.partition("\n")[0]).replace(
         "``", "`"
@@ -22,7 +22,7 @@ def summary(path: Path) -> str:
 
 
 def folder_map(folder: Path, root: Path) -> str:
-    """The heading and the table of one folder."""
+    """Return the heading and the table of one folder."""
     about = summary(folder / "__init__.py")
     modules = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
     rows = "".join(f"| `{path.name}` | {summary(path)} |\n" for path in modules)
@@ -31,7 +31,7 @@ def folder_map(folder: Path, root: Path) -> str:
 
 
 def file_map(root: Path = ROOT) -> str:
-    """The map of all folders of the packages, by path."""
+    """Return the map of all folders of the packages, by path."""
     folders = sorted(path.parent for package in PACKAGES for path in (root / package).rglob("__init__.py"))
     return "".join(folder_map(folder, root) for folder in folders)
 

@@ -35,7 +35,7 @@ class ReleaseError(Exception):
 
 
 def with_version(text: str, line_start: str, version: str) -> str:
-    """The text of a file with the version in the one line that begins with ``line_start``."""
+    """Return the text of a file with the version in the one line that begins with ``line_start``."""
     changed, count = re.subn(
         rf'^{re.escape(line_start)}"[^"]*"', f'{line_start}"{version}"', text, flags=re.MULTILINE
     )
@@ -45,7 +45,7 @@ def with_version(text: str, line_start: str, version: str) -> str:
 
 
 def with_dated_section(changelog: str, version: str, date: datetime.date) -> str:
-    """The changelog with what was unreleased under the version and its date.
+    """Return the changelog with what was unreleased under the version and its date.
 
     A section of the version that is there already stays as it is, as long as nothing is unreleased.
     """
@@ -67,7 +67,7 @@ def with_dated_section(changelog: str, version: str, date: datetime.date) -> str
 
 
 def pinned_versions(lock: str) -> str:
-    """The lines ``name==version`` of a lock file, without hashes: constraints for pip."""
+    """Return the lines ``name==version`` of a lock file, without hashes: constraints for pip."""
     return "".join(f"{line.split()[0]}\n" for line in lock.splitlines() if re.match(r"[a-z0-9]\S*==", line))
 
 
@@ -142,7 +142,7 @@ def release(version: str, output: Path, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 1 if no release could be made."""
+    """Run the command; 1 if no release could be made."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.release", description=(__doc__ or "").partition("\n")[0]
     )

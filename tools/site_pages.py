@@ -79,7 +79,7 @@ def _relinked(found: "re.Match[str]", source: str, name: str, files: Files) -> s
 
 
 def describe_strategies() -> str:
-    """The built-in strategies by their names, as a page."""
+    """Return the built-in strategies by their names, as a page."""
     rows = (
         f"| `{entry.name}` | `{entry.make.__name__}` | {', '.join(f'`{one}`' for one in entry.required)} "
         f"| {entry.about.replace('``', '`')} |\n"
@@ -94,7 +94,7 @@ def describe_strategies() -> str:
 
 
 def describe_commands() -> str:
-    """The commands with their options, as a page."""
+    """Return the commands with their options, as a page."""
     parts = ["# Commands\n\nMade from the commands themselves. By task: [commands](../commands.md).\n"]
     for path, command in every_command():
         parts.append(f"\n## `{path}`\n\n{(command.help or '').strip()}\n")

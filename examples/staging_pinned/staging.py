@@ -76,7 +76,7 @@ class Staging:
         subprocess.run([program, *arguments, "--name-server", self._name_server], check=True)
 
     def _owners(self) -> set[str]:
-        """The machines that own queues; empty while a queue has no owner, or two."""
+        """Return the machines that own queues; empty while a queue has no owner, or two."""
         view = self._admin.fetch_group(self._group)
         owners = [view.owners(queue) for queue in view.progress if queue.topic == self._topic]
         return machines(view) if owners and all(len(each) == 1 for each in owners) else set()
@@ -86,7 +86,7 @@ class Staging:
 
 
 def machines(view: GroupView) -> set[str]:
-    """The addresses of the members that own queues other than those of retries."""
+    """Return the addresses of the members that own queues other than those of retries."""
     busy = [m for m in view.members if any(not queue.topic.startswith("%RETRY%") for queue in m.queues)]
     return {member.client_id.partition("@")[0] for member in busy}
 

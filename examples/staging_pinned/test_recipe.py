@@ -31,7 +31,7 @@ Members = dict[str, PushConsumer]
 
 @pytest.fixture
 def received() -> Counter[str]:
-    """How many messages each machine has consumed."""
+    """Return how many messages each machine has consumed."""
     return Counter()
 
 
@@ -69,12 +69,12 @@ def counting(received: Counter[str], ip: str) -> Callable[[Sequence[MessageExt],
 
 
 def owned(members: Members, topic: str) -> list[int]:
-    """How many queues of the topic each member owns."""
+    """Return how many queues of the topic each member owns."""
     return [sum(queue.topic == topic for queue in member.queues) for member in members.values()]
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether a condition holds within some time: members follow pins, they are not told."""
+    """Return whether a condition holds within some time: members follow pins by themselves."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)

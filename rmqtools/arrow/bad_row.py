@@ -30,14 +30,14 @@ class BadRow:
 
     @classmethod
     def of(cls, rows: Rows, row: int, reason: str) -> Self:
-        """The bad row at an index."""
+        """Return the bad row at an index."""
         extra = {name: column[row].as_py() for name, column in rows.extra.items()}
         return cls(reason, rows.columns.slice(row, 1), extra)
 
     def as_message(
         self, topic: str, properties: Mapping[str, str], *, topic_property: str, max_body_bytes: int
     ) -> Message:
-        """The row as a message of another topic.
+        """Return the row as a message of another topic.
 
         It has the row's body (``-`` if there is none, or only its first bytes), ``extra`` and ``properties``;
         and also tags, keys, properties and the row's topic, if all of them can be sent.

@@ -67,7 +67,7 @@ def _invalid(rows: Rows) -> Mask:
 
 
 def _odd_topics(rows: Rows) -> Mask:
-    """The first row of every topic, so that each name is checked once, and rows without a topic."""
+    """Return the first row of every topic, so that each name is checked once, and rows without a topic."""
     found = np.zeros(len(rows), np.bool_)
     found[:1] = True
     if rows.topic is None:
@@ -117,7 +117,7 @@ def _contain(column: pa.Array, patterns: Iterable[bytes]) -> Mask:
 
 
 def find_bad_rows(rows: Rows, max_message_bytes: int) -> dict[int, str]:
-    """The rows that :func:`check_rows` refuses, with the texts of their errors."""
+    """Return the rows that :func:`check_rows` refuses, with the texts of their errors."""
     found = dict(_refusals(rows, _suspects(rows, max_message_bytes), max_message_bytes))
     if rows.topic is None:  # of each topic only the first row was checked
         topics = rows.columns.column("topic").cast(pa.binary())
@@ -135,7 +135,7 @@ def _check_each(rows: Rows, suspects: Mask, max_message_bytes: int) -> None:
 
 
 def _refusals(rows: Rows, suspects: Mask, max_message_bytes: int) -> Iterator[tuple[int, str]]:
-    """The suspicious rows that are refused, and why."""
+    """Yield the suspicious rows that are refused, and why."""
     for row in np.flatnonzero(suspects).tolist():
         try:
             _check_queue(rows, row)

@@ -90,13 +90,13 @@ class StoredRows(Protocol):
 
     @property
     def starts(self) -> Positions:
-        """Where they begin in ``data``."""
+        """Begin of each message in ``data``."""
 
     def body_column(self, plain: PlainMessages) -> pa.Array:
-        """The bodies of the plain messages, which were found in ``data``."""
+        """Build the bodies of the plain messages, which were found in ``data``."""
 
     def decode(self, row: int, corrupt_body: CorruptBody, *, with_bodies: bool = True) -> list[MessageExt]:
-        """The messages stored at a row, one by one; without bodies, these stay as they are stored."""
+        """Decode the messages stored at a row, one by one; without bodies, these stay as they are stored."""
 
 
 class JoinedBlocks:
@@ -121,7 +121,7 @@ class JoinedBlocks:
         self.starts: Positions = np.concatenate(parts)
 
     def hold_inner_batch(self) -> bool:
-        """Whether a message contains others. Blocks cut by ``message_starts`` have a flag at every start."""
+        """Return whether a message contains others. ``message_starts`` has a flag at each start."""
         flags = self.data[self.starts + INNER_BATCH_POSITION]
         return bool((flags & INNER_BATCH == INNER_BATCH).any())
 
@@ -228,13 +228,13 @@ def _plain_batch(
 
 
 def _sys_flags(head: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """The flags after decompression; bodies of no bytes are not decompressed."""
+    """Return the flags after decompression; bodies of no bytes are not decompressed."""
     flags: npt.NDArray[np.int32] = head["sys_flag"].astype(np.int32)
     return np.where(head["body_length"] > 0, flags & ~COMPRESSED, flags)
 
 
 def _msg_id_column(plain: PlainMessages, properties: Properties) -> pa.Array:
-    """The key made by the producing client, else the offset id."""
+    """Return the key made by the producing client, else the offset id."""
     unique_keys = properties.value_column(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
     if unique_keys.null_count == 0:
         return unique_keys

@@ -39,7 +39,7 @@ def read_file(path: Path, form: str) -> Iterator[pa.RecordBatch]:
 
 
 def holds_read_messages(path: Path) -> bool:
-    """Whether a Parquet file has messages as they were read: columns that say where each was stored."""
+    """Return whether a Parquet file has messages as they were read: columns with the place of each."""
     try:
         names = pa.parquet.read_schema(path).names
     except (OSError, pa.ArrowInvalid):

@@ -75,7 +75,7 @@ class _Gathered:
         return BYTES_PER_BATCH if self._cutter is None else LARGE_BYTES_PER_BATCH
 
     def takes(self, block: MessageBlock) -> bool:
-        """Whether the block fits too."""
+        """Return whether the block fits too."""
         rows, size = self._rows + len(block), self._size + len(block.buffer)
         return rows <= self._max_rows and size <= self._most_bytes and self._is_alike(block.queue)
 

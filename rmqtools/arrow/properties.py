@@ -84,7 +84,7 @@ class _MixedNames:
     dictionary: list[str]
 
     def repeated(self, offsets: Offsets) -> Mask:
-        """Where the sum of one bit per name differs from the bits' union."""
+        """Return where the sum of one bit per name differs from the bits' union."""
         counts = np.diff(offsets)
         if len(self.dictionary) > _MASK_BITS:
             return self._repeated_codes(counts)
@@ -96,7 +96,7 @@ class _MixedNames:
         return odd
 
     def _repeated_codes(self, counts: npt.NDArray[np.int32]) -> Mask:
-        """The same for any number of names, by sorting."""
+        """Return the same for any number of names, by sorting."""
         odd = np.zeros(len(counts), np.bool_)
         rows = np.repeat(np.arange(len(counts)), counts)
         pairs = np.sort(rows * len(self.dictionary) + self.codes)
@@ -148,7 +148,7 @@ def cut_properties(text: PropertyText) -> Properties | Mask:
 
 
 def _is_regular(text: PropertyText, name_ends: Positions, value_ends: Positions) -> bool:
-    """Whether every text consists of entries only; otherwise one of the next two functions finds the odd."""
+    """Return whether every text consists of entries only; if not, the next functions find the odd ones."""
     if len(name_ends) != len(value_ends):
         return False
     return bool(_whole_entries(name_ends, value_ends).all()) and not len(_open_texts(text))
@@ -220,7 +220,7 @@ def _name_kinds(names: pa.Array, offsets: Offsets) -> _Names:
 
 
 def _is_same_in_all(names: pa.Array, offsets: Offsets) -> bool:
-    """Whether every message has the names of the first, in the same order, and at least one."""
+    """Return whether every message has the names of the first, in the same order, and at least one."""
     messages = len(offsets) - 1
     if not len(names) or not is_repeated(np.diff(offsets)):
         return False

@@ -58,7 +58,7 @@ class RowQueues:
 
     @property
     def is_for_requests(self) -> bool:
-        """Whether the selector needs no row."""
+        """True if the selector needs no row."""
         return isinstance(self.selector, SelectMessageQueueByRandom)
 
     def of_request(self, queues: Sequence[MessageQueue]) -> tuple[MessageQueue | None, bool]:
@@ -71,7 +71,7 @@ class RowQueues:
         return None, True
 
     def needs_queues(self, rows: Rows) -> bool:
-        """Whether the queues must be known before the rows are sent."""
+        """Return whether the queues must be known before the rows are sent."""
         named = ("shardingKey", "brokerName")
         return self.selector is not None or any(rows.column(name) is not None for name in named)
 

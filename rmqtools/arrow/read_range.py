@@ -155,7 +155,7 @@ def _wanted_parts(
 
 
 def _has_tags(batch: pa.RecordBatch, wanted: pa.StringArray, corrupt_body: CorruptBody) -> pa.BooleanArray:
-    """Which rows have one of the tags. Batches that cannot be unwrapped count: their tags are unknown."""
+    """Return which rows have one of the tags. Batches that cannot be unwrapped count: tags unknown."""
     found = pc.is_in(batch.column("tags"), value_set=wanted)
     if corrupt_body == "fail":
         return found

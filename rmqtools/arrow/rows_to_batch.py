@@ -68,7 +68,7 @@ def _row(message: MessageExt, queue: MessageQueue) -> dict[str, object]:
 
 
 def body_or_none(message: MessageExt) -> bytes | None:
-    """The body of a message; None where it cannot be read.
+    """Return the body of a message; None where it cannot be read.
 
     Raises:
         BodyTooLargeError: the reader's setting refuses it.

@@ -154,7 +154,7 @@ def _parcels(
     choice: RowQueues,
     on_bad_rows: Callable[[list[BadRow]], None] | None,
 ) -> list[Parcel]:
-    """The parcels of the valid rows; looks for bad rows only after an error, which is rare."""
+    """Return the parcels of the valid rows; look for bad rows only after an error, which is rare."""
     try:
         return parcels_of(producer, rows, choice)
     except MessageRejectedError:

@@ -13,7 +13,7 @@ _OFFSET_ID_FIELDS: Final = ("store_host", "commit_log_offset")
 
 
 def is_utf8(data: Bytes) -> bool:
-    """Whether all of ``data`` is valid UTF-8."""
+    """Return whether all of ``data`` is valid UTF-8."""
     try:
         str(data.data, "utf-8")
     except UnicodeDecodeError:

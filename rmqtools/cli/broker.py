@@ -153,13 +153,13 @@ def _row(admin: Admin, broker_name: str, cluster: str, broker_id: int, addr: str
 
 
 def broker_place(broker_name: str, cluster: str, broker_id: int, addr: str) -> dict[str, Any]:
-    """The part of a row that the name server knows."""
+    """Return the part of a row that the name server knows."""
     role = "master" if broker_id == 0 else f"slave {broker_id}"
     return {"broker_name": broker_name, "cluster": cluster, "role": role, "addr": addr}
 
 
 def broker_values(info: Mapping[str, str]) -> dict[str, Any]:
-    """The part of a row that the broker says of itself."""
+    """Return the part of a row that the broker says of itself."""
     disks = [_number(info, name) for name in info if name.startswith(_DISK)]
     disk = max((ratio for ratio in disks if ratio is not None), default=None)
     row = {
@@ -186,7 +186,7 @@ def _note(info: Mapping[str, str], disk: float | None) -> str:
 
 
 def _number(info: Mapping[str, str], name: str) -> float | int | None:
-    """A statistic; of several (10 s, 1 min, 10 min) the first; None if the broker does not have it."""
+    """Return a statistic; of several (10 s, 1 min, 10 min) the first; None if the broker does not have it."""
     words = info.get(name, "").split()
     try:
         return int(words[0]) if words and words[0].lstrip("-").isdigit() else float(words[0])
@@ -195,7 +195,7 @@ def _number(info: Mapping[str, str], name: str) -> float | int | None:
 
 
 def _addr(admin: Admin, broker: str) -> str:
-    """The address of a broker's master, by its name or its address."""
+    """Return the address of a broker's master, by its name or its address."""
     table = admin.fetch_cluster_info().broker_addr_table
     if broker in table and 0 in table[broker].broker_addrs:
         return table[broker].broker_addrs[0]

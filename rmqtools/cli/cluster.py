@@ -157,7 +157,7 @@ def logs(
 
 
 def _shown(line: str) -> str:
-    """A line of a log: names that clients choose are in it."""
+    """Return a line of a log: names that clients choose are in it."""
     return visible(line) if sys.stdout.isatty() else line
 
 

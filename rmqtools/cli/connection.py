@@ -44,7 +44,7 @@ _PLAIN_NAMES = {match_name(name): name for name in SECRETS}
 
 
 def client_config(name_server: str, settings: Sequence[str] | None, kind: type[C], **more: str) -> C:
-    """Make a config of the command line's settings, which go before the environment's and a profile's.
+    """Make a config of the command line's settings; they take precedence over environment and profile.
 
     ``more``: settings that the command itself has chosen.
 
@@ -68,7 +68,7 @@ def client_config(name_server: str, settings: Sequence[str] | None, kind: type[C
 
 
 def _environment(known: set[str]) -> dict[str, str]:
-    """The settings in RMQTOOLS_* variables; those of secrets may name files (RMQTOOLS_SECRET_KEY_FILE)."""
+    """Return the settings in RMQTOOLS_* variables; secrets may be in files (RMQTOOLS_SECRET_KEY_FILE)."""
     wanted = known | {f"{name}_file" for name in SECRETS}
     given = {name: os.environ.get(_ENVIRONMENT_PREFIX + name.upper()) for name in wanted}
     return read_secret_files({name: value for name, value in given.items() if value is not None})

@@ -36,7 +36,7 @@ EARLIEST, LATEST = "earliest", "latest"
 
 
 class Format(StrEnum):
-    """How messages are printed."""
+    """Forms in which messages are printed."""
 
     text = "text"
     json = "json"
@@ -56,7 +56,7 @@ Output = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which messages of a topic are wanted; without a group."""
+    """Selection of a topic's messages; without a group."""
 
     topic: str
     begin: str | None
@@ -129,7 +129,7 @@ def consume(
 
 
 def _tag_set(text: str | None) -> frozenset[str]:
-    """``a || b`` as a set; empty: all messages."""
+    """Return ``a || b`` as a set; empty: all messages."""
     return frozenset(tag.strip() for tag in (text or "").split("||") if tag.strip() not in ("", "*"))
 
 

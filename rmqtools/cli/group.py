@@ -168,7 +168,7 @@ def _summary(admin: Admin, group: str) -> dict[str, object]:
 
 
 def is_system_group(group: str) -> bool:
-    """Whether RocketMQ made a group for itself."""
+    """Return whether RocketMQ made a group for itself."""
     return group.startswith("CID_RMQ_SYS_") or group in SYSTEM_GROUPS
 
 

@@ -73,7 +73,7 @@ def _looks(admin: Admin, group: str, count: int | None, interval: float) -> Iter
 
 
 def _figure(group: str, seen: Sequence["Look"]) -> "Figure":
-    """The lag of each topic over time."""
+    """Return the lag of each topic over time."""
     topics = sorted({topic for look in seen for topic in look.lags})
     lags = {topic: [look.lags.get(topic) for look in seen] for topic in topics}
     return lag_figure([look.at for look in seen], lags, title=f"lag of group {group}")

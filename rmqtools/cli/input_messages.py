@@ -28,7 +28,7 @@ _STORED = (  # of messages that consume or dlq export has written: they say wher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """What all messages have unless a JSON line says something else."""
+    """Default values of all messages; a JSON line takes precedence."""
 
     topic: str
     tags: str | None = None

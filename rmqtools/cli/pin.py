@@ -34,7 +34,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class WhenAbsent(StrEnum):
-    """Who gets the queues while no member runs on a pinned machine."""
+    """Owners of the queues while no member runs on a pinned machine."""
 
     nobody = "nobody"
     everybody = "everybody"
@@ -156,13 +156,13 @@ def show(
 
 
 def _held(copies: Iterable[Pins | RocketMQError]) -> str | None:
-    """Who else has pinned the group now; None: nobody."""
+    """Name another user who has pinned the group now; None: nobody."""
     pins = newest(NO_PINS, *(copy for copy in copies if isinstance(copy, Pins)))
     return _holder(pins) if pins.at(now()).ips and pins.set_by != who() else None
 
 
 def _holder(pins: Pins) -> str:
-    """Who pinned the group to what, since when, and from where."""
+    """Describe who pinned the group to what, since when, and from where."""
     since = f" since {_time(pins.set_at)}" if pins.set_at else ""
     source = f" from {pins.set_from}" if pins.set_from else ""
     until = f", until {_time(pins.expires_at)}" if pins.expires_at else ""
@@ -186,7 +186,7 @@ def _say_pinned(group: str, pins: Pins) -> None:
 
 
 def _count(member: GroupMember, topics: set[str]) -> int | None:
-    """The queues of these topics that a member owns; None: it does not say."""
+    """Return the queues of these topics that a member owns; None: it does not say."""
     return None if member.error else sum(queue.topic in topics for queue in member.queues)
 
 
@@ -327,7 +327,7 @@ def _print_shares(view: GroupView, pins: Pins, obstacles: list[str]) -> None:
 
 
 def consumed_topics(view: GroupView) -> set[str]:
-    """The topics of a group whose queues pins share: all but its retry topic."""
+    """Return the topics of a group whose queues pins share: all but its retry topic."""
     return {queue.topic for queue in view.progress if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)}
 
 
@@ -354,7 +354,7 @@ def _time(moment: datetime) -> str:
 
 
 def who() -> str:
-    """The user and the machine, for ``set_by``."""
+    """Return the user and the machine, for ``set_by``."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # the user of a container may have no name

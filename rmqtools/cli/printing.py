@@ -47,12 +47,12 @@ class Column:
 
 
 def warning(value: Any) -> str:
-    """The colour of a value that should be zero or empty."""
+    """Return the colour of a value that should be zero or empty."""
     return "yellow" if value not in (None, "", 0, "0", "-") else ""
 
 
 def finding(value: Any) -> str:
-    """The colour of a text about a problem."""
+    """Return the colour of a text about a problem."""
     return "bold red" if value else ""
 
 
@@ -81,7 +81,7 @@ def print_tables(columns: Sequence[Column | str], tables: Mapping[str, Sequence[
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal that standard output is; None: it is a pipe or a file."""
+    """Return the columns of the terminal that standard output is; None: it is a pipe or a file."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -104,7 +104,7 @@ def table_lines(
 
 
 def cell_text(value: object) -> str:
-    """A value in a table: ``-`` for None, rates with one digit, text made visible."""
+    """Return a value in a table: ``-`` for None, rates with one digit, text made visible."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -154,7 +154,7 @@ def now() -> datetime:
 
 
 def time_text(timestamp_ms: int | None) -> str | None:
-    """A time as all commands show it, in UTC; None for "never" (0). What is no time is marked so."""
+    """Return a time as all commands show it, in UTC; None for "never" (0). What is no time is marked so."""
     if not timestamp_ms:
         return None
     if not 0 < timestamp_ms <= _LAST_MS:
@@ -164,7 +164,7 @@ def time_text(timestamp_ms: int | None) -> str | None:
 
 @contextmanager
 def ends_quietly() -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a closed pipe end a command that runs until then, without a word."""
+    """Exit silently on Ctrl-C, SIGTERM or a closed pipe."""
     try:
         yield
         sys.stdout.flush()

@@ -40,7 +40,7 @@ _FEW = 10  # so many messages are named without --ids
 
 
 class Format(StrEnum):
-    """How messages are given."""
+    """Forms in which messages are given."""
 
     lines = "lines"
     json = "json"
@@ -64,7 +64,7 @@ Ids = Annotated[
 
 @dataclass(slots=True)
 class Summary:
-    """What has become of the messages."""
+    """Totals of the messages by outcome."""
 
     stored: int = 0
     unknown: int = 0

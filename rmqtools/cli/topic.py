@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="Topics: list, describe, create, al
 
 
 class Access(StrEnum):
-    """What clients may do with a topic."""
+    """Permissions of clients on a topic."""
 
     rw = "rw"
     r = "r"
@@ -221,7 +221,7 @@ def delete(
 
 
 def is_internal(topic: str) -> bool:
-    """Whether a topic is not a user's: RocketMQ's own, or one of retries and dead letters."""
+    """Return whether a topic is not a user's: RocketMQ's own, or one of retries and dead letters."""
     prefixes = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
     return is_system_topic(topic) or topic.startswith(prefixes) or topic.endswith(_OWN_SUFFIX)
 
@@ -317,7 +317,7 @@ def _queue_row(
 
 
 def _notes(data: QueueData, queue_id: int, *, has_master: bool) -> list[str]:
-    """Why a queue cannot be used as others are."""
+    """Say why a queue cannot be used as others are."""
     notes = [] if has_master else ["no master"]
     if not data.is_writable or queue_id >= data.write_queue_nums:
         notes.append("not writable")

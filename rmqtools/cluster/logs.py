@@ -13,7 +13,7 @@ _LOG, _OUTPUT = "server.log", "output.log"
 
 
 def find_log(directory: Path, server: str, *, jvm: bool = False) -> Path:
-    """Return the path of a server's log; ``jvm``: of its JVM's output, which tells why a start failed.
+    """Return the path of a server's log; ``jvm``: of its JVM's output, which shows why a start failed.
 
     Raises:
         ClusterError: no such server has run in the directory.

@@ -39,14 +39,14 @@ def find_processes(directory: Path) -> list[int]:
 
 
 def _is_server(arguments: list[bytes], wanted: bytes) -> bool:
-    """Whether a command line is of the form of ``Server.command``: the mark, and a main class after it."""
+    """Return whether a command line has the form of ``Server.command``: the mark, then a main class."""
     if wanted not in arguments:
         return False
     return any(one.startswith(_SERVERS) for one in arguments[arguments.index(wanted) + 1 :])
 
 
 def _proc_arguments() -> dict[int, list[bytes]]:
-    """The command lines of this user's processes."""
+    """Return the command lines of this user's processes."""
     arguments = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

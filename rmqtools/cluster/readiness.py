@@ -115,7 +115,7 @@ class ReadinessProbe:
 
 
 def listens(port: int) -> bool:
-    """Whether a port of this machine accepts connections."""
+    """Return whether a port of this machine accepts connections."""
     try:
         _knock(f"{LOOPBACK}:{port}")
     except NotReadyError:

@@ -27,7 +27,7 @@ _AUTH = "org.apache.rocketmq.auth"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSecurity:
-    """How a local cluster 5.x is secured."""
+    """Security settings of a local cluster 5.x."""
 
     tls: bool = True
     """Whether servers accept nothing but TLS."""
@@ -70,7 +70,7 @@ def secure(directory: Path, wanted: ClusterSecurity) -> Secured:
 
 
 def _secret_key(file: Path) -> str:
-    """The user's key: made at a cluster's first start, since its brokers keep it with their messages."""
+    """Return the user's key, made at a cluster's first start: its brokers keep it with their messages."""
     if file.is_file() and not file.is_symlink():
         return file.read_text(encoding="utf-8").strip()
     key = secrets.token_urlsafe(24)
@@ -129,7 +129,7 @@ def _tls(folder: Path, wanted: ClusterSecurity) -> tuple[Sequence[str], dict[str
 
 
 def _properties(folder: Path, *, wants_clients: bool) -> dict[str, object]:
-    """The servers' TLS settings; brokers are clients of the name server (TlsSystemConfig, TlsHelper)."""
+    """Return the servers' TLS settings; brokers are clients of the name server (TlsSystemConfig)."""
     return {
         "tls.test.mode.enable": "false",
         "tls.server.need.client.auth": "require" if wants_clients else "none",

@@ -133,7 +133,7 @@ class Server:
 
     @property
     def is_proxy(self) -> bool:
-        """Whether it is a proxy, whose conf is JSON."""
+        """True if it is a proxy, whose conf is JSON."""
         return self.main_class == _PROXY_CLASS
 
     @property
@@ -244,7 +244,7 @@ def proxy(port: int, grpc_port: int, *, name_server: Server) -> Server:
             "remotingAccessAddr": LOOPBACK,  # the address in routes
             "localServeAddr": LOOPBACK,
             "enablePrintJstack": "false",
-            "traceOn": "true",  # the default tells producers to write no traces
+            "traceOn": "true",  # the default disables producers' traces
             "transactionHeartbeatPeriodSecond": "2",  # brokers find transaction members by it; default 20
         },
     )

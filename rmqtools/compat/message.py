@@ -100,7 +100,7 @@ class ReceivedMessage:
 
     @property
     def reconsume_times(self) -> int:
-        """How many times it has failed before."""
+        """Number of failures so far."""
         return self._number("reconsume_times")
 
     @property
@@ -110,12 +110,12 @@ class ReceivedMessage:
 
     @property
     def born_timestamp(self) -> int:
-        """When it was sent, in milliseconds since 1970."""
+        """Time of the send, in milliseconds since 1970."""
         return self._number("born_timestamp_ms")
 
     @property
     def store_timestamp(self) -> int:
-        """When it was stored, in milliseconds since 1970."""
+        """Time of storing, in milliseconds since 1970."""
         return self._number("store_timestamp_ms")
 
     @property
@@ -155,13 +155,13 @@ class ReceivedMessage:
         return f"<ReceivedMessage topic={self.topic!r} id={self.id!r} body={self.body!r}>"
 
     def _number(self, name: str) -> int:
-        """A field of a stored message; 0 in a half message, whose place is not known yet."""
+        """Return a field of a stored message; 0 in a half message, whose place is not known yet."""
         value: int = getattr(self._message, name, 0)
         return value
 
 
 def plain_message(message: Message, sharding_key: str | None = None) -> "rmqtools.Message":
-    """What our producers send for a message.
+    """Return what our producers send for a message.
 
     Raises:
         NullPointerException: it is None.
@@ -198,7 +198,7 @@ def to_text(what: str, value: Text) -> str:
 
 
 def property_name(key: Text | MessageProperty) -> str:
-    """The name of a property as it is stored."""
+    """Return the name of a property as it is stored."""
     return key.value if isinstance(key, MessageProperty) else to_text("property name", key)
 
 

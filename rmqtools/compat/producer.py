@@ -134,5 +134,5 @@ class Producer(Startable[rmqtools.Producer]):
 
 
 def native_result(result: rmqtools.SendResult) -> SendResult:
-    """A send result as the native client has it."""
+    """Return a send result as the native client has it."""
     return SendResult(_STATUS[result.status.name], result.msg_id, result.queue_offset)

@@ -140,7 +140,7 @@ def _listen(callback: Callback) -> "rmqtools.MessageListener":
 
 
 def _listen_in_order(callback: Callback) -> "rmqtools.MessageListener":
-    """The same for messages in order, of which a batch fails as a whole."""
+    """Return the same for messages in order, of which a batch fails as a whole."""
 
     def listen(
         messages: list[rmqtools.MessageExt], context: rmqtools.ConsumeContext
@@ -153,7 +153,7 @@ def _listen_in_order(callback: Callback) -> "rmqtools.MessageListener":
 
 
 def _is_consumed(callback: Callback, message: rmqtools.MessageExt) -> bool:
-    """Whether a callback answers CONSUME_SUCCESS; every error of it is logged, SystemExit too."""
+    """Return whether a callback answers CONSUME_SUCCESS; every error of it is logged, SystemExit too."""
     try:
         return ConsumeStatus(callback(ReceivedMessage(message))) is ConsumeStatus.CONSUME_SUCCESS  # type: ignore[arg-type]
     except BaseException as error:  # a user's callback: the message is delivered again

@@ -52,7 +52,7 @@ class Configurable:
             raise self._error(f"{what} is set after the start: set it before start()")
 
     def _known_settings(self) -> dict[str, Any]:
-        """What has been set, with the name servers of the domain.
+        """Return what has been set, with the name servers of the domain.
 
         Raises:
             ConfigError: the domain does not tell them.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class SendStatus(IntEnum):
-    """Whether a stored message was flushed and replicated before the answer."""
+    """Result of a send: stored, and flushed and replicated before the answer or not."""
 
     OK = 0
     FLUSH_DISK_TIMEOUT = 1
@@ -14,7 +14,7 @@ class SendStatus(IntEnum):
 
 
 class TransactionStatus(IntEnum):
-    """What callbacks of a transaction return."""
+    """Answers of the callbacks of a transaction."""
 
     COMMIT = 0
     ROLLBACK = 1
@@ -22,21 +22,21 @@ class TransactionStatus(IntEnum):
 
 
 class ConsumeStatus(IntEnum):
-    """What the callback of a consumer returns."""
+    """Answers of a consumer's callback."""
 
     CONSUME_SUCCESS = 0
     RECONSUME_LATER = 1
 
 
 class MessageModel(IntEnum):
-    """Whether every member of a group gets all messages, or the members share them."""
+    """Sharing in a group: every member gets all messages, or the members share them."""
 
     BROADCASTING = 0
     CLUSTERING = 1
 
 
 class TraceModel(IntEnum):
-    """Whether trace records are sent; a name of the native client's unpublished master."""
+    """Switch for trace records; a name of the native client's unpublished master."""
 
     OPEN = 0
     CLOSE = 1

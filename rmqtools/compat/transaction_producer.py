@@ -92,7 +92,7 @@ class _Callbacks:
 
 
 def _state(name: str, msg_id: str, callback: Callable[[], object]) -> rmqtools.LocalTransactionState:
-    """What a callback decides; UNKNOWN, and the error logged, where it fails, also by SystemExit."""
+    """Return what a callback decides; UNKNOWN, and the error logged, where it fails, also by SystemExit."""
     try:
         return _STATES[TransactionStatus(callback())]  # type: ignore[arg-type]
     except (Exception, SystemExit) as error:  # a user's callback: the broker asks again

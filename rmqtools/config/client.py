@@ -42,7 +42,7 @@ def check_config(owner: str, config: object, wanted: type["ClientConfig"]) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """How any client reaches a cluster, and how it names itself. Times are seconds, sizes are bytes."""
+    """Settings of every client: the cluster, and the client's name. Times are seconds, sizes are bytes."""
 
     name_server: str = field(default_factory=_name_servers_of_environment)
     """Name servers as ``host:port``, several separated by ``;``; or the HTTP address of such a list.

@@ -122,13 +122,13 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def is_broadcasting(self) -> bool:
-        """Whether every member gets all messages."""
+        """True if every member gets all messages."""
         return self.message_model == MessageModel.BROADCASTING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushConsumerConfig(ConsumerConfig):
-    """How messages are handed to listeners. Times are seconds, sizes are bytes."""
+    """Settings of a push consumer. Times are seconds, sizes are bytes."""
 
     orderly: bool = False
     """Whether messages of a queue are consumed one after the other; upstream: the kind of the listener.
@@ -218,7 +218,7 @@ class PushConsumerConfig(ConsumerConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullConsumerConfig(ConsumerConfig):
-    """How messages are fetched for :meth:`PullConsumer.poll`. Times are seconds, sizes are bytes."""
+    """Settings of a pull consumer, see :meth:`PullConsumer.poll`. Times are seconds, sizes are bytes."""
 
     auto_commit: bool = True
     """Whether ``poll`` commits what earlier calls have returned; upstream autoCommit.

@@ -12,7 +12,7 @@ from rmqtools.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig(ClientConfig):
-    """How messages are sent. Times are seconds, sizes are bytes."""
+    """Settings of a producer. Times are seconds, sizes are bytes."""
 
     group: str = "DEFAULT_PRODUCER"
     """Name of the producer group; upstream MixAll.DEFAULT_PRODUCER_GROUP.

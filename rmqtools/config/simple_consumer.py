@@ -37,7 +37,7 @@ class SimpleConsumerConfig(ClientConfig):
     time ends. Set it at all members of the group, and send with ``send_orderly``.
     """
     max_messages: int = 32
-    """Messages that ``receive`` returns at most, unless told otherwise: 1 to 32; upstream popBatchNums.
+    """Messages that ``receive`` returns at most by default: 1 to 32; upstream popBatchNums.
 
     Lower it where a message takes long: the invisible time begins for all of them at once.
     """
@@ -47,7 +47,7 @@ class SimpleConsumerConfig(ClientConfig):
     1 second to 12 hours. Raise it where the work on a message takes longer.
     """
     wait: float = 15.0
-    """Seconds that ``receive`` waits for a message, unless told otherwise.
+    """Seconds that ``receive`` waits for a message by default.
 
     Upstream brokerSuspendMaxTimeMillis. Lower it where a firewall cuts idle connections sooner.
     """

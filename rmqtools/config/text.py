@@ -73,7 +73,7 @@ def check_address_rules(rules: Mapping[str, str]) -> None:
 
 
 def match_name(name: str) -> str:
-    """A setting's name in lower case and without separators, for comparing."""
+    """Return a setting's name in lower case and without separators, for comparing."""
     return name.lower().replace("_", "").replace("-", "").replace(".", "")
 
 
@@ -110,7 +110,7 @@ _PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
 
 
 def parse_value(name: str, text: str, kind: Any) -> Any:
-    """The value of type ``kind`` that a text means.
+    """Return the value of type ``kind`` that a text means.
 
     Raises:
         ConfigError: the text is not of that type.

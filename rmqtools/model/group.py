@@ -15,7 +15,7 @@ SUB_ALL = "*"
 
 
 class ConsumeType(StrEnum):
-    """How messages are fetched: by the user's calls, by the client in the background, or by popping."""
+    """Ways of fetching: by the user's calls, by the client in the background, or by popping."""
 
     CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
     CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
@@ -23,14 +23,14 @@ class ConsumeType(StrEnum):
 
 
 class MessageModel(StrEnum):
-    """Whether the members of a group share a topic's messages, or each gets all of them."""
+    """Sharing in a group: members share a topic's messages, or each gets all of them."""
 
     CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a group without an offset starts."""
+    """Start of a group without an offset."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
@@ -38,7 +38,7 @@ class ConsumeFromWhere(StrEnum):
 
 
 class MessageRequestMode(StrEnum):
-    """How a member gets the messages of an assigned queue."""
+    """Way in which a member gets the messages of an assigned queue."""
 
     PULL = "PULL"
     POP = "POP"
@@ -132,7 +132,7 @@ class ConsumerConnection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockBatchRequestBody:
-    """Queues that a member wants to lock (ordered consumption)."""
+    """Queues that a member asks to lock (ordered consumption)."""
 
     consumer_group: str
     client_id: str

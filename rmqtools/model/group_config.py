@@ -39,7 +39,7 @@ class CustomizedRetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRetryPolicy:
-    """When failed messages are retried: ``type`` CUSTOMIZED (default: the broker's delays) or EXPONENTIAL."""
+    """Retries of failed messages: ``type`` CUSTOMIZED (default: the broker's delays) or EXPONENTIAL."""
 
     type: str = "CUSTOMIZED"
     exponential_retry_policy: ExponentialRetryPolicy | None = None
@@ -119,7 +119,7 @@ class SubscriptionGroupWrapper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetMessageRequestModeRequestBody:
-    """Whether a group pulls or pops a topic; for POP, how many members share a queue (0: all)."""
+    """Choice of pulling or popping for a group and a topic; for POP, how many share a queue (0: all)."""
 
     topic: str
     consumer_group: str

@@ -191,7 +191,7 @@ class Finding:
 
 
 class TrackType(StrEnum):
-    """What is known of a message in a group (TrackType in the Java client)."""
+    """State of a message in a group (TrackType in the Java client)."""
 
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"

@@ -56,12 +56,12 @@ class Message:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the message cannot be in a batch: it has a delay or a priority."""
+        """True if the message cannot be in a batch: it has a delay or a priority."""
         return self.is_delayed or self.priority is not None
 
     @property
     def is_delayed(self) -> bool:
-        """Whether the message has a delay."""
+        """True if the message has a delay."""
         return bool(self.delay_level) or self.delay is not None or self.deliver_at_ms is not None
 
     @property
@@ -82,12 +82,12 @@ topic_of: Callable[[Message], str] = attrgetter("topic")
 
 
 def may_share_batches(messages: Sequence[Message]) -> bool:
-    """Whether none of the messages :attr:`is alone <Message.is_alone>`."""
+    """Return whether none of the messages :attr:`is alone <Message.is_alone>`."""
     return {*map(_APART, messages)} <= {(0, None, None, None)}
 
 
 def body_length(body: bytes | bytearray | memoryview) -> int:
-    """How many bytes a body has: ``len`` of a memoryview counts its items, which may be wider."""
+    """Return the bytes of a body: ``len`` of a memoryview counts its items, which may be wider."""
     return len(body) if type(body) is bytes else memoryview(body).nbytes
 
 
@@ -181,12 +181,12 @@ class MessageExt(_Stored):
         )
 
     def with_values(self, **values: Any) -> "MessageExt":
-        """The same message with other values in some fields; unlike ``replace``, works with any body."""
+        """Return the message with other values in some fields; unlike ``replace``, works with any body."""
         return replace(self, **values)
 
     @property
     def body_error(self) -> BodyError | None:
-        """Why the body cannot be read, a :class:`rmqtools.errors.CorruptBodyError`; None: it can."""
+        """Reason why the body cannot be read, a :class:`rmqtools.errors.CorruptBodyError`; None: it can."""
         return None
 
     @property
@@ -238,7 +238,7 @@ def fill_popped(message: MessageExt) -> None:
 def popped_message(
     message: MessageExt, topic: str, broker_name: str, reconsume_times: int, properties: Mapping[str, str]
 ) -> MessageExt:
-    """The same as ``with_values`` of these; of a message that is not decoded, the other fields stay so."""
+    """Return the message with these values; the other fields of one that is not decoded stay undecoded."""
     if not hasattr(message, "_fillers"):
         return message.with_values(
             topic=topic, broker_name=broker_name, reconsume_times=reconsume_times, properties=properties

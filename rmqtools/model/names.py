@@ -43,27 +43,27 @@ _SYSTEM_TOPICS = FORBIDDEN_SEND_TOPICS | {
 
 
 def retry_topic(group: str) -> str:
-    """The topic where a group's failed messages wait for their next attempt."""
+    """Return the topic where a group's failed messages wait for their next attempt."""
     return RETRY_GROUP_TOPIC_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """The topic of a group's dead letters."""
+    """Return the topic of a group's dead letters."""
     return DLQ_GROUP_TOPIC_PREFIX + group
 
 
 def pop_retry_topic(topic: str, group: str) -> str:
-    """The retry topic of one topic for a group that pops (5.x)."""
+    """Return the retry topic of one topic for a group that pops (5.x)."""
     return f"{RETRY_GROUP_TOPIC_PREFIX}{group}_{topic}"
 
 
 def is_system_topic(topic: str) -> bool:
-    """Whether RocketMQ uses this topic internally."""
+    """Return whether RocketMQ uses this topic internally."""
     return topic in _SYSTEM_TOPICS or topic.startswith(_SYSTEM_TOPIC_PREFIX)
 
 
 def _is_system_name(name: str) -> bool:
-    """Whether a name is in no namespace. Ours counts the proxies' topic too; Java's clients never read it."""
+    """Return whether a name is in no namespace. The proxies' topic counts: Java's clients never read it."""
     return is_system_topic(name) or name == HEARTBEAT_SYNCER_TOPIC or name.startswith(CID_RMQ_SYS_PREFIX)
 
 
@@ -75,7 +75,7 @@ def _split_prefix(name: str) -> tuple[str, str]:
 
 
 def with_namespace(name: str, namespace: str | None) -> str:
-    """A topic or group name with its namespace, as servers know it. Adds the namespace only once."""
+    """Return a topic or group name with its namespace, as servers know it. Adds the namespace only once."""
     if not name or not namespace or _is_system_name(name):
         return name
     prefix, rest = _split_prefix(name)
@@ -85,7 +85,7 @@ def with_namespace(name: str, namespace: str | None) -> str:
 
 
 def without_namespace(name: str) -> str:
-    """A name without any namespace."""
+    """Return a name without any namespace."""
     if not name or _is_system_name(name):
         return name
     prefix, rest = _split_prefix(name)
@@ -94,7 +94,7 @@ def without_namespace(name: str) -> str:
 
 
 def without_this_namespace(name: str, namespace: str | None) -> str:
-    """A name without ``namespace``; names in other namespaces are unchanged."""
+    """Return a name without ``namespace``; names in other namespaces are unchanged."""
     if not name or not namespace:
         return name
     _, rest = _split_prefix(name)
@@ -102,7 +102,7 @@ def without_this_namespace(name: str, namespace: str | None) -> str:
 
 
 def namespace_of(name: str) -> str:
-    """The namespace of a name; "" if it has none."""
+    """Return the namespace of a name; "" if it has none."""
     if not name or _is_system_name(name):
         return ""
     _, rest = _split_prefix(name)

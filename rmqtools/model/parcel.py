@@ -91,6 +91,6 @@ class ParcelResult:
 
     @property
     def may_be_duplicated(self) -> bool:
-        """Whether another attempt may have stored the messages too."""
+        """True if another attempt may have stored the messages too."""
         stored = (Outcome.STORED, Outcome.UNKNOWN)
         return sum(attempt.outcome in stored for attempt in self.attempts) > 1

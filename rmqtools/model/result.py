@@ -7,7 +7,7 @@ from rmqtools.model.queue import MessageQueue
 
 
 class SendStatus(Enum):
-    """Whether a stored message was flushed and replicated before the answer (SendStatus in Java)."""
+    """Result of a send: stored, and flushed and replicated before the answer or not (SendStatus in Java)."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -58,7 +58,7 @@ class SendResult:
 
     @property
     def may_be_duplicated(self) -> bool:
-        """Whether another attempt may have stored the message too."""
+        """True if another attempt may have stored the message too."""
         stored = (Outcome.STORED, Outcome.UNKNOWN)
         return sum(attempt.outcome in stored for attempt in self.attempts) > 1
 

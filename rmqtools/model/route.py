@@ -31,12 +31,12 @@ class QueueData:
 
     @property
     def is_readable(self) -> bool:
-        """Whether clients may pull."""
+        """True if clients may pull."""
         return bool(self.perm & Perm.READ)
 
     @property
     def is_writable(self) -> bool:
-        """Whether clients may send."""
+        """True if clients may send."""
         return bool(self.perm & Perm.WRITE)
 
 
@@ -58,7 +58,7 @@ class TopicConfig:
 
     @property
     def holds_batches(self) -> bool:
-        """Whether a batch that a producer sends is kept as one message.
+        """True if a batch that a producer sends is kept as one message.
 
         Source of the rule: QueueTypeUtils.isBatchCq (broker).
         """

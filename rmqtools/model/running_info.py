@@ -100,7 +100,7 @@ class CMResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeMessageDirectlyResult:
-    """That result with the listener's kind, its error, and its duration in milliseconds."""
+    """Result of one directed call of a listener: its kind, its error, its duration in milliseconds."""
 
     order: bool = False
     auto_commit: bool = True

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class TopicMessageType(StrEnum):
-    """What a topic is for. A proxy refuses other messages; brokers reached directly take all.
+    """Purpose of a topic. A proxy refuses other messages; brokers reached directly take all.
 
     A message is TRANSACTION in a transaction, else DELAY with a delay, else FIFO with a sharding key, else
     PRIORITY with a priority, else NORMAL. A topic made without a type is NORMAL.

@@ -143,7 +143,7 @@ def _listen(
 
 
 def _answer_of(keys: Sequence[str], done: set[str], context: ConsumeContext) -> Answer:
-    """The answer for the whole batch: messages from the first open one on are delivered again."""
+    """Return the answer for the whole batch: messages from the first open one on are delivered again."""
     still_open = next((place for place, key in enumerate(keys) if key not in done), None)
     if still_open is None:
         context.ack_index = len(keys) - 1

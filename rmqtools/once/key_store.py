@@ -1,4 +1,4 @@
-"""What ``deduplicate`` asks of a store of keys."""
+"""Interface of the key stores of ``deduplicate``."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager

@@ -13,7 +13,7 @@ KEY_LENGTH: Final = 32
 
 
 def message_key(message: MessageExt, key: KeyFunction | None = None) -> str:
-    """The key that stores remember, as 32 hex digits.
+    """Return the key that stores remember, as 32 hex digits.
 
     The first of these that the message has decides, together with its topic: the text that ``key`` returns;
     the stamp and hash that a Spark write with ``stamp`` sets; the unique key that the sending client made,

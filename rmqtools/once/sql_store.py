@@ -156,7 +156,7 @@ class SqlStore:
 
 def _check_transactional(connection: sa.Connection) -> None:
     """Refuse connections that commit every statement: the keys would be stored before the effects."""
-    of_engine = getattr(connection.dialect, "_on_connect_isolation_level", None)  # nothing public tells it
+    of_engine = getattr(connection.dialect, "_on_connect_isolation_level", None)  # no public attribute has it
     level = connection.get_execution_options().get("isolation_level", of_engine)
     if level == "AUTOCOMMIT":
         raise ValueError(

@@ -42,7 +42,7 @@ Attributes = dict[str, str | int | Sequence[str]]
 
 
 def operation(name: str, topics: Sequence[str]) -> Attributes:
-    """What is done, and to which topic if there is one."""
+    """Return the attributes of an operation: what is done, and to which topic if there is one."""
     found: Attributes = {SYSTEM: "rocketmq", OPERATION_NAME: name, OPERATION_TYPE: name}
     if len(set(topics)) == 1:
         found[DESTINATION] = topics[0]
@@ -50,7 +50,7 @@ def operation(name: str, topics: Sequence[str]) -> Attributes:
 
 
 def of_client(who: Identity, *, consumes: bool) -> Attributes:
-    """The client and its group."""
+    """Return the attributes of a client: itself and its group."""
     found: Attributes = {CLIENT_ID: who.client_id, CONSUMER_GROUP if consumes else PRODUCER_GROUP: who.group}
     if who.namespace:
         found[NAMESPACE] = who.namespace
@@ -58,7 +58,7 @@ def of_client(who: Identity, *, consumes: bool) -> Attributes:
 
 
 def of_sent(message: Message) -> Attributes:
-    """A message to send."""
+    """Return the attributes of a message to send."""
     keys = message.keys_text
     found: Attributes = {BODY_SIZE: body_length(message.body), TYPE: _sent_type(message)}
     if message.tags:
@@ -71,7 +71,7 @@ def of_sent(message: Message) -> Attributes:
 
 
 def of_stored(result: SendResult) -> Attributes:
-    """Where a message was stored."""
+    """Return the attributes of a place where a message was stored."""
     found: Attributes = {
         MESSAGE_ID: result.msg_id,
         PARTITION: f"{result.queue.broker_name}/{result.queue.queue_id}",
@@ -84,7 +84,7 @@ def of_stored(result: SendResult) -> Attributes:
 
 
 def of_received(message: MessageExt) -> Attributes:
-    """A message received. Its body is not looked at: it may not be decompressed yet."""
+    """Return the attributes of a message received, but of its body: it may not be decompressed yet."""
     found: Attributes = {
         MESSAGE_ID: message.msg_id,
         PARTITION: f"{message.broker_name}/{message.queue_id}",

@@ -79,7 +79,7 @@ class Metrics:
             self._consumers[consumer] = figures
 
     def _reader(self, read: _Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """A callback of the collecting thread: one observation for each consumer and topic."""
+        """Return a callback for the collecting thread: one observation for each consumer and topic."""
 
         def observations(_: CallbackOptions) -> Iterable[Observation]:
             return [

@@ -53,7 +53,7 @@ class Telemetry:
 
     @contextmanager
     def sending(self, messages: Sequence[Message], sender: Identity) -> Iterator[_Sending]:
-        """A span ``send TOPIC`` around a call that sends, and its metrics."""
+        """Open a span ``send TOPIC`` around a call that sends, and record its metrics."""
         what = names.operation("send", [message.topic for message in messages])
         about = what | names.of_client(sender, consumes=False)
         about |= names.of_sent(messages[0]) if len(messages) == 1 else {names.BATCH_COUNT: len(messages)}
@@ -77,7 +77,7 @@ class Telemetry:
 
     @contextmanager
     def processing(self, messages: Sequence[MessageExt], consumer: Identity) -> Iterator[_Processing]:
-        """A span ``process TOPIC`` around the call of a listener, and its metrics."""
+        """Open a span ``process TOPIC`` around the call of a listener, and record its metrics."""
         what = names.operation("process", [message.topic for message in messages])
         about = what | names.of_client(consumer, consumes=True)
         about |= names.of_received(messages[0]) if len(messages) == 1 else {names.BATCH_COUNT: len(messages)}
@@ -110,7 +110,7 @@ class Telemetry:
             self._metrics.consumed.add(len(messages), by_group)
 
     def received(self, messages: Sequence[MessageExt], consumer: Identity, *, seconds: float) -> None:
-        """A span ``receive TOPIC`` for what a poll hands out, with links to the messages."""
+        """Record a span ``receive TOPIC`` for what a poll returns, with links to the messages."""
         what = names.operation("receive", [message.topic for message in messages])
         about = what | names.of_client(consumer, consumes=True) | {names.BATCH_COUNT: len(messages)}
         now_ns = SYSTEM_CLOCK.now_ms() * 1_000_000
@@ -140,7 +140,7 @@ class Telemetry:
         return replace(message, properties={**message.properties, **carrier}) if carrier else message
 
     def _context_of(self, message: MessageExt) -> otel_context.Context | None:
-        """The context that the sender put into a message's properties; None: none that is valid."""
+        """Return the context that the sender put into a message's properties; None: none that is valid."""
         found = self._propagator.extract(message.properties)
         return found if trace.get_current_span(found).get_span_context().is_valid else None
 
@@ -181,7 +181,7 @@ def _error_type(error: BaseException | None) -> names.Attributes:
 
 
 def _outcome(fate: SendResult | BaseException | None) -> str:
-    """What became of a message. A one-way send, without result or error, has an unknown outcome."""
+    """Return what became of a message. A one-way send, without result or error, has an unknown outcome."""
     if isinstance(fate, SendResult):
         return "stored"
     return (

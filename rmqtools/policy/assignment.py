@@ -76,18 +76,18 @@ def plan_assignment(
 
 
 def is_client_rebalance(*, configured: bool, orderly: bool, broadcasting: bool) -> bool:
-    """Whether a member computes its share itself; otherwise it asks a broker of the topic."""
+    """Return whether a member computes its share itself; otherwise it asks a broker of the topic."""
     return configured or orderly or broadcasting
 
 
 def pop_init_mode(consume_from: ConsumeFromWhere | str) -> int:
-    """Where a broker starts for a group without offset: at the first message, or at new messages only."""
+    """Return where a broker starts a group without offset: at the first message, or at new ones only."""
     first = consume_from == ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     return POP_FROM_MIN if first else POP_FROM_MAX
 
 
 def _split(assignments: Iterable[MessageQueueAssignment]) -> tuple[set[MessageQueue], set[MessageQueue]]:
-    """The queues to pull and the queues to pop; every mode but POP means pull."""
+    """Return the queues to pull and the queues to pop; every mode but POP means pull."""
     pull: set[MessageQueue] = set()
     pop: set[MessageQueue] = set()
     for each in assignments:

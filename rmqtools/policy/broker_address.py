@@ -1,4 +1,4 @@
-"""Which address of a broker set to talk to, and where it is reached: ``broker_address_map``.
+"""Choice of a broker set's address, and its mapping: ``broker_address_map``.
 
 Source of the rules: MQClientInstance.findBrokerAddressInSubscribe, -Publish, -Admin (Java client).
 """
@@ -23,7 +23,7 @@ class FoundBroker:
 def find_in_subscribe(
     table: BrokerAddrTable, broker_name: str, broker_id: int = MASTER_ID, *, only_this_broker: bool = False
 ) -> FoundBroker | None:
-    """The broker of this id; for a slave also the next id; else any, unless ``only_this_broker``."""
+    """Find the broker of this id; for a slave also the next id; else any, unless ``only_this_broker``."""
     addrs = table.get(broker_name) or {}
     is_slave = broker_id != MASTER_ID
     addr = addrs.get(broker_id) or (addrs.get(broker_id + 1) if is_slave else None)
@@ -33,18 +33,18 @@ def find_in_subscribe(
 
 
 def find_in_publish(table: BrokerAddrTable, broker_name: str) -> str | None:
-    """The master: only it accepts messages."""
+    """Find the master: only it accepts messages."""
     return (table.get(broker_name) or {}).get(MASTER_ID)
 
 
 def find_in_admin(table: BrokerAddrTable, broker_name: str) -> FoundBroker | None:
-    """The broker of the set with the lowest id."""
+    """Find the broker of the set with the lowest id."""
     addrs = table.get(broker_name) or {}
     return next((FoundBroker(addrs[id_], id_ != MASTER_ID) for id_ in sorted(addrs)), None)
 
 
 def map_address(addr: str, rules: Mapping[str, str] | Callable[[str], str]) -> str:
-    """The address to connect to instead of ``addr``; ``addr`` itself where no rule matches.
+    """Return the address to connect to instead of ``addr``; ``addr`` itself where no rule matches.
 
     An exact rule wins over the longest ``prefix*``, a prefix over ``*:port``, and ``*`` comes last. A target
     ``host:*`` keeps the port. Brackets around an IPv6 host and upper case make no difference.
@@ -92,7 +92,7 @@ def _called(addr: str, rules: Callable[[str], str]) -> str:
 
 
 def describe_mapping(addr: str, mapped: str) -> str:
-    """What an error about an unreachable broker says of its address, and the option that changes it."""
+    """Describe an unreachable broker's address for an error, and name the option that changes it."""
     if mapped == addr:
         return (
             "the address is the route's; if this machine reaches the broker elsewhere, as behind NAT, in "

@@ -25,7 +25,7 @@ class LatencyTable:
     not_available_ms: tuple[int, ...] = (0, 0, 2000, 5000, 6000, 10000, 30000)
 
     def not_available_for(self, latency_ms: int) -> int:
-        """The isolation period for a latency; 0: none."""
+        """Return the isolation period for a latency; 0: none."""
         pairs = zip(reversed(self.latency_max_ms), reversed(self.not_available_ms), strict=True)
         return next((duration for bound, duration in pairs if latency_ms >= bound), 0)
 
@@ -40,7 +40,7 @@ class FaultItem:
     is_reachable: bool = True
 
     def is_available(self, now_ms: int) -> bool:
-        """Whether the isolation period is over."""
+        """Return whether the isolation period is over."""
         return self.start_ms is None or now_ms >= self.start_ms
 
     def keep_away(self, now_ms: int, duration_ms: int) -> None:
@@ -72,17 +72,17 @@ class LatencyFaultTolerance:
         item.keep_away(now_ms, self.table.not_available_for(counted))
 
     def is_available(self, broker_name: str, now_ms: int) -> bool:
-        """Whether the broker is not isolated now."""
+        """Return whether the broker is not isolated now."""
         item = self.items.get(broker_name)
         return item is None or item.is_available(now_ms)
 
     def is_reachable(self, broker_name: str) -> bool:
-        """Whether the broker answered its last attempt."""
+        """Return whether the broker answered its last attempt."""
         item = self.items.get(broker_name)
         return item is None or item.is_reachable
 
     def due_for_detection(self, now_ms: int) -> list[str]:
-        """The brokers to probe now; each is due again after :data:`DETECT_INTERVAL_MS`."""
+        """Return the brokers to probe now; each is due again after :data:`DETECT_INTERVAL_MS`."""
         due = [name for name, item in self.items.copy().items() if now_ms >= item.check_ms]
         for name in due:
             self.items[name].check_ms = now_ms + DETECT_INTERVAL_MS
@@ -96,7 +96,7 @@ class LatencyFaultTolerance:
             self.items[broker_name].is_reachable = True
 
     def health(self, now_ms: int) -> Mapping[str, BrokerHealth]:
-        """The state of all known brokers, for users."""
+        """Return the state of all known brokers, for users."""
         return {
             name: BrokerHealth(
                 latency=item.current_latency_ms / 1000,

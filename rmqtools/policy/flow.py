@@ -20,7 +20,7 @@ class Cached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullThresholds:
-    """How much of one queue may be held before pulling pauses; a value equal to its limit is allowed."""
+    """Bounds of one queue's held messages; pulling pauses above them, not at them."""
 
     max_count: int = 1000  # upstream pullThresholdForQueue
     max_size_bytes: int = 100 * MIB  # upstream pullThresholdSizeForQueue

@@ -291,7 +291,7 @@ def _strategy_obstacles(view: GroupView) -> Iterator[str]:
 
 
 def _consumed(view: GroupView) -> list[MessageQueue]:
-    """The queues that must have an owner: those of the topics that members subscribe to now.
+    """Return the queues that must have an owner: those of the topics that members subscribe to now.
 
     Without the retry topic: members find it up to 30 s after its creation, and until then it is no error
     that its queues have no owner.

@@ -81,7 +81,7 @@ def silent_member(connection: Connection, error: str) -> GroupMember:
 
 
 def strategy_name(properties: Mapping[str, str]) -> str | None:
-    """A member's strategy: our name for Java's classes, else the class name; None if it is not reported."""
+    """Return our name for a member's strategy, else Java's class name; None if it is not reported."""
     if (ours := properties.get(PROP_RMQTOOLS_STRATEGY)) is not None:
         return ours
     found = _JAVA_CLASS.fullmatch(properties.get(_JAVA_STRATEGY_PROPERTY, ""))

@@ -15,7 +15,7 @@ def pop_delay(reconsume_times: int, delay_level: int = 0) -> float:
 
 
 def exhausted_delay(age: float) -> float | None:
-    """The delay of a message without attempts left, ``age`` seconds after its birth; None: acknowledge it.
+    """Return the delay of a message without attempts left, ``age`` seconds old; None: acknowledge it.
 
     It is still delivered, less and less often, until it is twice as old as the longest delay.
     """

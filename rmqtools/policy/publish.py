@@ -38,7 +38,7 @@ class TopicPublishInfo:
 
     @property
     def ok(self) -> bool:
-        """Whether there is at least one queue."""
+        """True if there is at least one queue."""
         return bool(self.queues)
 
 
@@ -81,7 +81,7 @@ def subscribe_queues(topic: str, route: TopicRouteData) -> frozenset[MessageQueu
 
 
 def broker_addrs(route: TopicRouteData) -> dict[str, Mapping[int, str]]:
-    """The addresses of each broker set by its name. Of two broker datas of one name the first counts.
+    """Return the addresses of each broker set by its name. Of two broker datas of one name the first counts.
 
     Source of the rule: MQClientInstance.topicRouteData2TopicPublishInfo. Ours: the addresses are those of the
     same broker data; in Java the last one's, so that a queue could be offered whose master has no address.
@@ -110,7 +110,7 @@ def static_endpoints(topic: str, route: TopicRouteData) -> dict[MessageQueue, st
 
 
 def topic_route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Whether routes differ in parts that clients use. The order of lists, cluster and zone do not count."""
+    """Return whether routes differ in parts that clients use: not in the order of lists, cluster, zone."""
     return old is None or (old != new and _comparable(old) != _comparable(new))
 
 
@@ -144,7 +144,7 @@ def _check_counts(topic: str, counts: Iterable[int]) -> None:
 
 
 def _queue_count(text: str) -> int | None:
-    """A number as Java's parseInt reads it; None: no number, negative, or too large for 32 bits."""
+    """Return a number as Java's parseInt reads it; None: no number, negative, or too large for 32 bits."""
     digits = _COUNT.fullmatch(text)
     count = int(digits[1]) if digits else _MAX_COUNT + 1
     return count if count <= _MAX_COUNT else None
@@ -172,7 +172,7 @@ def _writable_queues(topic: str, route: TopicRouteData) -> Iterator[MessageQueue
 
 
 def is_static(queue: MessageQueue) -> bool:
-    """Whether a queue is a logic queue of a static topic, which brokers may move."""
+    """Return whether a queue is a logic queue of a static topic, which brokers may move."""
     return queue.broker_name.startswith(STATIC_BROKER_PREFIX)
 
 

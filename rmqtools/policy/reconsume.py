@@ -57,7 +57,7 @@ _STEPS_WITHOUT_AUTO_COMMIT = {
 
 
 def max_reconsume_times(configured: int, *, orderly: bool = False) -> int:
-    """How often a message may be tried again; -1 is the default: 16, orderly without limit.
+    """Return how often a message may be tried again; -1 is the default: 16, orderly without limit.
 
     Raises:
         ConfigError: less than -1.
@@ -70,7 +70,7 @@ def max_reconsume_times(configured: int, *, orderly: bool = False) -> int:
 
 
 def orderly_step(status: ConsumeOrderlyStatus | None, *, auto_commit: bool = True) -> OrderlyStep:
-    """The step that follows from a listener's answer; None: it raised, or returned nothing.
+    """Return the step that follows from a listener's answer; None: it raised, or returned nothing.
 
     With auto commit COMMIT and ROLLBACK both count as success, as in Java.
     """
@@ -84,7 +84,7 @@ def orderly_step(status: ConsumeOrderlyStatus | None, *, auto_commit: bool = Tru
 def failed_messages(
     messages: Sequence[MessageExt], status: ConsumeConcurrentlyStatus, ack_index: int
 ) -> Sequence[MessageExt]:
-    """The messages to be tried again, of those that a concurrent listener got."""
+    """Return the messages to be tried again, of those that a concurrent listener got."""
     if status is ConsumeConcurrentlyStatus.RECONSUME_LATER:
         return messages
     return messages[max(ack_index, -1) + 1 :]
@@ -109,12 +109,12 @@ def split_exhausted(
 
 
 def tried_again(message: MessageExt) -> MessageExt:
-    """The message with one more try counted."""
+    """Return the message with one more try counted."""
     return message.with_values(reconsume_times=message.reconsume_times + 1)
 
 
 def listener_batches(messages: Sequence[MessageExt], size: int) -> Iterator[Sequence[MessageExt]]:
-    """The messages as listeners get them: up to ``size`` at once, one whose body cannot be read alone."""
+    """Yield the messages as listeners get them: up to ``size``, one whose body cannot be read alone."""
     start = 0
     while start < len(messages):
         count = listener_count(messages[start : start + size]) if size > 1 else 1
@@ -123,7 +123,7 @@ def listener_batches(messages: Sequence[MessageExt], size: int) -> Iterator[Sequ
 
 
 def listener_count(messages: Sequence[MessageExt]) -> int:
-    """How many of some messages, from the front, a listener gets at once."""
+    """Return how many of some messages, from the front, a listener gets at once."""
     readable = sum(1 for _ in takewhile(lambda message: message.body_error is None, messages))
     return readable or min(len(messages), 1)
 
@@ -134,7 +134,7 @@ def suspend_seconds(wanted: float | None, default: float) -> float:
 
 
 def original_topic(message: MessageExt, group: str) -> str:
-    """The topic that a message was first sent to, also if it comes from the group's retry topic."""
+    """Return the topic that a message was first sent to, also if it comes from the group's retry topic."""
     if message.topic != retry_topic(group):
         return message.topic
     return message.properties.get(const.PROPERTY_RETRY_TOPIC, message.topic)

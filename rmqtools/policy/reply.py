@@ -50,5 +50,5 @@ def create_reply(
 
 
 def reply_topic(cluster: str) -> str:
-    """The topic of a cluster's replies; each of its brokers has it."""
+    """Return the topic of a cluster's replies; each of its brokers has it."""
     return f"{cluster}_{REPLY_TOPIC_POSTFIX}"

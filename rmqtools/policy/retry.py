@@ -36,21 +36,21 @@ LONGEST_CONNECT_PAUSE = 1.0  # seconds: a broker that is back is noticed this la
 
 
 def may_retry(error: BaseException) -> bool:
-    """Whether the same look-up may succeed a little later: no answer came, or the broker was too busy."""
+    """Return whether the same look-up may succeed a little later: no answer came, or a busy broker's."""
     if isinstance(error, BrokerError):
         return error.code == ResponseCode.SYSTEM_BUSY
     return isinstance(error, RocketMQError) and error.retriable
 
 
 def may_send_again(error: RocketMQError) -> bool:
-    """Whether a send continues with another queue after this error."""
+    """Return whether a send continues with another queue after this error."""
     if isinstance(error, BrokerError):
         return error.code in RETRY_RESPONSE_CODES
     return isinstance(error, RemotingError)
 
 
 def outcome_of(error: RocketMQError) -> Outcome:
-    """What is known of a message after this error of its send.
+    """Return what is known of a message after this error of its send.
 
     An internal error (code 1) may have happened after the message was stored, so it counts as unknown.
     """
@@ -62,7 +62,7 @@ def outcome_of(error: RocketMQError) -> Outcome:
 
 
 def attempt_timeout(remaining: float, attempts_left: int) -> float:
-    """The seconds that one attempt may take: half of the remaining time, the last attempt all of it.
+    """Return the seconds that one attempt may take: half of the remaining time, the last attempt all of it.
 
     Ours: the Java client lets its first attempt use all the time, so a paused broker leaves nothing to
     retry with (apache/rocketmq issues 1921, 4720, 7295).
@@ -101,7 +101,7 @@ class ConnectBackoff:
         self._failures.pop(addr, None)
 
     def reason(self, addr: str, now: float) -> str | None:
-        """Why the address must not be tried yet; None: it may be."""
+        """Return why the address must not be tried yet; None: it may be."""
         failure = self._failures.get(addr)
         return failure.reason if failure is not None and now < failure.until else None
 

@@ -63,13 +63,13 @@ class RouteTables:
         self.broker_addrs = {name: addrs for name, addrs in self.broker_addrs.items() if name in named}
 
     def needs_publish_update(self, topic: str) -> bool:
-        """Whether the producer has no queue of the topic yet."""
+        """Return whether the producer has no queue of the topic yet."""
         info = self.publish.get(topic)
         return info is None or not info.ok
 
 
 def _sorted(queues: Collection[MessageQueue]) -> list[MessageQueue]:
-    """The queues of one topic in their order. Texts are compared per broker, not per queue."""
+    """Return the queues of one topic in their order. Texts are compared per broker, not per queue."""
     names = sorted({queue.broker_name for queue in queues}, key=java_order)
     places = {name: place for place, name in enumerate(names)}
     return sorted(queues, key=lambda queue: (places[queue.broker_name], queue.queue_id))

@@ -43,7 +43,7 @@ def build_subscription(
 
 
 def matches_tags(subscription: SubscriptionData, tags: str | None) -> bool:
-    """Whether a message's tags match by text. The broker has compared only hash codes."""
+    """Return whether a message's tags match by text. The broker has compared only hash codes."""
     if not subscription.tags_set or subscription.class_filter_mode:
         return True
     return tags in subscription.tags_set

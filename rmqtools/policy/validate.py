@@ -80,7 +80,7 @@ def check_message(message: Message, max_message_bytes: int) -> int | None:
 
 
 class Checked(NamedTuple):
-    """What is known of messages that have passed :func:`check_messages`.
+    """Values computed while messages were checked (:func:`check_messages`).
 
     Attributes:
         are_ordinary: no subclass of Message, and none with a delay or a priority. False: there may be some.
@@ -110,7 +110,7 @@ def check_messages(messages: Sequence[Message], max_message_bytes: int, fixed_by
 
 
 def _are_ordinary(messages: Sequence[Message], max_message_bytes: int) -> bool:
-    """Whether no message can be wrong. False where only a look at each can tell."""
+    """Return whether no message can be wrong. False where only a look at each can tell."""
     if {*map(type, messages)} != {Message}:
         return False
     topics, bodies, flags, tags, keys, sharding_keys, properties = zip(*map(_FIELDS, messages), strict=True)

@@ -113,7 +113,7 @@ class ListenerThreads:
                     result = function(*arguments)
                 except BaseException as raised:  # noqa: BLE001 - a user's callback; its awaiter gets the error
                     error = _as_error(raised)
-                job = self._next()  # before the loop hears of the result: it may have another job at once
+                job = self._next()  # before the loop gets the result: it may have another job at once
                 self._ended.put((future, result, error))
             is_awake = self._wakes.get()
 

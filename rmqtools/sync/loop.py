@@ -60,7 +60,7 @@ class LoopThread:
         return self._loop
 
     def is_current(self) -> bool:
-        """Whether the caller runs on the loop thread, which must not block."""
+        """Return whether the caller runs on the loop thread, which must not block."""
         return threading.get_ident() == self._ident
 
     def _start(self) -> None:
@@ -124,7 +124,7 @@ class Call(Generic[T]):
         self._task.add_done_callback(lambda _: self._ended.release())
 
     def _cancel(self) -> None:
-        if self._task is None:  # interrupted before the loop was told to begin
+        if self._task is None:  # interrupted before the loop began
             self._coroutine.close()
             return
         self._task.add_done_callback(_look_at)  # its error is no longer needed
@@ -138,7 +138,7 @@ class Bridge:
         self._pid = os.getpid()
 
     def is_of_this_process(self) -> bool:
-        """Whether the client was made in this process and not inherited through a fork."""
+        """Return whether the client was made in this process and not inherited through a fork."""
         return os.getpid() == self._pid
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -36,21 +36,21 @@ def rocketmq_settings() -> Mapping[str, Any]:
 
 @pytest.fixture(scope="session")
 def rocketmq(rocketmq_settings: Mapping[str, Any]) -> Iterator[LocalCluster]:
-    """A real cluster, started once per test run from the server's jars. Needs Java 17 or newer."""
+    """Start a real cluster once per test run, from the server's jars. Needs Java 17 or newer."""
     with LocalCluster(**rocketmq_settings) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def fake_rocketmq() -> Iterator[FakeCluster]:
-    """A cluster in this process, for one test: ready at once, without Java. Its ``fault`` makes faults."""
+    """Make a cluster in this process for one test: at once, without Java. Its ``fault`` makes faults."""
     with FakeCluster() as cluster:
         yield cluster
 
 
 @pytest.fixture
 def rocketmq_cluster(request: pytest.FixtureRequest) -> LocalCluster | FakeCluster:
-    """The cluster of the fixtures below: the one that the test names as well, else the one of the option."""
+    """Return the cluster that the test names as well, else the one of the option."""
     named = {"fake_rocketmq", "rocketmq"} & set(request.fixturenames)
     if len(named) == 2:
         raise pytest.UsageError(
@@ -71,7 +71,7 @@ def _kind(config: pytest.Config) -> str:
 
 @pytest.fixture
 def rocketmq_client(rocketmq_cluster: LocalCluster | FakeCluster) -> Iterator[Client]:
-    """A started client of the cluster."""
+    """Yield a started client of the cluster."""
     with Client(ClientConfig(name_server=rocketmq_cluster.name_server)) as client:
         yield client
 
@@ -85,7 +85,7 @@ def rocketmq_admin(rocketmq_client: Client) -> Iterator[Admin]:
 
 @pytest.fixture
 def topic(rocketmq_admin: Admin) -> str:
-    """The name of a new topic with four queues on each broker."""
+    """Create a topic with four queues on each broker, and return its name."""
     name = f"test-{uuid.uuid4().hex[:12]}"
     rocketmq_admin.create_topic(name, read_queue_nums=4, write_queue_nums=4)
     return name
@@ -93,7 +93,7 @@ def topic(rocketmq_admin: Admin) -> str:
 
 @pytest.fixture
 def producer(rocketmq_cluster: LocalCluster | FakeCluster) -> Iterator[Producer]:
-    """A started producer."""
+    """Yield a started producer."""
     config = ProducerConfig(name_server=rocketmq_cluster.name_server, group="tests")
     with Producer(config) as producer:
         yield producer
@@ -101,7 +101,7 @@ def producer(rocketmq_cluster: LocalCluster | FakeCluster) -> Iterator[Producer]
 
 @pytest.fixture
 def pinned_group(rocketmq_client: Client, rocketmq_admin: Admin) -> PinnedGroup:
-    """A new consumer group, pinned to this machine: see :class:`PinnedGroup`."""
+    """Make a new consumer group, pinned to this machine: see :class:`PinnedGroup`."""
     address = client_address(rocketmq_client.client_id)
     assert address is not None
     return PinnedGroup(rocketmq_admin, f"group-{uuid.uuid4().hex[:12]}", str(address))

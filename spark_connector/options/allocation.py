@@ -31,7 +31,7 @@ _SPLITS: Final = ("minPartitions", "maxRecordsPerPartition")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """How queues are shared.
+    """Sharing of queues among readers.
 
     Attributes:
         allocator: the strategy, as the user named it; None: the live group's own (``as_member`` only).
@@ -65,12 +65,12 @@ class Allocation:
             raise ConfigError(f"option 'allocator' = {name!r}: {error}") from error
 
     def ids_at(self, address: str) -> tuple[str, ...]:
-        """The readers' client ids, for a driver at ``address``."""
+        """Return the readers' client ids, for a driver at ``address``."""
         return self.reader_ids or tuple(f"{address}@reader-{number}" for number in range(self.readers))
 
 
 def allocation_of(given: GivenOptions, values: Mapping[str, Any]) -> Allocation | None:
-    """The sharing that the options request; None: none.
+    """Return the sharing that the options request; None: none.
 
     Raises:
         ConfigError: the options conflict, or the strategy cannot be made.
@@ -101,7 +101,7 @@ def allocation_of(given: GivenOptions, values: Mapping[str, Any]) -> Allocation 
 def share_queues(
     allocation: Allocation, queues: Collection[MessageQueue], client_ids: Sequence[str]
 ) -> dict[str, list[MessageQueue]]:
-    """The queues of each reader, shared topic by topic as groups do.
+    """Return the queues of each reader, shared topic by topic as groups do.
 
     Raises:
         ConfigError: a queue is given to two readers, or to no reader unless that is allowed, or the strategy
@@ -124,7 +124,7 @@ def queues_of_member(
     queues: Collection[MessageQueue],
     client_ids: Sequence[str],
 ) -> list[MessageQueue]:
-    """The queues that a member would own if the group used this strategy."""
+    """Return the queues that a member would own if the group used this strategy."""
     return [
         queue
         for topic_queues in _by_topic(queues)

@@ -9,7 +9,7 @@ _TOPIC: Final = re.compile(r"topic:\s*([%|a-zA-Z0-9_-]{1,127})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class BadRowPolicy:
-    """What to do with rows that cannot be sent.
+    """Treatment of rows that cannot be sent.
 
     Attributes:
         is_fail: whether they fail the write.

@@ -39,7 +39,7 @@ class Times:
     timestamps_ms: int | Mapping[MessageQueue, int]
 
     def at(self, queue: MessageQueue) -> int:
-        """The time of a queue."""
+        """Return the time of a queue."""
         times = self.timestamps_ms
         return times if isinstance(times, int) else times[queue]
 

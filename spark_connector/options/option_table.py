@@ -43,7 +43,7 @@ def option_values(given: GivenOptions) -> dict[str, Any]:
 
 
 def describe_options() -> str:
-    """The table as Markdown, for the documentation."""
+    """Return the table as Markdown, for the documentation."""
     head = (
         '# Options of `format("rocketmq")`\n\n| option | for | value | default | |\n|---|---|---|---|---|\n'
     )

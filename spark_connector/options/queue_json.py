@@ -85,7 +85,7 @@ def parse_values(
 
 
 def default_of(queue: MessageQueue, values: Mapping[MessageQueue, T]) -> T | None:
-    """The value of ``"*"`` for a queue: that of its broker, else of its topic, else of all."""
+    """Return the value of ``"*"`` for a queue: that of its broker, else of its topic, else of all."""
     keys = (
         MessageQueue(queue.topic, queue.broker_name, _ANY_ID),
         MessageQueue(queue.topic, ANY, _ANY_ID),
@@ -95,7 +95,7 @@ def default_of(queue: MessageQueue, values: Mapping[MessageQueue, T]) -> T | Non
 
 
 def is_named(queue: MessageQueue) -> bool:
-    """Whether a key of parsed values is a queue, not a ``"*"``."""
+    """Return whether a key of parsed values is a queue, not a ``"*"``."""
     return queue.queue_id != _ANY_ID
 
 

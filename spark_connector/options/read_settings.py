@@ -92,7 +92,7 @@ def read_options(given: GivenOptions) -> ReadOptions:
 
 
 def bound_of(values: Mapping[str, Any], *options: str, not_after: int | None = None) -> Bound | None:
-    """The bound set by the first of these options that has a value.
+    """Return the bound set by the first of these options that has a value.
 
     Args:
         values: values of all options.

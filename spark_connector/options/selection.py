@@ -26,7 +26,7 @@ class Topics:
     topics: tuple[str, ...]
 
     def covers(self, queue: MessageQueue) -> bool:
-        """Whether the selection includes a queue."""
+        """Return whether the selection includes a queue."""
         return queue.topic in self.topics
 
 
@@ -54,7 +54,7 @@ class TopicPattern:
         return sorted(name for name in names if matches(name) and self._may_mean(name))
 
     def covers(self, queue: MessageQueue) -> bool:
-        """Whether a queue's topic matches."""
+        """Return whether a queue's topic matches."""
         return re.fullmatch(self.pattern, queue.topic) is not None and self._may_mean(queue.topic)
 
     def _may_mean(self, topic: str) -> bool:
@@ -76,7 +76,7 @@ class Assign:
         return tuple(sorted({queue.topic for queue in self.queues}))
 
     def covers(self, queue: MessageQueue) -> bool:
-        """Whether the selection includes a queue."""
+        """Return whether the selection includes a queue."""
         return queue in self.queues
 
 

@@ -45,7 +45,7 @@ def stop_at_end(query: "StreamingQuery", *, timeout: float | None = None) -> boo
 
 
 def is_at_end(progress: Mapping[str, Any]) -> bool:
-    """Whether a query has read everything up to its end.
+    """Return whether a query has read everything up to its end.
 
     Raises:
         ConfigError: it has no end.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def lag(query: "StreamingQuery") -> dict[MessageQueue, int]:
-    """The offsets waiting after a query's last micro-batch, per queue; empty before its first progress.
+    """Return the offsets waiting after a query's last micro-batch, per queue; empty before its first.
 
     Raises:
         ConfigError: PySpark is older than 4.2.
@@ -40,7 +40,7 @@ def lag(query: "StreamingQuery") -> dict[MessageQueue, int]:
 
 
 def lag_of(progress: Mapping[str, Any]) -> dict[MessageQueue, int]:
-    """The waiting offsets per queue: stored when brokers were last asked, minus read.
+    """Return the waiting offsets per queue: stored when brokers were last asked, minus read.
 
     Args:
         progress: Spark's ``StreamingQueryProgress``, or the JSON of one. Sources of other formats are

@@ -39,7 +39,7 @@ class Ends:
     is_final: bool
 
     def are_stored(self, stored: Stored) -> bool:
-        """Whether the ends can no longer change and all messages before them are stored."""
+        """Return whether the ends can no longer change and all messages before them are stored."""
         return self.is_final and all(at <= stored.latest.get(queue, 0) for queue, at in self.offsets.items())
 
 
@@ -78,7 +78,7 @@ def resolve_offsets(spec: Literal["earliest", "latest"] | Offsets, stored: Store
 
 
 def with_defaults(spec: Offsets, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
-    """The offsets of the named queues, and of those ``queues`` that a ``"*"`` stands for."""
+    """Return the offsets of the named queues, and of those ``queues`` that a ``"*"`` stands for."""
     others = {queue: default_of(queue, spec) for queue in queues if queue not in spec}
     named = {queue: offset for queue, offset in spec.items() if is_named(queue)}
     return named | {queue: offset for queue, offset in others.items() if offset is not None}

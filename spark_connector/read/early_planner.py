@@ -1,6 +1,6 @@
 """Plans the micro-batches of a streaming query on PySpark 4.0 and 4.1.
 
-There, Spark asks for the end of a batch before it tells its begin, and takes all waiting messages. So an end
+There, Spark asks for the end of a batch before it gives its begin, and takes all waiting messages. So an end
 carries every begin that its start may lack: see :mod:`spark_connector.read.stream_offsets`.
 
 Ends are never answered from memory, as in :mod:`spark_connector.read.stream_planner`.
@@ -39,13 +39,13 @@ class EarlyPlanner:
     _silent_since: float | None = None
     _last: StreamOffsets | None = None  # the last planned end
     _is_told: bool = True  # whether Spark has asked for an end since
-    _read: dict[MessageQueue, int] = field(default_factory=dict)  # next offsets, as far as Spark has told
+    _read: dict[MessageQueue, int] = field(default_factory=dict)  # next offsets that Spark has given
     _initial: Offsets | None = None
     _initial_error: ConfigError | None = None
     _is_new: bool = False
 
     def initial_offset(self) -> StreamOffsets:
-        """The start of a new query; Spark asks only if the checkpoint has no batch.
+        """Return the start of a new query; Spark asks only if the checkpoint has no batch.
 
         Raises:
             ConfigError: the options name offsets that do not fit.
@@ -60,7 +60,7 @@ class EarlyPlanner:
         return StreamOffsets(next=self._initial, begin=self._initial)
 
     def latest_offset(self) -> StreamOffsets:
-        """The end of the next batch; the last one if there is nothing new. May wait for ``poll_interval``.
+        """Return the end of the next batch; the last one if nothing is new. May wait for ``poll_interval``.
 
         Raises:
             RemotingError: brokers do not answer, for longer than ``patience`` once they did.
@@ -133,7 +133,7 @@ class EarlyPlanner:
         )
 
     def _resolve_initial(self, stored: Stored, readable: Offsets) -> None:
-        """The start by the options. A query with a checkpoint does not need it, so an error waits."""
+        """Find the start by the options. A query with a checkpoint does not need it, so an error waits."""
         try:
             found = self.brokers.resolve_start(stored)
             self._initial = {queue: min(at, readable[queue]) for queue, at in found.items()}

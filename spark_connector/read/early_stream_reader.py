@@ -28,17 +28,17 @@ class RocketMQEarlyStreamReader(DataSourceStreamReader):  # type: ignore[misc]  
 
     @text_first()
     def initialOffset(self) -> dict[str, Any]:
-        """The start of a new query."""
+        """Return the start of a new query."""
         return self._planner.initial_offset().to_json()
 
     @text_first()
     def latestOffset(self) -> dict[str, Any]:
-        """The end of the next micro-batch."""
+        """Return the end of the next micro-batch."""
         return self._planner.latest_offset().to_json()
 
     @text_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The tasks of a micro-batch, the same for every run of the batch."""
+        """Return the tasks of a micro-batch, the same for every run of the batch."""
         begin, ends = self._planner.ranges(StreamOffsets.from_json(start), StreamOffsets.from_json(end))
         tasks = plan_tasks(self._options.read, begin, ends, rows_per_task=ROWS_PER_STREAM_TASK)
         return [InputPartition(task) for task in tasks]

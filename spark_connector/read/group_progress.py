@@ -45,7 +45,7 @@ class GroupProgress:
             )
 
     def is_due(self, batch_end: Any) -> bool:
-        """Whether a batch's end is uncommitted, and the last failure is long enough ago to retry."""
+        """Return whether a batch's end is uncommitted, and the last failure is long enough ago to retry."""
         return batch_end != self._done and self._clock.monotonic() >= self._retry_at
 
     def commit(self, offsets: Mapping[MessageQueue, int], batch_end: Any) -> None:

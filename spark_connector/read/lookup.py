@@ -58,7 +58,7 @@ class Lookup:
         return Admin(self._client)
 
     def topics(self) -> list[str]:
-        """The topics to read; empty if a pattern matches none.
+        """Return the topics to read; empty if a pattern matches none.
 
         Raises:
             ConfigError: this source cannot read a topic.
@@ -74,7 +74,7 @@ class Lookup:
         return topics
 
     def queues(self) -> list[MessageQueue]:
-        """The queues to read, sorted by topic.
+        """Return the queues to read, sorted by topic.
 
         Raises:
             TopicNotFoundError: a topic has no route, and ``failOnDataLoss`` is set or no topic has one.
@@ -99,12 +99,12 @@ class Lookup:
         return report_missing_queues(selection.queues, queues, fail=fail)
 
     def queues_left(self) -> list[MessageQueue]:
-        """The queues that exist now; missing ones are left out."""
+        """Return the queues that exist now; missing ones are left out."""
         queues = _joined(self._queues_by_topic())
         return [queue for queue in queues if self._options.selection.covers(queue)]
 
     def stored(self, queues: Iterable[MessageQueue]) -> Stored:
-        """The offsets stored in queues now."""
+        """Return the offsets stored in queues now."""
         bounds = self._ask_queues(self._bounds_of, queues)
         return Stored(
             {queue: earliest for queue, (earliest, _) in bounds.items()},
@@ -218,7 +218,7 @@ class Lookup:
             return []
 
     def _queues_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """The queues of every topic; empty for a topic without a route."""
+        """Return the queues of every topic; empty for a topic without a route."""
         return self._ask(self._queues_of, self.topics(), asked=lambda topic: _NAME_SERVERS)
 
     async def _queues_of(self, topic: str) -> list[MessageQueue]:
@@ -228,7 +228,7 @@ class Lookup:
             return []
 
     async def _has_group(self, group: str, queue: MessageQueue) -> bool:
-        """Whether a queue's broker has a group.
+        """Return whether a queue's broker has a group.
 
         True where the broker refuses the question, for lack of permission or as a proxy: users whose keys
         allow the group's pulls, and no more, may name it.

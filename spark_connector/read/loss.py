@@ -181,7 +181,7 @@ def find_outside(offsets: Offsets, stored: Stored, *, holder: str) -> list[Loss]
 def find_made_anew(
     marks: Mapping[MessageQueue, Mark], times: Mapping[MessageQueue, int]
 ) -> dict[MessageQueue, Mark]:
-    """The queues with another message at their marked offset, with their marks.
+    """Return the queues with another message at their marked offset, with their marks.
 
     Args:
         marks: marks of the checkpoint.
@@ -193,7 +193,7 @@ def find_made_anew(
 
 
 def nearest_stored(offset: int, queue: MessageQueue, stored: Stored) -> int:
-    """The offset itself, or the nearest end of the stored range."""
+    """Return the offset itself, or the nearest end of the stored range."""
     return min(max(offset, stored.earliest[queue]), stored.latest[queue])
 
 
@@ -212,7 +212,7 @@ class GoneQueues:
     def certain(
         self, losses: Sequence[Loss], brokers_up: Callable[[], Collection[str]], now: float
     ) -> list[Loss]:
-        """The losses that are certain now.
+        """Return the losses that are certain now.
 
         Args:
             losses: losses of this check, without queues that the options do not select.

@@ -37,9 +37,9 @@ def admit(
 
 
 def share_limit(limit: int, wanted: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
-    """Cut ``limit`` in proportion to the wanted numbers, at least one for each queue that wants any.
+    """Cut ``limit`` in proportion to the waiting numbers, at least one for each queue with any.
 
-    The shares add up to exactly ``limit``, unless less is wanted or more queues want some.
+    The shares add up to exactly ``limit``, unless less is waiting, or more queues have some.
     """
     total = sum(wanted.values())
     if total <= limit:
@@ -71,7 +71,7 @@ def _without(excess: int, shares: Mapping[MessageQueue, int]) -> dict[MessageQue
 
 
 def is_due(waiting: int, waited: float, limits: Limits) -> bool:
-    """Whether the next batch may start: enough messages wait, or the last batch is long enough ago.
+    """Return whether the next batch may start: enough messages wait, or the last batch is long enough ago.
 
     Args:
         waiting: waiting offsets of all queues.

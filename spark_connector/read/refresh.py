@@ -52,7 +52,7 @@ def refresh(spark: "SparkSession", view: str, options: Mapping[str, str] | None 
 
 
 def _relation(spark: "SparkSession", session: Any, view: str) -> Any:
-    """The relation that a view consists of, in the JVM."""
+    """Return the relation that a view consists of, in the JVM."""
     found = session.sessionState().catalog().getTempView(view)
     if not found.isDefined():
         known = [table.name for table in spark.catalog.listTables() if table.isTemporary]

@@ -36,12 +36,12 @@ READ_SCHEMA: Final = StructType([_FIELDS[name] for name in COLUMNS])
 
 
 def read_schema(columns: tuple[str, ...]) -> StructType:
-    """The schema of some columns, in their order."""
+    """Return the schema of some columns, in their order."""
     return StructType([_FIELDS[name] for name in columns])
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """The columns to read for a schema: the source's own, or one that a user gave.
+    """Return the columns to read for a schema: the source's own, or one that a user gave.
 
     Raises:
         ConfigError: it has an unknown column, or a column of another type.

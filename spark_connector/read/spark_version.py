@@ -19,7 +19,7 @@ LIMIT_OPTIONS: Final = (
 
 
 def has_admission_control() -> bool:
-    """Whether PySpark tells a streaming source where a batch begins (4.2 and newer)."""
+    """Return whether PySpark gives a streaming source the begin of a batch (4.2 and newer)."""
     return find_spec("pyspark.sql.streaming.datasource") is not None
 
 

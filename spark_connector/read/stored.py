@@ -14,5 +14,5 @@ class Stored:
     latest: Mapping[MessageQueue, int]
 
     def holds(self, queue: MessageQueue, offset: int) -> bool:
-        """Whether a message is stored at an offset."""
+        """Return whether a message is stored at an offset."""
         return queue in self.earliest and self.earliest[queue] <= offset < self.latest[queue]

@@ -34,7 +34,7 @@ class StreamLookup:
         self._ends: Ends | None = None
 
     def fetch_stored(self, *, must_exist: bool) -> Stored:
-        """The stored offsets of the queues that exist now."""
+        """Return the stored offsets of the queues that exist now."""
         must_exist = must_exist and self._options.must_exist
         queues = self._lookup.queues() if must_exist else self._lookup.queues_left()
         if self._lookup.is_patient:  # the first question of this run
@@ -46,11 +46,11 @@ class StreamLookup:
         return stored
 
     def resolve_start(self, stored: Stored) -> Mapping[MessageQueue, int]:
-        """The start of a new query, by its options."""
+        """Return the start of a new query, by its options."""
         return self._lookup.resolve(self._options.start, stored)
 
     def fetch_ends(self, stored: Stored) -> Ends | None:
-        """The end of the query, as far as it is known now; None: endless."""
+        """Return the end of the query, as far as it is known now; None: endless."""
         end = self._options.end
         if end is None or (self._ends is not None and self._ends.is_final):
             return self._ends
@@ -66,7 +66,7 @@ class StreamLookup:
         return self._ends
 
     def _ends_at(self, times: Times, stored: Stored) -> Ends:
-        """Ends by time. Final if a later message is stored, or the time has passed on all clocks."""
+        """Find ends by time. Final if a later message is stored, or the time has passed on all clocks."""
         given = times.timestamps_ms
         queues = stored.latest if isinstance(given, int) else [q for q in stored.latest if q in given]
         found = self._lookup.offsets_at(times, queues)
@@ -79,7 +79,7 @@ class StreamLookup:
         return self._lookup.store_times(offsets)
 
     def is_selected(self, queue: MessageQueue) -> bool:
-        """Whether the options select a queue, even if it does not exist."""
+        """Return whether the options select a queue, even if it does not exist."""
         return self._options.read.selection.covers(queue)
 
     def mean_bytes(self, queue: MessageQueue, begin: int, end: int) -> int:
@@ -95,7 +95,7 @@ class StreamLookup:
         return self._lookup.broker_names()
 
     def _sample(self, range_: QueueRange) -> tuple[int, int]:
-        """The number of messages in the first pull of a range, and their bytes."""
+        """Return the number of messages in the first pull of a range, and their bytes."""
         blocks = client_of(self._options.read.client).read_blocks(range_, max_messages=1)
         try:
             return next(((len(block), len(block.buffer)) for block in islice(blocks, 1)), (0, 0))

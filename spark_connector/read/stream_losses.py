@@ -103,7 +103,7 @@ class LossWatch:
     def _find_foreign(
         self, marks: Mapping[MessageQueue, Mark], stored: Stored
     ) -> Mapping[MessageQueue, Mark]:
-        """The queues with another message at their mark. Checks those that were absent at the last check."""
+        """Find queues with another message at their mark. Checks those that were absent at the last check."""
         self._recognised &= stored.earliest.keys()
         new = {
             queue: mark
@@ -118,7 +118,7 @@ class LossWatch:
         return self._foreign
 
     def _certain(self, losses: list[Loss]) -> list[Loss]:
-        """The losses that are certain now."""
+        """Return the losses that are certain now."""
         deselected = [one for one in losses if one.queue and not self.brokers.is_selected(one.queue)]
         others = [loss for loss in losses if loss not in deselected]
         now = self.clock.monotonic()

@@ -12,8 +12,8 @@
 ``offsets`` is the next offset to read per queue. ``begin`` is the begin of the micro-batch that ends here,
 for queues whose begin is not in the previous offsets: all queues in the first batch (Spark does not store the
 result of ``initialOffset``), later new queues and queues with lost offsets. So a batch that Spark repeats
-reads the same messages, even after a crash in the first one. ``marks`` tells a topic from a later one of the
-same name: see :class:`spark_connector.read.loss.Mark`.
+reads the same messages, even after a crash in the first one. ``marks`` distinguishes a topic from a later one
+of the same name: see :class:`spark_connector.read.loss.Mark`.
 
 ``initial`` and ``new`` are there only if PySpark 4.0 or 4.1 plans a batch, which does not tell where a batch
 begins until its end is planned. ``initial`` is the begin of the query's first batch, ``new`` that of queues
@@ -48,7 +48,7 @@ class StreamOffsets:
     new: Mapping[MessageQueue, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON that Spark stores, sorted at every level; equal offsets give equal text."""
+        """Return the JSON that Spark stores, sorted at every level; equal offsets give equal text."""
         whole = {
             "begin": _tree(self.begin),
             "initial": _tree(self.initial),
@@ -82,7 +82,7 @@ class StreamOffsets:
 def batch_begin(
     start: StreamOffsets, end: StreamOffsets, *, is_first: bool = False
 ) -> dict[MessageQueue, int]:
-    """The begin of a micro-batch, for each queue of its end.
+    """Return the begin of a micro-batch, for each queue of its end.
 
     Args:
         start: Spark's start of the batch; in the first batch of a restarted query, a new initial offset.

@@ -36,7 +36,7 @@ class StreamBrokers(LossBrokers, Protocol):
     """The planner's requests to brokers. Every call except ``is_selected`` uses the network."""
 
     def fetch_stored(self, *, must_exist: bool) -> Stored:
-        """The stored offsets of the queues that exist now.
+        """Fetch the stored offsets of the queues that exist now.
 
         Args:
             must_exist: raise an error for missing topics or queues that the options name, else leave them
@@ -44,10 +44,10 @@ class StreamBrokers(LossBrokers, Protocol):
         """
 
     def resolve_start(self, stored: Stored) -> Offsets:
-        """The start of a new query, by its options."""
+        """Find the start of a new query, by its options."""
 
     def fetch_ends(self, stored: Stored) -> Ends | None:
-        """The end of the query, as far as it is known now; None: endless."""
+        """Find the end of the query, as far as it is known now; None: endless."""
 
     def mean_bytes(self, queue: MessageQueue, begin: int, end: int) -> int:
         """Mean size of the stored messages in a queue's range; 1 or more."""
@@ -82,7 +82,7 @@ class StreamPlanner:
         self._losses = LossWatch(self.brokers, fail_on_data_loss=self.fail_on_data_loss, clock=self.clock)
 
     def initial_offset(self) -> StreamOffsets:
-        """The start of a new query; repeated calls give the same.
+        """Return the start of a new query; repeated calls give the same.
 
         It is also part of the first batch's end, because Spark stores only that.
         """
@@ -104,7 +104,7 @@ class StreamPlanner:
         self._frozen = True
 
     def reported_latest(self) -> dict[str, Any] | None:
-        """The readable ends when brokers were last asked, as JSON; None: not asked yet.
+        """Return the readable ends when brokers were last asked, as JSON; None: not asked yet.
 
         For a query with an end, ``final`` is true if these offsets are that end.
         """
@@ -136,7 +136,7 @@ class StreamPlanner:
         self._batch_ran = True
 
     def plan(self, start_json: Mapping[str, Any], *, limited: bool) -> StreamOffsets | None:
-        """The end of the batch that begins at ``start_json``; None: no batch is to run now.
+        """Return the end of the batch that begins at ``start_json``; None: no batch is to run now.
 
         May wait for ``poll_interval`` before it asks; Spark can stop the query meanwhile. If brokers do not
         answer, a running query waits for ``patience`` seconds; one limited to the messages stored now does
@@ -202,7 +202,7 @@ class StreamPlanner:
         return self._fetch()
 
     def _is_filled(self, start: StreamOffsets, stored: Stored) -> bool:
-        """Whether the messages stored at the last check fill a batch, by number."""
+        """Return whether the messages stored at the last check fill a batch, by number."""
         if self.limits.max_offsets is None or self.limits.max_bytes is not None:
             return False
         if start.next.keys() != stored.latest.keys():
@@ -211,7 +211,7 @@ class StreamPlanner:
         return waiting >= self.limits.max_offsets
 
     def _end_of(self, queue: MessageQueue, stored: Stored) -> int:
-        """The offset up to which a queue can be read now."""
+        """Return the offset up to which a queue can be read now."""
         latest = stored.latest[queue]
         return latest if self._ends is None else min(latest, self._ends.offsets.get(queue, 0))
 
@@ -225,7 +225,7 @@ class StreamPlanner:
         return stored
 
     def _is_due(self, backlog: Offsets) -> bool:
-        """Whether enough messages wait. True for the first batch of a run."""
+        """Return whether enough messages wait. True for the first batch of a run."""
         if self._frozen:
             return True
         if self._batch_at is None:
@@ -244,7 +244,7 @@ class StreamPlanner:
         return admit(backlog, self.limits, sizes)
 
     def _marks(self, end: StreamOffsets, kept: Mapping[MessageQueue, Mark]) -> dict[MessageQueue, Mark]:
-        """The marks of a batch's end: kept ones that are fresh, and new ones for the other queues."""
+        """Return the marks of a batch's end: kept ones that are fresh, and new ones for the other queues."""
         assert self._stored is not None
         now = self.clock.monotonic()
         kept = {queue: mark for queue, mark in kept.items() if mark.offset < end.next.get(queue, 0)}
@@ -263,7 +263,7 @@ class StreamPlanner:
 
 
 def _end(start: StreamOffsets, begin: Offsets, counts: Offsets) -> StreamOffsets:
-    """The end of a batch, with those begins that cannot be derived from the start's offsets.
+    """Return the end of a batch, with those begins that cannot be derived from the start's offsets.
 
     A missing queue keeps its offset, because its broker may come back.
     """

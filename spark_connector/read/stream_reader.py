@@ -45,7 +45,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @text_first()
     def initialOffset(self) -> dict[str, Any]:
-        """The start of a new query. Spark asks twice, and again after a crash in the first batch."""
+        """Return the start of a new query. Spark asks twice, and again after a crash in the first batch."""
         return self._planner.initial_offset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -64,7 +64,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @text_first()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next micro-batch; ``start`` itself if none is to run.
+        """Return the end of the next micro-batch; ``start`` itself if none is to run.
 
         Spark has finished the batch that ends at ``start``, so its offsets may be committed to the group.
         """
@@ -74,12 +74,12 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end is None else end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The stored offsets when brokers were last asked; sends no request."""
+        """Return the stored offsets when brokers were last asked; sends no request."""
         return self._planner.reported_latest()
 
     @text_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The tasks of a micro-batch, the same for every run of the batch."""
+        """Return the tasks of a micro-batch, the same for every run of the batch."""
         begin, ends = self._planner.ranges(StreamOffsets.from_json(start), StreamOffsets.from_json(end))
         tasks = plan_tasks(self._options.read, begin, ends, rows_per_task=ROWS_PER_STREAM_TASK)
         return [InputPartition(task) for task in tasks]

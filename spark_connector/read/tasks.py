@@ -106,5 +106,5 @@ def _verify_host(reader_id: str, client: Client) -> None:
 
 
 def _address(client: Client) -> str:
-    """This machine's address towards the cluster, taken from the client id."""
+    """Return this machine's address towards the cluster, taken from the client id."""
     return client.client_id.rpartition("@")[0]

@@ -115,7 +115,7 @@ class ClientCache:
         return len(self._kept().entries)
 
     def _kept(self) -> _Kept:
-        """This process's clients. The parent's stay referenced: collecting them would close its sockets."""
+        """Return this process's clients. The parent's stay referenced: collecting them closes its sockets."""
         if self._by_process[-1].pid != os.getpid():
             self._by_process.append(_Kept(os.getpid()))
         return self._by_process[-1]

@@ -24,6 +24,6 @@ def freeze_once() -> None:
 
 
 def _is_worker() -> bool:
-    """Whether ``pyspark.daemon`` has forked this process."""
+    """Return whether ``pyspark.daemon`` has forked this process."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name == "pyspark.daemon"

@@ -89,7 +89,7 @@ def inspect_python(name: str, *, path: str = "", import_neighbours: bool = False
 
 
 def worker_path(spark: "SparkSession") -> str:
-    """The ``PYTHONPATH`` of Spark's Python processes on this machine, with files added to the session."""
+    """Return the ``PYTHONPATH`` of Spark's Python processes here, with files added to the session."""
     from pyspark import SparkFiles
 
     context = spark.sparkContext

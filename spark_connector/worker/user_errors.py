@@ -39,6 +39,6 @@ def _is_for_users(error: Exception) -> bool:
 
 
 def is_spark_worker() -> bool:
-    """Whether Spark started this process to run Python code of a data source."""
+    """Return whether Spark started this process to run Python code of a data source."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")

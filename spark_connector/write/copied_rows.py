@@ -52,7 +52,7 @@ def copied_rows(batch: pa.RecordBatch, *, new_stamps: bool = False) -> pa.Record
 
 
 def without_properties(column: pa.MapArray, names: Collection[str]) -> pa.MapArray:
-    """The same maps without the entries ``names``."""
+    """Return the same maps without the entries ``names``."""
     bounds, keys, items = _entries(column)
     stays = pc.invert(pc.is_in(keys, pa.array(sorted(names), keys.type)))
     counts = np.concatenate([[0], np.cumsum(np.asarray(stays), dtype=np.int32)]).astype(np.int32)
@@ -63,7 +63,7 @@ def without_properties(column: pa.MapArray, names: Collection[str]) -> pa.MapArr
 
 
 def values_of(column: pa.MapArray, name: str) -> pa.Array:
-    """The value of each map under a name; null if it has none."""
+    """Return the value of each map under a name; null if it has none."""
     bounds, keys, items = _entries(column)
     found = np.flatnonzero(np.asarray(pc.fill_null(pc.equal(keys, name), False)))
     taken = np.full(len(column), -1, np.int64)
@@ -99,7 +99,7 @@ def check_queues(
 
 
 def _queues_of(batch: pa.RecordBatch, topic: str | None) -> list[MessageQueue]:
-    """The distinct queues of the rows."""
+    """Return the distinct queues of the rows."""
     names = ["brokerName", "queueId"] if topic is not None else ["topic", "brokerName", "queueId"]
     distinct = pa.Table.from_batches([batch.select(names)]).drop_null().group_by(names).aggregate([])
     return [

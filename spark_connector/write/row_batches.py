@@ -41,7 +41,7 @@ def _kind(name: str, type_name: str) -> pa.DataType | None:
 
 
 def _plain(value: Any) -> Any:
-    """A value as Arrow takes it."""
+    """Return a value as Arrow takes it."""
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, datetime):

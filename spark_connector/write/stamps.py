@@ -70,7 +70,7 @@ class Stamper:
         return pa.array(digests, pa.string())
 
     def _hashed(self, rows: pa.RecordBatch) -> pa.Array:
-        """The bytes to hash: the id, or the whole row if the id is null."""
+        """Return the bytes to hash: the id, or the whole row if the id is null."""
         whole = sorted(rows.schema.names)
         if self.id_column is None:
             return row_bytes(rows, whole)

@@ -50,7 +50,7 @@ _KEYLESS: Final = (ArrayType, MapType, StructType, NullType, VariantType)
 
 
 def for_schema(options: WriteOptions, schema: StructType) -> WriteOptions:
-    """The options of a write of rows with this schema.
+    """Return the options of a write of rows with this schema.
 
     Raises:
         ConfigError: as :func:`check_write_schema`.
@@ -95,7 +95,7 @@ def check_write_schema(
 
 
 def is_read(schema: StructType) -> bool:
-    """Whether this source read the rows, possibly changed since."""
+    """Return whether this source read the rows, possibly changed since."""
     return READ_ONLY[0] in schema.names
 
 
@@ -141,7 +141,7 @@ def _check_id_column(schema: StructType, name: str) -> None:
 
 
 def _has_type(given: DataType, kind: DataType) -> bool:
-    """Whether types are equal, apart from nullability and collation."""
+    """Return whether types are equal, apart from nullability and collation."""
     if isinstance(kind, MapType):
         return isinstance(given, MapType) and all(
             isinstance(part, StringType) for part in (given.keyType, given.valueType)

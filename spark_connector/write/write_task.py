@@ -39,7 +39,7 @@ class TaskReport(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types 
     bad_rows: int = 0
 
     def counts(self) -> dict[str, Any]:
-        """The numbers by name."""
+        """Return the numbers by name."""
         return {**self.rows.counts(), "bad_rows": self.bad_rows}
 
 
@@ -82,7 +82,7 @@ class TaskPlace:
 
 
 def place_of_task(context: "TaskContext | None", made_id: str) -> TaskPlace:
-    """The place of the running task; ``made_id`` is the write's id outside streaming queries.
+    """Return the place of the running task; ``made_id`` is the write's id outside streaming queries.
 
     Spark passes a stream's query and micro-batch to all its jobs as local properties, also to jobs that
     ``foreachBatch`` starts.
@@ -137,7 +137,7 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
 def _prepared(
     options: WriteOptions, batches: Iterable["pa.RecordBatch"], producer: Producer
 ) -> Iterable["pa.RecordBatch"]:
-    """The rows to send; of rows that were read, without the parts that brokers and clients set."""
+    """Return the rows to send; of rows that were read, without the parts that brokers and clients set."""
     batches = canonical_batches(batches)
     if not options.create_topic:
         batches = check_topics(options, batches)
@@ -148,7 +148,7 @@ def _prepared(
 
 
 def total_of(reports: Sequence[TaskReport | None]) -> TaskReport:
-    """The sum of all tasks' reports; None stands for a failed task."""
+    """Return the sum of all tasks' reports; None stands for a failed task."""
     total = TaskReport()
     for report in reports:
         if report is not None:

@@ -79,7 +79,7 @@ def receive(consumer: SimpleConsumer, count: int, **asked) -> list[MessageExt]:
 
 
 def stays_away(site, consumer: SimpleConsumer, seconds: float) -> bool:
-    """Whether no message comes within so many seconds. The fake's time jumps."""
+    """Return whether no message comes within so many seconds. The fake's time jumps."""
     if site.fake is None:
         return consumer.receive(wait=seconds) == []
     site.fake.advance(seconds)

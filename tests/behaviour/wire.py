@@ -50,7 +50,7 @@ class Wire:
         return self._answers.pop(opaque)
 
     def is_answered(self, opaque: int, *, within: float) -> bool:
-        """Whether an answer comes in so many seconds."""
+        """Return whether an answer comes in so many seconds."""
         self._read_until(lambda: opaque in self._answers, within)
         return opaque in self._answers
 

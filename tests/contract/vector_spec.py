@@ -52,7 +52,7 @@ class Spec:
     normal: Callable[[Any], Any] = lambda answer: answer
 
     def takes(self, case: Case) -> bool:
-        """Whether a case is one of these."""
+        """Return whether a case is one of these."""
         return case.get("op") == self.op and all(path.split("[")[0] in case for path in self.inputs)
 
     def given(self, case: Case) -> Case:

@@ -132,7 +132,7 @@ CASES: dict[str, tuple[Callable[[dict[str, Any], SimpleNamespace], dict[str, Any
     ),
     "no client certificate": (
         lambda good, _: without(good, "tls_cert", "tls_key"),
-        r"the server wants a client certificate.*: set tls_cert_file and tls_key_file to a certificate that",
+        r"the server needs a client certificate.*: set tls_cert_file and tls_key_file to a certificate that",
     ),
     "a foreign client certificate": (
         lambda good, files: good | files.foreign,

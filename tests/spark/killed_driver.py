@@ -75,7 +75,7 @@ class KilledDriver:
         return sum(file.name.isdigit() for file in folder.iterdir()) if folder.exists() else 0
 
     def is_writing(self, name: str) -> bool:
-        """Whether a task has begun a file of ``rows``."""
+        """Return whether a task has begun a file of ``rows``."""
         try:
             return any((self.folder / name / "rows").glob("_temporary/**/*.parquet"))
         except FileNotFoundError:  # the job has ended meanwhile, and Spark has removed the folder

@@ -69,7 +69,7 @@ class Stream:
         return self.folder / "checkpoint"
 
     def is_written(self) -> bool:
-        """Whether a first micro-batch has ended."""
+        """Return whether a first micro-batch has ended."""
         return (self.folder / "rows" / "_spark_metadata" / "0").exists()
 
     def rows(self) -> list[Row]:

@@ -141,7 +141,7 @@ class DockerProject:
         self._kept_up.touch()
 
     def is_kept_up(self) -> bool:
-        """Whether somebody started the cluster by hand and its containers are still there."""
+        """Return whether somebody started the cluster by hand and its containers are still there."""
         return self._kept_up.exists() and bool(self.states())
 
     def _render(self, service: str) -> str:

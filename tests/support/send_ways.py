@@ -34,7 +34,7 @@ def pool_of(producer: Producer) -> Any:
 
 
 def open_to(producer: Producer, cluster: FakeCluster) -> list[bool]:
-    """Whether the loop's connections to the brokers are open."""
+    """Return whether the loop's connections to the brokers are open."""
     opened = producer._producer._client.remoting.connections
     return [opened[cluster.addr(name)].is_open for name in "ab"]
 

@@ -28,7 +28,7 @@ class ByModule(LoadScopeScheduling):
 
 @cache
 def is_on_docker(module: Path) -> bool:
-    """Whether a module's tests are marked ``docker``."""
+    """Return whether a module's tests are marked ``docker``."""
     return "pytest.mark.docker" in module.read_text()
 
 

@@ -195,7 +195,7 @@ def test_every_folder_of_a_package_with_rooms_is_a_room(package: str) -> None:
 
 
 def is_mirrored(test: Path) -> bool:
-    """Whether a unit test stands where the module does that its name begins with."""
+    """Return whether a unit test stands where the module does that its name begins with."""
     parts = test.relative_to(ROOT / "tests/unit").parent.parts
     home = ROOT.joinpath(*parts) if parts[:1] in (("spark_connector",), ("examples",), ("tools",)) else None
     home = home or ROOT.joinpath("rmqtools", *parts)

@@ -1,4 +1,4 @@
-"""Where ``consume`` puts messages: standard output or a file; as text, JSON lines, hex or Parquet."""
+"""Effect of new pins on a group, as the text that a user confirms. Pure."""
 
 import os
 import sys
@@ -52,7 +52,7 @@ def message_sink(form: str, own: str | None, output: Path | None, *, raw: bool =
 
 
 class _Place:
-    """Where bytes go; a file keeps its old content until :meth:`begin`."""
+    """Destination of bytes; a file keeps its old content until :meth:`begin`."""
 
     def __init__(self, file: BinaryIO, *, is_file: bool) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""What pins would change for a group, as the text that a user confirms. Pure."""
+"""Destination of ``consume``: standard output or a file; as text, JSON lines, hex or Parquet."""
 
 from collections import Counter
 from collections.abc import Sequence

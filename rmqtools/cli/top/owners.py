@@ -1,4 +1,4 @@
-"""Who owns which queue, as rows of letters: a letter and a colour for each member. Pure."""
+"""Owners of queues, as rows of letters: a letter and a colour for each member. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ class Letters:
             self._known.setdefault(client_id, len(self._known))
 
     def letter(self, client_id: str) -> str:
-        """The letter of a member; after 62 members, letters repeat."""
+        """Return the letter of a member; after 62 members, letters repeat."""
         return LETTERS[self._known[client_id] % len(LETTERS)]
 
     def colour(self, client_id: str) -> str:
-        """The background of a member's queues."""
+        """Return the background of a member's queues."""
         return COLOURS[self._known[client_id] % len(COLOURS)]
 
 

@@ -37,7 +37,7 @@ def bars(values: Iterable[float], width: int) -> str:
 
 
 def short(value: float | None) -> str:
-    """A rate or a count in at most five characters: ``-``, ``0.5``, ``87``, ``1.2k``, ``34M``."""
+    """Return a rate or a count in at most five characters: ``-``, ``0.5``, ``87``, ``1.2k``, ``34M``."""
     if value is None:
         return "-"
     for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

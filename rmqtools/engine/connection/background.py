@@ -119,7 +119,7 @@ class Closing:
 
     @property
     def has_begun(self) -> bool:
-        """Whether :meth:`wait` was called before."""
+        """True if :meth:`wait` was called before."""
         return self._run is not None
 
     async def wait(self) -> None:

@@ -59,7 +59,7 @@ class BlockingConnection:
         self._readable.register(sock, select.POLLIN)
 
     def is_quiet(self) -> bool:
-        """Whether nothing has come since the last answer: neither the peer's end nor unexpected bytes."""
+        """Return whether nothing has come since the last answer: neither the end nor unexpected bytes."""
         return not self._readable.poll(0)
 
     def invoke(self, command: Request, timeout: float) -> RemotingCommand:

@@ -77,7 +77,7 @@ class ClientCore:
 
     @property
     def endpoint(self) -> Endpoint:
-        """What is known of the servers behind ``name_server``."""
+        """Knowledge about the servers behind ``name_server``."""
         return self.remoting.endpoint
 
     def wire_topic(self, topic: str) -> str:
@@ -116,7 +116,7 @@ class ClientCore:
 
     @property
     def is_open(self) -> bool:
-        """Whether the client was started and not closed."""
+        """True if the client was started and not closed."""
         return self._state == "started"
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:

@@ -1,4 +1,4 @@
-"""Whether a client's servers are a proxy, and errors for features that the servers lack.
+"""Detects whether a client's servers are a proxy; raises errors for features that servers lack.
 
 A proxy adds the fields TRACE_ON and MSG_REGION to its answers about routes, a name server does not.
 Source of the rule: AbstractRemotingActivity.writeResponse (proxy 5.5.0).
@@ -24,7 +24,7 @@ class Endpoint:
 
     @property
     def is_proxy(self) -> bool:
-        """Whether a proxy was detected; the first answer about a route decides."""
+        """True if a proxy was detected; the first answer about a route decides."""
         return self._proxy_addr is not None
 
     def note_route_answer(self, addr: str, ext_fields: Mapping[str, str | None]) -> None:

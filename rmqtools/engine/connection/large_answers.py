@@ -1,4 +1,4 @@
-"""Tells which requests to a proxy have large answers: only one of them is on the wire on a connection.
+"""Finds which requests to a proxy have large answers: only one of them is on the wire on a connection.
 
 A proxy 5.5.0 drops an answer while 64 KB of earlier ones wait on the connection; its client waits in vain.
 The answers to a pull and to a batch may be that large, so only one of them is on the wire. Requests whose
@@ -32,7 +32,7 @@ _SMALL = frozenset(
 
 
 def may_answer_large(request: Request) -> bool:
-    """Whether the request has to wait for its turn: its answer may be large, and is not held back."""
+    """Return whether the request has to wait for its turn: its answer may be large, and is not held back."""
     if request.code in _SMALL:
         return False
     if request.code == RequestCode.PULL_MESSAGE:

@@ -17,7 +17,7 @@ HEARTBEAT, FETCH = "heartbeat", "fetch"  # what is refused
 
 
 class Refusals:
-    """The refusals in force. Each is told once, and again only if the broker had accepted in between."""
+    """The refusals in force. Each is reported once, and again after an accepted request."""
 
     def __init__(self) -> None:
         self._in_force: dict[tuple[str, str], BrokerError] = {}

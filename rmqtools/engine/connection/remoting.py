@@ -274,7 +274,7 @@ class Remoting:
         return connection
 
     def _may_restart(self, addr: str) -> bool:
-        """Whether a connection that ends before its first byte may be a restart.
+        """Return whether a connection that ends before its first byte may be a restart.
 
         Name servers are asked first, so wrong TLS settings show there. A broker, or a proxy in front of it,
         hangs up when it restarts, too.

@@ -26,10 +26,10 @@ _REFUSED_CERTIFICATE = (
     "valid now and that the server's authority has signed"
 )
 _ALERTS = {  # by words in OpenSSL's reason
-    "CERTIFICATE_REQUIRED": f"the server wants a client certificate: {_OWN_CERTIFICATE}",
+    "CERTIFICATE_REQUIRED": f"the server needs a client certificate: {_OWN_CERTIFICATE}",
     "HANDSHAKE_FAILURE": f"the server may want a client certificate: {_OWN_CERTIFICATE}",
     # Java's servers: no certificate at all
-    "BAD_CERTIFICATE": f"the server wants a client certificate, or another one: {_OWN_CERTIFICATE}",
+    "BAD_CERTIFICATE": f"the server needs a client certificate, or another one: {_OWN_CERTIFICATE}",
     "CERTIFICATE_UNKNOWN": _REFUSED_CERTIFICATE,
     "CERTIFICATE_EXPIRED": _REFUSED_CERTIFICATE,
     "UNKNOWN_CA": _REFUSED_CERTIFICATE,
@@ -100,7 +100,7 @@ def why_hung_up(cause: BaseException | None, *, tls: bool) -> tuple[str, bool] |
         return None  # it broke; a server that refuses plain text closes it properly
     if tls:
         return (
-            f"closed by the peer before it sent a byte; if it wants a client certificate: {_OWN_CERTIFICATE}",
+            f"closed by the peer before it sent a byte; if it needs a client certificate: {_OWN_CERTIFICATE}",
             True,
         )
     return (

@@ -99,12 +99,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether commands can be written."""
+        """True if commands can be written."""
         return self._transport is not None and not self._transport.is_closing()
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can be used: open, not silent, and without unexpected bytes of an unfinished frame.
+        """True if it can be used: open, not silent, and without unexpected bytes of an unfinished frame.
 
         No answer could be read behind the bytes of such a frame. If they begin a request of the peer, that
         request is lost.
@@ -115,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether a request can be written at once: the connection is usable, and the peer accepts bytes."""
+        """True if a request can be written at once: the connection is usable, and the peer accepts bytes."""
         return self._writable.is_set() and self.is_usable
 
     async def invoke(self, command: Request, timeout: float) -> RemotingCommand:

@@ -126,7 +126,7 @@ class ConcurrentConsumption:
         self._timers.add(timer)
 
     def _counts(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> bool:
-        """Whether the result of calls counts that have ended now."""
+        """Return whether the result of calls counts that have ended now."""
         if arrival.held.is_dropped:
             log.info("result_of_dropped_queue", queue=str(arrival.held.queue), count=len(messages))
         return not arrival.held.is_dropped

@@ -143,7 +143,7 @@ class OrderlyConsumption:
                 await self._suspend(held, suspend)
 
     def _is_mine(self, held: ProcessQueue) -> bool:
-        """Whether this member alone may consume the queue."""
+        """Return whether this member alone may consume the queue."""
         return self._is_broadcasting or (held.is_locked and not held.is_lock_expired)
 
     async def _consume(self, held: ProcessQueue) -> float:

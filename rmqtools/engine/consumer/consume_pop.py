@@ -160,7 +160,7 @@ class PopConsumption:
             await self._acknowledger.hide(message, delay)
 
     def _is_hidden(self, arrival: Arrival[PopProcessQueue], messages: Sequence[MessageExt]) -> bool:
-        """Whether no other member may have the messages by now."""
+        """Return whether no other member may have the messages by now."""
         if self._clock.monotonic() < arrival.until:
             return True
         log.warning("listener_outlasted_invisible_time", queue=str(arrival.queue), count=len(messages))

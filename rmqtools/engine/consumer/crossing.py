@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Crossing(Generic[T]):
-    """What threads put here the loop takes, in order.
+    """Calls from threads, which the loop runs in order.
 
     Waking the loop costs more than a short listener call. So a result wakes it only if no earlier result has
     just done so, and the loop takes all that have come until then.

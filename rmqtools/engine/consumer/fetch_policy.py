@@ -1,4 +1,4 @@
-"""When a queue may be fetched, and how the answer is handled: for push and for pull consumers.
+"""Rules for fetching a queue and handling the answer, for push and pull consumers.
 
 Source of the rules: DefaultMQPushConsumerImpl.pullMessage, DefaultLitePullConsumerImpl.PullTaskImpl (Java
 client).
@@ -33,7 +33,7 @@ class FetchRate:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a limit. Then no fetch begins before the answer of the one before is counted."""
+        """True if there is a limit. Then no fetch begins before the answer of the one before is counted."""
         return self._rate is not None
 
     def delay(self) -> float:
@@ -94,7 +94,7 @@ class FetchPolicy(Protocol):
         """The limit of messages a second."""
 
     def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
-        """Whether the queue may be fetched now, and has room for more after ``coming``."""
+        """Return whether the queue may be fetched now, and has room for more after ``coming``."""
 
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
         """Handle messages that were just fetched and are already in the queue."""
@@ -147,7 +147,7 @@ class PushFetch:
         return exceeded_threshold(held.cached(coming), self._thresholds()) is None
 
     def may_pop(self, held: PopProcessQueue) -> bool:
-        """Whether a queue may be popped now."""
+        """Return whether a queue may be popped now."""
         if self.is_suspended or held.queue.topic not in self._member.subscriptions:
             return False
         return held.wait_ack_count <= self._config.pop_threshold_for_queue

@@ -108,7 +108,7 @@ class HandOut:
 
     @property
     def should_remove(self) -> bool:
-        """Whether to call :meth:`remove_handed_out` now. True once; then False until that call is over."""
+        """True if to call :meth:`remove_handed_out` now. True once; then False until that call is over."""
         if self._is_removing or not self._given or (self._made_ready and len(self._given) < _MOST_KEPT):
             return False
         self._is_removing = True

@@ -32,7 +32,7 @@ MessageQueueListener = Callable[[str, Collection[MessageQueue], Collection[Messa
 
 
 class Pace:
-    """Whether the calls of listeners are short: nearly all of those that ended since the last look."""
+    """Records whether listener calls are short: nearly all of those that ended since the last look."""
 
     def __init__(self) -> None:
         self._calls = self._long = 0
@@ -167,11 +167,11 @@ class Listeners:
 
     @property
     def is_observed(self) -> bool:
-        """Whether listeners must run in the context of the task that calls them."""
+        """True if listeners must run in the context of the task that calls them."""
         return self._observer is not None
 
     def has(self, topic: str) -> bool:
-        """Whether a topic has a listener."""
+        """Return whether a topic has a listener."""
         return topic in self._by_topic
 
     async def ask(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
@@ -286,7 +286,7 @@ def _no_listener(topic: str) -> LookupError:
 
 
 def _is_being_cancelled() -> bool:
-    """Whether this task is being cancelled; if not, the listener raised the CancelledError itself."""
+    """Return whether this task is being cancelled; if not, the listener raised the CancelledError itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

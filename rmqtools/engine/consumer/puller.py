@@ -55,7 +55,7 @@ class _Asked(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How pulls of a queue are sent while its subscription and batch size stay the same."""
+    """Form of a queue's pulls while its subscription and batch size stay the same."""
 
     subscription: SubscriptionData
     batch_size: int
@@ -129,7 +129,7 @@ class Puller:
         return result
 
     def _answers(self, queue: MessageQueue, broker_id: int) -> bool:
-        """Whether a broker suggested by another one has not left a recent pull unanswered."""
+        """Return whether a broker suggested by another one has not left a recent pull unanswered."""
         addr = self._client.routes.reading_addr(queue, broker_id).broker_addr
         return self._client.clock.monotonic() - self._unanswered.get(addr, -_TRUST_AGAIN) >= _TRUST_AGAIN
 
@@ -241,7 +241,7 @@ class Puller:
         return not self._policy.rate.is_limited and self._policy.may_pull(held, coming=coming)
 
     def _is_wanted(self, held: ProcessQueue, asked: _Asked) -> bool:
-        """Whether a pull still asks for the right offset: the broker may have held it for a long time."""
+        """Return whether a pull still asks for the right offset: the broker may have held it for long."""
         wanted = held.next_offset, self._subscriptions.of(held.queue.topic)
         return not held.is_dropped and wanted == (asked.offset, asked.subscription)
 
@@ -354,7 +354,7 @@ class Puller:
 
 
 def _is_by_tags(subscription: SubscriptionData) -> bool:
-    """Whether pulls carry the expression. SQL92 conditions are not sent: heartbeats carry them."""
+    """Return whether pulls carry the expression. SQL92 conditions are not sent: heartbeats carry them."""
     return subscription.expression_type == TAG
 
 

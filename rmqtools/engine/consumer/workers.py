@@ -42,12 +42,12 @@ H = TypeVar("H", bound=HeldQueue)
 
 @dataclass(slots=True, eq=False)
 class Arrival(Generic[H]):
-    """What messages that arrived together have in common.
+    """Common data of messages that arrived together.
 
     Attributes:
         held: the queue they are counted in.
         topic: their topic, by its plain name.
-        queue: what listeners are told.
+        queue: the queue in the listeners' context.
         until: the monotonic time from which on others may have them, and no call may begin.
     """
 
@@ -314,5 +314,5 @@ class Workers(Generic[H]):
         self._start_workers()
 
     def _counts(self, call: Call[H]) -> bool:
-        """Whether the result of a call counts that has ended now."""
+        """Return whether the result of a call counts that has ended now."""
         return self._given_up.pop(id(call), None) is None

@@ -81,11 +81,11 @@ class HeldQueues:
         return {queue for table in tables for queue, held in table if not held.is_dropped}
 
     def holds(self, held: ProcessQueue) -> bool:
-        """Whether results of this queue's listener still count: it is neither given up nor moved."""
+        """Return whether results of this queue's listener still count: it is neither given up nor moved."""
         return self.pulled.get(held.queue) is held
 
     def is_leaving(self, held: ProcessQueue) -> bool:
-        """Whether a queue is being given up, or is kept only until its listener ends."""
+        """Return whether a queue is being given up, or is kept only until its listener ends."""
         return held in self._leaving or held in self._kept
 
     def wake(self) -> None:

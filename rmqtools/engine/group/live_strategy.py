@@ -35,7 +35,7 @@ class LiveStrategy:
 
     @property
     def wants_pins(self) -> bool:
-        """Whether the strategy uses pins, so that they must be watched."""
+        """True if the strategy uses pins, so that they must be watched."""
         return self._store is not None
 
     @property

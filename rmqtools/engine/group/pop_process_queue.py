@@ -27,7 +27,7 @@ class PopProcessQueue(HeldQueue):
 
     @property
     def is_pull_expired(self) -> bool:
-        """Whether the last request is so long ago that the popping task must have died."""
+        """True if the last request is so long ago that the popping task must have died."""
         return self._clock.monotonic() - self._last_pop > _PULL_MAX_IDLE_TIME
 
     def popped(self) -> None:

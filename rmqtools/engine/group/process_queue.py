@@ -110,7 +110,7 @@ class ProcessQueue(HeldQueue):
 
     @property
     def has_next(self) -> bool:
-        """Whether :meth:`take` has messages to hand out."""
+        """True if :meth:`take` has messages to hand out."""
         return bool(self._messages)
 
     @property
@@ -125,12 +125,12 @@ class ProcessQueue(HeldQueue):
 
     @property
     def is_pull_expired(self) -> bool:
-        """Whether the last request is so long ago that the fetching task must have died."""
+        """True if the last request is so long ago that the fetching task must have died."""
         return self._clock.monotonic() - self._last_pull > _PULL_MAX_IDLE_TIME
 
     @property
     def is_lock_expired(self) -> bool:
-        """Whether the lock is too old to trust: the broker may have given the queue to another member."""
+        """True if the lock is too old to trust: the broker may have given the queue to another member."""
         return self._clock.monotonic() > self.lock_ends
 
     @property
@@ -192,7 +192,7 @@ class ProcessQueue(HeldQueue):
         return self._end if first is None else first
 
     def contains(self, message: MessageExt) -> bool:
-        """Whether a message is still held."""
+        """Return whether a message is still held."""
         return message.queue_offset in self._messages
 
     def first(self, count: int) -> list[MessageExt]:

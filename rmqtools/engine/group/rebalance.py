@@ -84,7 +84,7 @@ class Rebalance:
 
     @property
     def _takes_all(self) -> bool:
-        """Whether nothing is shared: every member reads all queues, or they are assigned to this one."""
+        """True if nothing is shared: every member reads all queues, or they are assigned to this one."""
         return self._member.is_broadcasting or self._member.subscriptions.assigned is not None
 
     def _ask(
@@ -151,7 +151,7 @@ class Rebalance:
         return bool(added)
 
     def _may_hold(self, queue: MessageQueue) -> bool:
-        """Whether a queue is still wanted. One that was just locked is held; the next round gives it up."""
+        """Return whether a queue is still wanted. One just locked is held; the next round releases it."""
         return self._member.is_orderly or self._member.subscriptions.wants(queue)
 
     async def _find_start(self, queue: MessageQueue) -> int:

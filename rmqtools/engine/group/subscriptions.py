@@ -48,7 +48,7 @@ class Subscriptions(UserDict[str, SubscriptionData]):
         return tuple(sorted({queue.topic for queue in self.assigned}))
 
     def wants(self, queue: MessageQueue) -> bool:
-        """Whether a queue may still be read."""
+        """Return whether a queue may still be read."""
         return queue.topic in self if self.assigned is None else queue in self.assigned
 
     async def find_queues(self, topic: str) -> Collection[MessageQueue] | None:

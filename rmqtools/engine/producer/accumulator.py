@@ -231,7 +231,7 @@ class ProduceAccumulator:
         return _NOT_KNOWN if queue is None and not line.on_wire else queue
 
     def _ended(self, line: _Line, queue: MessageQueue, _: asyncio.Task[None]) -> None:
-        """Free the queue. Callers that were told nothing: closing has cancelled the task before it began."""
+        """Free the queue, and fail its callers: closing has cancelled the task before it began."""
         _tell_each(line.on_wire.pop(queue).entries, SendError(_CLOSED))
         self._call(line)
 
@@ -317,7 +317,7 @@ def _tell_each(entries: Iterable[_Entry], error: RocketMQError) -> None:
 
 
 def _refuses_content(error: RocketMQError) -> bool:
-    """Whether a broker refused a batch, perhaps for one of its messages, and certainly stored none."""
+    """Return whether a broker refused a batch, perhaps for one of its messages, and certainly stored none."""
     cause = error.__cause__
     if type(error) is not SendError or not isinstance(cause, BrokerError):
         return False

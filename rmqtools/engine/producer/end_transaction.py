@@ -48,7 +48,7 @@ class Decision:
 
     @property
     def is_final(self) -> bool:
-        """Whether it is a commit or a rollback."""
+        """True if it is a commit or a rollback."""
         return self.state is not LocalTransactionState.UNKNOWN
 
 

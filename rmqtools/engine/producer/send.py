@@ -41,7 +41,7 @@ _send_loop = maker_of(SendLoop)
 
 @dataclass(frozen=True, slots=True)
 class QueueChoice:
-    """How the caller wants the queue chosen. By default: round robin, with another queue after a failure."""
+    """The caller's choice of a queue. By default: round robin, with another queue after a failure."""
 
     queue: MessageQueue | None = None
     selector: MessageQueueSelector | None = None

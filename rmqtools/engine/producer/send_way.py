@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class SendWay(Protocol):
-    """What a send awaits."""
+    """Waiting of a send: for an answer, a callback, or nothing."""
 
     def invoke(self, addr: str, command: Request, *, timeout: float) -> Awaitable[RemotingCommand]:
         """Send a request and wait for its answer; errors as of :meth:`Remoting.invoke`."""

@@ -52,7 +52,7 @@ async def filter_at_broker(
 
 
 def is_wanted(message: MessageExt, wanted: SubscriptionData) -> bool:
-    """Whether a message has one of the tags, compared by text: brokers compare hash codes.
+    """Return whether a message has one of the tags, compared by text: brokers compare hash codes.
 
     A stored batch that cannot be unwrapped is wanted: the tags of its messages are unknown.
     """

@@ -143,7 +143,7 @@ class RangeReader:
             self._forget_predictions()
 
     async def _has_route(self) -> bool:
-        """Whether the topic can be read; False: it was deleted, and losses are allowed."""
+        """Return whether the topic can be read; False: it was deleted, and losses are allowed."""
         try:
             await self._client.routes.subscribe_queues(self._range.queue.topic)
         except TopicNotFoundError as error:
@@ -192,7 +192,7 @@ class RangeReader:
         return None
 
     async def _is_gone(self, error: BrokerError) -> bool:
-        """Whether a broker's refusal means that the topic was deleted, or has fewer queues now."""
+        """Return whether a broker's refusal means that the topic was deleted, or has fewer queues now."""
         if error.code == ResponseCode.TOPIC_NOT_EXIST:
             return True
         routes, queue = self._client.routes, self._range.queue
@@ -263,7 +263,7 @@ class RangeReader:
         return self._client.routes.reading_addr(self._range.queue).is_slave
 
     def _is_short(self) -> bool:
-        """Whether more pulls should be in flight."""
+        """Return whether more pulls should be in flight."""
         return not self._waiting or (
             len(self._waiting) <= self._depth // 2 and self._planned < self._range.end
         )
@@ -382,7 +382,7 @@ class RangeReader:
         return [start for start in starts if self._reaches_range(body, start - base)]
 
     def _reaches_range(self, body: bytes, start: int) -> bool:
-        """Whether a message, or a message of its batch, belongs to the rest of the range."""
+        """Return whether a message, or a message of its batch, belongs to the rest of the range."""
         return (
             queue_offset_at(body, start) < self._range.end
             and self._offset_after(body, start) > self._position

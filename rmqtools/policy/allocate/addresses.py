@@ -42,7 +42,7 @@ def parse_networks(ips: Collection[str]) -> list[IPNetwork]:
 
 
 def members_within(networks: Iterable[IPNetwork], client_ids: Sequence[str]) -> list[str]:
-    """The members whose address is in one of the networks, in the order given."""
+    """Return the members whose address is in one of the networks, in the order given."""
     wanted = tuple(networks)
     addresses = ((client_id, client_address(client_id)) for client_id in client_ids)
     return [

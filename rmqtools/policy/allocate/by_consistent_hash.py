@@ -52,6 +52,6 @@ class AllocateByConsistentHash:
 
 
 def consistent_hash(key: str) -> int:
-    """The first four bytes of the MD5 of the text, as an unsigned number."""
+    """Return the first four bytes of the MD5 of the text, as an unsigned number."""
     data = key.encode("utf-8", "replace")
     return int.from_bytes(hashlib.md5(data, usedforsecurity=False).digest()[:4])

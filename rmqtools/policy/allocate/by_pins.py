@@ -34,7 +34,7 @@ class AllocateByPins:
         check_when_absent(self.when_absent)
 
     def with_pins(self, pins: Pins | None) -> "AllocateByPins":
-        """The same strategy with other pins."""
+        """Return the same strategy with other pins."""
         return replace(self, pins=pins)
 
     def allocate(

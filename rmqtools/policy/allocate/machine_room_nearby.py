@@ -16,10 +16,10 @@ class MachineRoomResolver(Protocol):
     """Gives the machine room of brokers and members. Pure. None or "" makes every share fail."""
 
     def broker_deploy_in(self, queue: MessageQueue) -> str | None:
-        """The machine room of a queue's broker."""
+        """Return the machine room of a queue's broker."""
 
     def consumer_deploy_in(self, client_id: str) -> str | None:
-        """The machine room of a member."""
+        """Return the machine room of a member."""
 
 
 @dataclass(frozen=True, slots=True)

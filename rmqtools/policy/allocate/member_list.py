@@ -26,7 +26,7 @@ class MemberList:
 
 
 def has_doubles(client_ids: Collection[str]) -> bool:
-    """Whether a client id is listed more than once."""
+    """Return whether a client id is listed more than once."""
     return len(set(client_ids)) < len(client_ids)
 
 

@@ -69,7 +69,7 @@ class Pins:
 
     @classmethod
     def cleared(cls, version: int, *, set_by: str = "") -> "Pins":
-        """The empty version that ``pin clear`` writes; ``version`` must be higher than all others."""
+        """Return the empty version that ``pin clear`` writes; ``version`` must be higher than all others."""
         return cls(version, set_by=set_by)
 
     @classmethod

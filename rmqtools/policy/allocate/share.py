@@ -66,7 +66,7 @@ def share_ordered(
 
 
 def _is_positional(strategy: AllocateMessageQueueStrategy) -> bool:
-    """Whether a member's share depends on its place in the list, and not on its id."""
+    """Return whether a member's share depends on its place in the list, and not on its id."""
     if isinstance(strategy, AllocatePinnedByIp | AllocateByPins):
         return _is_positional(strategy.inner)
     return isinstance(strategy, AllocateAveragely | AllocateAveragelyByCircle)

@@ -1,4 +1,4 @@
-"""Which servers have which feature: since which broker version, and whether through a 5.x proxy.
+"""Features of servers: since which broker version, and whether through a 5.x proxy.
 
 One table: refusals, the documentation and programs that print it are made from it.
 Source of the rules: RequestCode and MQVersion of the servers' jars 4.9.7 to 5.5.0; RemotingProtocolServer

@@ -87,7 +87,7 @@ class HeaderField(NamedTuple):
 
     @property
     def required(self) -> bool:
-        """Whether the field must be present."""
+        """True if the field must be present."""
         return self.default is MISSING
 
 
@@ -141,7 +141,7 @@ def decode_header(header_class: type[H], ext_fields: Mapping[str, str | None]) -
 
 
 def header_fields(header_class: type[Header]) -> tuple[HeaderField, ...]:
-    """The fields of a header class, inherited ones first."""
+    """Return the fields of a header class, inherited ones first."""
     return _plan_of(header_class, own_only=False).fields
 
 

@@ -67,7 +67,7 @@ def real_topic(topic_type: str, topic: str, group: str) -> str:
 
 
 def format_extra_info(info: PopExtraInfo) -> str:
-    """The text of POP_CK."""
+    """Return the text of POP_CK."""
     parts = (
         info.start_offset,
         info.pop_time,
@@ -141,12 +141,12 @@ def parse_msg_offset_info(text: str | None) -> dict[str, tuple[int, ...]]:
 
 
 def queue_key(type_: str, queue_id: int) -> str:
-    """The key of a queue in the tables of an answer."""
+    """Return the key of a queue in the tables of an answer."""
     return f"{type_}@{queue_id}"
 
 
 def offset_key(type_: str, queue_id: int, queue_offset: int) -> str:
-    """The key of a message in ``order_count_info``."""
+    """Return the key of a message in ``order_count_info``."""
     return f"{type_}@qo{queue_id}%{queue_offset}"
 
 

@@ -142,7 +142,7 @@ class NotificationRequestHeader(TopicRequestHeader):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationResponseHeader(Header):
-    """Whether there is a message; ``polling_full``: too many requests wait already, so send it again."""
+    """Answer to a long poll: messages or none; ``polling_full``: too many requests wait, send again."""
 
     has_msg: bool
     polling_full: bool = False

@@ -71,7 +71,7 @@ class SendMessageRequestHeaderV2(TopicRequestHeader):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessageResponseHeader(Header):
-    """Where a message was stored. A batch has one ``msg_id`` per message, joined with commas."""
+    """Place of a stored message. A batch has one ``msg_id`` per message, joined with commas."""
 
     msg_id: str
     queue_id: Int32

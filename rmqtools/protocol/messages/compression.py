@@ -33,7 +33,7 @@ class OversizeError(ProtocolError):
 
 
 class CompressionType(IntEnum):
-    """How a body is compressed; the numbers are those of the sys flag."""
+    """Compression of a body; the numbers are those of the sys flag."""
 
     LZ4 = 1
     ZSTD = 2

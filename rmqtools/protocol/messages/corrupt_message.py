@@ -1,6 +1,6 @@
 """A message whose body cannot be read: everything else of it is as usual.
 
-Java's client hands out such a message with the bytes as they are stored, without a word, or drops it with all
+Java's client hands out such a message with the bytes as they are stored and no log, or drops it with all
 that follows it in the answer (MessageDecoder.decode, decodesBatch). The stored checksum is not compared, as
 Java's client does not by default (``checkCRC``).
 """
@@ -17,14 +17,14 @@ _get_body = MessageExt.__dict__["body"].__get__
 
 
 class _CorruptBody(NamedTuple):
-    """What a corrupt message has where others have their body."""
+    """Body of a corrupt message."""
 
     raw: bytes
     why: str
     max_bytes: int | None  # what it is larger than
 
     def error(self, queue: MessageQueue, offset: int) -> CorruptBodyError:
-        """What is told about it."""
+        """Return the details for the error message."""
         if self.max_bytes is None:
             return CorruptBodyError(queue, offset, self.why, self.raw)
         return BodyTooLargeError(queue, offset, self.why, self.raw, self.max_bytes)
@@ -42,11 +42,11 @@ class CorruptMessage(MessageExt):
 
     @property
     def body_error(self) -> CorruptBodyError:
-        """What is wrong, and the bytes as they are stored."""
+        """Error of the body, with the bytes as they are stored."""
         return self.error_in(MessageQueue(self.topic, self.broker_name, self.queue_id))
 
     def error_in(self, queue: MessageQueue) -> CorruptBodyError:
-        """The same for a reader who knows the queue by another name."""
+        """Return the same for a reader who knows the queue by another name."""
         return _kept(self).error(queue, self.queue_offset)
 
     def with_topic(self, topic: str) -> MessageExt:
@@ -87,7 +87,7 @@ def _corrupt(message: MessageExt, why: str, max_bytes: int | None) -> CorruptMes
 
 
 def raw_message(message: MessageExt) -> MessageExt:
-    """The message with its body as it is stored; ``sys_flag`` has the compressed bit where it was set."""
+    """Return the message with its body as stored; ``sys_flag`` has the compressed bit where it was set."""
     if not isinstance(message, CorruptMessage):
         return message
     values = {name: getattr(message, name) for name in SLOTS if name != "body"}

@@ -9,7 +9,7 @@ A message is broken in one of three ways:
 Messages are decoded in portions: a few stored kilobytes may hold gigabytes, and one portion must neither take
 that memory nor block the event loop.
 Source of the rule: PullAPIWrapper.processPullResult (Java client), which takes batches apart. Ours: Java
-drops a message whose head is broken without a word, together with all that follows it in the answer.
+silently drops a message whose head is broken, together with all that follows it in the answer.
 """
 
 import struct
@@ -29,7 +29,7 @@ PORTION_MESSAGES: Final = 8192  # of stored batches; a portion ends with the bat
 
 
 class Found(NamedTuple):
-    """What was found.
+    """Messages found, and those that cannot be read.
 
     Attributes:
         messages: by queue offset.
@@ -111,7 +111,7 @@ def decode_portions(
 def decode_one(
     data: bytes, start: int, queue: MessageQueue, *, unwraps: bool = True, max_body_bytes: int
 ) -> list[MessageExt]:
-    """The messages stored at one place, by queue offset.
+    """Return the messages stored at one place, by queue offset.
 
     Raises:
         ProtocolError: its head is broken; the text names queue and queue offset.
@@ -133,12 +133,12 @@ def _unwrapped(stored: Sequence[MessageExt]) -> Found:
 
 
 def _decode_head(data: bytes, start: int, queue: MessageQueue, why: ProtocolError) -> MessageExt:
-    """A message of which the body cannot be read."""
+    """Return a message of which the body cannot be read."""
     return corrupt_message(decode_undecompressed(data, start, queue), why)
 
 
 def decode_undecompressed(data: bytes, start: int, queue: MessageQueue) -> MessageExt:
-    """The message stored at one place, with its body and sys flag as stored.
+    """Return the message stored at one place, with its body and sys flag as stored.
 
     Raises:
         ProtocolError: its head is broken; the text names queue and queue offset.
@@ -159,7 +159,7 @@ def _decode_each(
     errors: list[ProtocolError] = []
     broken: list[int] = []
     room, count = PORTION_BYTES, 0
-    for count, start in enumerate(starts, 1):  # noqa: B007 - told below
+    for count, start in enumerate(starts, 1):  # noqa: B007 - returned below
         try:
             found = decode_one(data, start, queue, unwraps=unwraps, max_body_bytes=max_body_bytes)
         except ProtocolError as error:
@@ -187,7 +187,7 @@ def _decode_heads(data: bytes, starts: Sequence[int], queue: MessageQueue) -> Fo
 
 
 def worked_bytes(message: MessageExt) -> int:
-    """How much was decompressed, at most, for a message."""
+    """Return the bytes decompressed, at most, for a message."""
     if message.body_error is None:
         return len(message.body)
     return getattr(message.body_error, "max_bytes", len(message.body_error.raw))

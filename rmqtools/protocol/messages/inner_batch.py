@@ -23,12 +23,12 @@ INNER_BATCH_POSITION: Final = SYSFLAG_POSITION + _INT.size - 1  # in a stored me
 
 
 def is_inner_batch(sys_flag: int) -> bool:
-    """Whether a message contains others."""
+    """Return whether a message contains others."""
     return sys_flag & INNER_BATCH == INNER_BATCH
 
 
 def holds_inner_batch(data: bytes, starts: Iterable[int]) -> bool:
-    """Whether one of the stored messages at ``starts`` contains others.
+    """Return whether one of the stored messages at ``starts`` contains others.
 
     Checks the last byte of each sys flag, because decoding a message for its flag costs ten times as much.
     """

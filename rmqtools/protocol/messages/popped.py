@@ -65,7 +65,7 @@ def broken_extra_infos(
     *,
     broker_name: str,
 ) -> list[PopExtraInfo]:
-    """What acknowledges popped messages that cannot be decoded, by the header's offsets.
+    """Return what acknowledges popped messages that cannot be decoded, by the header's offsets.
 
     Left out is a message whose queue and offset are not in the header, or in it for several topics.
 
@@ -93,7 +93,7 @@ class Portion(NamedTuple):
 
 
 def popped_portions(messages: Sequence[MessageExt], *, max_body_bytes: int) -> Iterator[Portion]:
-    """The same messages decompressed, in portions that take little memory and time; nearly always one.
+    """Yield the same messages decompressed, in portions that take little memory and time; nearly always one.
 
     Those of stored batches come one by one, each with the POP_CK of its batch.
     """
@@ -111,7 +111,7 @@ def popped_portions(messages: Sequence[MessageExt], *, max_body_bytes: int) -> I
 
 
 def _plain_messages(message: MessageExt, max_body_bytes: int) -> list[MessageExt]:
-    """A message with its body as it was sent, or those of a stored batch; if unreadable a corrupt one."""
+    """Return a message with its body as sent, or those of a stored batch; an unreadable one as corrupt."""
     try:
         plain = decompressed(message, max_body_bytes)
         if not is_inner_batch(plain.sys_flag):
@@ -127,7 +127,7 @@ def _with_pop_of(batch: MessageExt, inner: MessageExt) -> MessageExt:
 
 
 class _Queue(NamedTuple):
-    """What the messages of one queue in an answer have in common: all of POP_CK but the queue offset."""
+    """Common data of one queue's messages in an answer: all of POP_CK but the queue offset."""
 
     key: str
     head: str
@@ -168,7 +168,7 @@ class _Popped:
         return popped_message(message, topic, self._broker_name, times, properties)
 
     def missing(self, queue_id: int, queue_offset: int) -> PopExtraInfo | None:
-        """The data of a message that was not decoded; None: not known."""
+        """Return the data of a message that was not decoded; None: not known."""
         keys = {type_: queue_key(type_, queue_id) for type_ in (NORMAL_TOPIC, RETRY_TOPIC, RETRY_TOPIC_V2)}
         types = [
             type_
@@ -195,7 +195,7 @@ class _Popped:
         return first
 
     def _queue(self, message: MessageExt) -> _Queue:
-        """The queue of a message.
+        """Return the queue of a message.
 
         Raises:
             ProtocolError: the header does not have it.
@@ -228,7 +228,7 @@ class _Popped:
         )
 
     def _offset_by_place(self, queue: _Queue, queue_offset: int) -> int:
-        """The offset that the header has at the place of a message among those of its queue."""
+        """Return the offset that the header has at the place of a message among those of its queue."""
         try:
             return self._offsets[queue.key][self._places[queue.key][queue_offset]]
         except (KeyError, IndexError):

@@ -78,13 +78,13 @@ def message_starts(data: bytes | memoryview, *, base: int = 0, most: float = inf
 
 
 def whole_starts(data: bytes | memoryview, *, base: int = 0) -> list[int]:
-    """Where each message of a pull body begins, up to a size that is impossible."""
+    """Return the begin of each message of a pull body, up to a size that is impossible."""
     starts, start = _follow_sizes(data, base)
     return starts[:-1] if start > len(data) else starts
 
 
 def _follow_sizes(data: bytes | memoryview, base: int) -> tuple[list[int], int]:
-    """Where messages begin, and where the chain of their sizes ends, perhaps behind the data."""
+    """Return where messages begin, and where the chain of their sizes ends, perhaps behind the data."""
     if twins is not None:
         followed: tuple[list[int], int] = twins.follow_sizes(data, base, _SMALLEST)
         return followed
@@ -161,7 +161,7 @@ def decode_message(
 
 
 def decompressed(message: MessageExt, max_bytes: int) -> MessageExt:
-    """A message that was decoded without decompression, with its body as it was sent.
+    """Return a message that was decoded without decompression, with its body as it was sent.
 
     Raises:
         ProtocolError: a body that cannot be decompressed, or is larger than ``max_bytes``.
@@ -173,7 +173,7 @@ def decompressed(message: MessageExt, max_bytes: int) -> MessageExt:
 
 
 def check_body(message: MessageExt, body: bytes) -> bool:
-    """Whether ``body`` in its stored form (still compressed) has the message's checksum."""
+    """Return whether ``body`` in its stored form (still compressed) has the message's checksum."""
     return body_crc(body) == message.body_crc
 
 

@@ -12,7 +12,7 @@ from rmqtools.protocol.messages.inner_batch import holds_inner_batch
 
 
 def decode_block_portions(block: MessageBlock, *, corrupt_body: CorruptBody = "fail") -> Iterator[Found]:
-    """The messages of a block, by queue offset, in portions that take little memory and time.
+    """Yield the messages of a block, by queue offset, in portions that take little memory and time.
 
     There is nearly always one portion. An inner batch may contain messages before or after the range that was
     read.
@@ -36,7 +36,7 @@ def decode_block_portions(block: MessageBlock, *, corrupt_body: CorruptBody = "f
 
 
 def decode_stored(block: MessageBlock, start: int, *, corrupt_body: CorruptBody = "fail") -> list[MessageExt]:
-    """The messages stored at a place of a block, by queue offset.
+    """Return the messages stored at a place of a block, by queue offset.
 
     Raises:
         CorruptBodyError: a body that cannot be read, and ``corrupt_body`` is ``fail``.
@@ -47,7 +47,7 @@ def decode_stored(block: MessageBlock, start: int, *, corrupt_body: CorruptBody 
 
 
 def decode_bodiless(block: MessageBlock, start: int, *, corrupt_body: CorruptBody) -> list[MessageExt]:
-    """The messages stored at a place of a block, for readers that do not use their bodies.
+    """Return the messages stored at a place of a block, for readers that do not use their bodies.
 
     Bodies are not decompressed and stay as stored, except that of an inner batch. The other fields are those
     after decompression.

@@ -63,12 +63,12 @@ class RemotingCommand:
 
     @property
     def is_response(self) -> bool:
-        """Whether this is the answer to a request."""
+        """True if this is the answer to a request."""
         return bool(self.flag & RESPONSE_FLAG)
 
     @property
     def is_oneway(self) -> bool:
-        """Whether no answer is expected."""
+        """True if no answer is expected."""
         return bool(self.flag & ONEWAY_FLAG)
 
     def encode(self, opaque: int) -> bytes:
@@ -130,7 +130,7 @@ def encode_command(command: RemotingCommand, *, opaque: int | None = None) -> by
 
 
 def decode_whole(data: bytes | memoryview, count: int, decoder: FrameDecoder) -> RemotingCommand | None:
-    """The command that the first ``count`` bytes are, if they are one frame and ``decoder`` waits for one.
+    """Decode the command that the first ``count`` bytes are, if ``decoder`` waits for exactly one frame.
 
     Nearly every answer to a send comes so. None: give the bytes to the decoder, which says what they are.
     """
@@ -197,7 +197,7 @@ def _load_json(text: str) -> Any:
 
 
 def _command_of(fields: dict[str, Any]) -> RemotingCommand:
-    """A missing key has the value a new command of the Java client has; opaque is 0.
+    """Return a missing key has the value a new command of the Java client has; opaque is 0.
 
     An unreadable language or version is not an error, because it does not affect the command's meaning.
     """
@@ -229,7 +229,7 @@ def _check_json_size(header: bytes) -> None:
 
 
 def _cut(remark: str) -> str:
-    """A remark that is short enough for the text of an error."""
+    """Return a remark that is short enough for the text of an error."""
     if len(remark) <= MAX_REMARK:
         return remark
     return f"{remark[:MAX_REMARK]}... ({len(remark)} characters)"

@@ -62,23 +62,23 @@ class FrameDecoder:
 
     @property
     def error(self) -> ProtocolError | None:
-        """Why the stream cannot be read further; None while it can."""
+        """Error that stops the stream; None while it can be read."""
         return self._error
 
     @property
     def is_inside_frame(self) -> bool:
-        """Whether a frame has begun and is not complete."""
+        """True if a frame has begun and is not complete."""
         return self._filled > 0 or (self._large is not None and not self._large.is_complete)
 
     def may_be_whole(self, count: int) -> bool:
-        """Whether the next ``count`` bytes may be one whole frame: none has begun, and it may be so large."""
+        """Return whether the next ``count`` bytes may be one whole frame: none has begun, and it fits."""
         if self._filled or self._large is not None or self._error is not None:
             return False
         return _PREFIX.size <= count <= self._max_frame_bytes
 
     @property
     def is_held(self) -> bool:
-        """Whether a complete frame waits until the caller of :meth:`room` has released that memory.
+        """True if a complete frame waits until the caller of :meth:`room` has released that memory.
 
         The next call of :meth:`room`, :meth:`advance` or :meth:`collect` then completes it. Only uvloop
         holds the memory during ``buffer_updated``.
@@ -150,7 +150,7 @@ class FrameDecoder:
             self._large.release()
 
     def _whole(self, data: bytes) -> Frame | None:
-        """The one frame that ``data`` is, if nothing came before it: nearly every answer to a send."""
+        """Return the one frame that ``data`` is, if nothing came before it: nearly every answer to a send."""
         if not self.may_be_whole(len(data)):
             return None
         total, mark = _PREFIX.unpack_from(data)
@@ -218,7 +218,7 @@ class FrameDecoder:
 class _LargeFrame:
     """A frame whose body is received into its own memory.
 
-    ``BytesIO`` gives its content away without a copy if nobody else holds a view of it.
+    ``BytesIO`` releases its content without a copy if nobody else holds a view of it.
     """
 
     def __init__(self, serializer: int, header: bytes, body_bytes: int, begun: memoryview) -> None:
@@ -241,7 +241,7 @@ class _LargeFrame:
         self._missing -= count
 
     def take(self) -> Frame | None:
-        """The frame; None if it is incomplete, or the last room is still in use."""
+        """Return the frame; None if it is incomplete, or the last room is still in use."""
         if self._missing or not self.release():
             return None
         return Frame(self._serializer, self._header, self._body.getvalue())

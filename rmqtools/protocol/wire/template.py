@@ -62,7 +62,7 @@ class RequestTemplate:
         return {**self.fixed, **filled} | ({} if self._text is None else {self._text: text})
 
     def _pieces_of(self, command: RemotingCommand) -> tuple[str, ...]:
-        """The texts of the header between the values: the numbers in quotes, perhaps a text, the opaque."""
+        """Return the texts of the header between the values: quoted numbers, perhaps a text, the opaque."""
         mark = _MARK
         while any(mark in text for pair in self.fixed.items() for text in pair if text):
             mark += _MARK

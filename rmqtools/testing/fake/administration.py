@@ -154,12 +154,12 @@ class Administration:
 
 
 def _index_time(message: MessageExt) -> int:
-    """The time of a message's index entry: whole seconds (IndexFile of the broker)."""
+    """Return the time of a message's index entry: whole seconds (IndexFile of the broker)."""
     return message.store_timestamp_ms // 1000 * 1000
 
 
 def _changed(topic: TopicConfig | None, text: str) -> dict[str, str]:
-    """A topic's attributes after a change: ``+name=value,-name`` (AttributeParser of the broker)."""
+    """Return a topic's attributes after a change: ``+name=value,-name`` (AttributeParser of the broker)."""
     attributes = dict(topic.attributes) if topic is not None else {}
     for part in filter(None, text.split(",")):
         name, _, value = part[1:].partition("=")

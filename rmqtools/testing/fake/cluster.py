@@ -81,7 +81,7 @@ class FakeCluster:
         return self._servers.name_server
 
     def addr(self, name: str = "broker-a") -> str:
-        """The address of a server: a broker, ``broker-a/1`` (its first slave), or a name server."""
+        """Return the address of a server: a broker, ``broker-a/1`` (its first slave), or a name server."""
         return self._servers.addr(name)
 
     def create_topic(
@@ -141,7 +141,7 @@ class FakeCluster:
         return self._call(store)
 
     def messages(self, topic: str, queue: MessageQueue | None = None) -> list[MessageExt]:
-        """The messages of a topic, or of one queue, sorted by broker, queue and offset."""
+        """Return the messages of a topic, or of one queue, sorted by broker, queue and offset."""
 
         def look() -> list[MessageExt]:
             return [
@@ -155,13 +155,13 @@ class FakeCluster:
         return self._call(look)
 
     def half_messages(self) -> list[MessageExt]:
-        """The half messages without a decision."""
+        """Return the half messages without a decision."""
         return self._call(
             lambda: [half for broker in self._brokers.values() for half in broker.transactions.messages()]
         )
 
     def committed(self, group: str, queue: MessageQueue) -> int | None:
-        """A group's committed offset of a queue; None: it has none."""
+        """Return a group's committed offset of a queue; None: it has none."""
         state = self._brokers[queue.broker_name].state
         return self._call(lambda: state.offsets.get((group, queue.topic, queue.queue_id)))
 
@@ -180,7 +180,7 @@ class FakeCluster:
         self._call(commit)
 
     def members(self, group: str, *, broker: str | None = None) -> list[str]:
-        """The client ids of a consumer group, as known by ``broker``, by default the first broker."""
+        """Return the client ids of a consumer group, as known by ``broker``, by default the first broker."""
         members = self._brokers[broker or self._first].members
         return self._call(lambda: members.client_ids(group))
 
@@ -206,7 +206,7 @@ class FakeCluster:
         self._call(remove)
 
     def lock_owner(self, group: str, queue: MessageQueue) -> str | None:
-        """The client that has locked a queue; None: it is not locked."""
+        """Return the client that has locked a queue; None: it is not locked."""
         members = self._brokers[queue.broker_name].members
         return self._call(lambda: members.lock_owner(group, queue))
 
@@ -223,7 +223,7 @@ class FakeCluster:
     def requests(
         self, code: int | None = None, *, broker: str | None = None, topic: str | None = None
     ) -> list[RemotingCommand]:
-        """The received requests, oldest first, also those with faults: the last 10,000 requests, 64 MB."""
+        """Return the received requests, oldest first, with the faulty ones: the last 10,000, or 64 MB."""
         return self._call(lambda: self._servers.requests.find(code, broker, topic))
 
     def fault(

@@ -29,7 +29,7 @@ class Entry:
     store_timestamp_ms: int
 
     def decode(self, broker_name: str, *, decompress: bool = True) -> MessageExt:
-        """The message."""
+        """Return the message."""
         return decode_message(self.data, decompress_body=decompress, broker_name=broker_name)
 
 
@@ -51,7 +51,7 @@ class QueueLog:
         self._entries.append(entry)
 
     def at(self, offset: int) -> Entry | None:
-        """The message at an offset; None: erased."""
+        """Return the message at an offset; None: erased."""
         return self._entries[offset - self._first]
 
     def entries(self) -> list[Entry]:
@@ -69,7 +69,7 @@ class QueueLog:
         self._entries[offset - self._first] = None
 
     def search(self, timestamp_ms: int, boundary: BoundaryType) -> int:
-        """The offset of a time: the first message stored then or later; UPPER: the last then or before."""
+        """Search the offset of a time: the first message stored then or later; UPPER: the last until then."""
         entries = self.entries()
         if not entries:
             return self.min_offset
@@ -99,7 +99,7 @@ class CommitLog:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more messages are accepted."""
+        """True if no more messages are accepted."""
         return self._end >= self._max_bytes
 
     def queue(self, topic: str, queue_id: int) -> QueueLog:
@@ -107,7 +107,7 @@ class CommitLog:
         return self._queues.setdefault((topic, queue_id), QueueLog())
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic that have been used."""
+        """Return the queues of a topic that have been used."""
         return sorted(queue_id for name, queue_id in self._queues if name == topic)
 
     def delete(self, topic: str) -> None:
@@ -135,12 +135,12 @@ class CommitLog:
         return entry
 
     def look_up(self, commit_log_offset: int) -> MessageExt | None:
-        """The message at a commit log offset, with its body as stored."""
+        """Return the message at a commit log offset, with its body as stored."""
         entry = self._by_place.get(commit_log_offset)
         return None if entry is None else entry.decode(self.broker_name, decompress=False)
 
     def find(self, topic: str, key: str) -> list[MessageExt]:
-        """The messages of a topic with a key or unique key, their bodies as they are stored."""
+        """Return the messages of a topic with a key or unique key, their bodies as they are stored."""
         stored = [
             entry.decode(self.broker_name, decompress=False)
             for queue_id in self.queue_ids(topic)
@@ -149,7 +149,7 @@ class CommitLog:
         return [message for message in stored if key in (message.keys or "").split() or key == message.msg_id]
 
     def messages(self, topic: str, queue_id: int) -> list[MessageExt]:
-        """The messages of a queue, with decompressed bodies; those that cannot be decoded are left out."""
+        """Return the messages of a queue with decompressed bodies; without those that cannot be decoded."""
         found = []
         for entry in self.queue(topic, queue_id).entries():
             try:

@@ -45,7 +45,7 @@ class Fault:
     _removed: bool = False
 
     def fired(self) -> int:
-        """Number of affected requests."""
+        """Return the number of affected requests."""
         return self._fired
 
     def remove(self) -> None:
@@ -53,7 +53,7 @@ class Fault:
         self._removed = True
 
     def strike(self, broker: str, request: RemotingCommand) -> bool:
-        """Whether a request to a server matches and the budget allows it; if so, count it."""
+        """Return whether a request to a server matches and the budget allows it; if so, count it."""
         spent = self._removed or (self.times is not None and self._fired >= self.times)
         if spent or not self._matches(broker, request):
             return False
@@ -62,7 +62,7 @@ class Fault:
         return True
 
     def outcome(self, request: RemotingCommand) -> Reaction | RemotingCommand | bytes:
-        """The handling of an affected request."""
+        """Return the handling of an affected request."""
         answer = self.answer(request) if callable(self.answer) else self.answer
         if isinstance(answer, ResponseCode):
             return response(answer, 0, remark=f"fault: {ResponseCode.describe(answer)}")
@@ -76,19 +76,19 @@ class Fault:
 
 
 def topic_of(request: RemotingCommand) -> str | None:
-    """The topic in a request."""
+    """Return the topic in a request."""
     fields = request.ext_fields
     return fields.get("topic") or fields.get("b") or fields.get("originTopic")
 
 
 def queue_id_of(request: RemotingCommand) -> int | None:
-    """The queue id in a request."""
+    """Return the queue id in a request."""
     text = request.ext_fields.get("queueId") or request.ext_fields.get("e")
     return int(text) if text and text.removeprefix("-").isdecimal() else None
 
 
 def group_of(request: RemotingCommand) -> str | None:
-    """The group in a request."""
+    """Return the group in a request."""
     fields = request.ext_fields
     names = ("consumerGroup", "group", "producerGroup", "a")
     return next((fields[name] for name in names if fields.get(name)), None)

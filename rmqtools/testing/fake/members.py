@@ -70,7 +70,7 @@ class Members:
         }
 
     def client_ids(self, group: str) -> list[str]:
-        """The members of a consumer group: one entry for each connection."""
+        """Return the members of a consumer group: one entry for each connection."""
         known = self._consumers.get(group)
         return [] if known is None else [*known.peers.values()]
 
@@ -87,21 +87,21 @@ class Members:
         del self._reports[group, client_id]
 
     def producer(self, group: str) -> Peer | None:
-        """The connection of one member of a producer group."""
+        """Return the connection of one member of a producer group."""
         return next((peer for peer in self._producers.get(group, ()) if peer.is_open), None)
 
     def client(self, client_id: str) -> Peer | None:
-        """The connection of a client that is a producer."""
+        """Return the connection of a client that is a producer."""
         return self._clients.get(client_id)
 
     def subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """The subscription of a topic in the group's last heartbeat."""
+        """Return the subscription of a topic in the group's last heartbeat."""
         known = self._consumers.get(group)
         told = () if known is None else known.data.subscription_data_set
         return next((data for data in told if data.topic == topic), None)
 
     def lock_owner(self, group: str, queue: MessageQueue) -> str | None:
-        """The client that has locked a queue."""
+        """Return the client that has locked a queue."""
         owner, until = self._locks.get((group, queue), (None, 0.0))
         return owner if self._state.timers.monotonic() < until else None
 
@@ -206,7 +206,7 @@ class Members:
         return succeeded(body=format_body(body))
 
     def _running_info(self, command: RemotingCommand, _: Peer) -> RemotingCommand:
-        """A member's report on itself: of members without a connection, that which they were given."""
+        """Return a member's report on itself: of members without a connection, that which they were given."""
         header = decode_header(GetConsumerRunningInfoRequestHeader, command.ext_fields)
         report = self._reports.get((header.consumer_group, header.client_id))
         if report is None:
@@ -232,5 +232,5 @@ class Members:
 
 
 def _topics(data: ConsumerData) -> set[str]:
-    """The subscribed topics of a group. Members are notified of new topics, not of new expressions."""
+    """Return the subscribed topics of a group. Members are notified of new topics, not of new expressions."""
     return {one.topic for one in data.subscription_data_set}

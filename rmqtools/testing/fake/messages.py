@@ -21,7 +21,7 @@ def stored_message(
     properties: Mapping[str, str] | None = None,
     **fields: object,
 ) -> MessageExt:
-    """A message as a broker stores it.
+    """Return a message as a broker stores it.
 
     Args:
         topic: its topic.
@@ -50,7 +50,7 @@ def stored_message(
 
 
 def encode_stored(messages: Iterable[MessageExt]) -> bytes:
-    """The body of a pull answer with these messages."""
+    """Return the body of a pull answer with these messages."""
     return b"".join(map(encode_message, messages))
 
 

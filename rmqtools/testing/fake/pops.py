@@ -135,7 +135,7 @@ class Pops:
         return None
 
     def _places(self, header: PopMessageRequestHeader | NotificationRequestHeader) -> Iterator[_Place]:
-        """The queues of a pop: the retry topic's first, but not in order."""
+        """Yield the queues of a pop: the retry topic's first, but not in order."""
         group, topic = header.consumer_group, header.topic
         retry = pop_retry_topic(topic, group)
         if not header.order and retry in self._state.topics:
@@ -147,7 +147,7 @@ class Pops:
             yield _Place(group, topic, queue_id)
 
     def _found(self, header: PopMessageRequestHeader) -> RemotingCommand | None:
-        """The answer with messages; None: there are none."""
+        """Return the answer with messages; None: there are none."""
         left, pop_time = header.max_msg_nums, self._state.timers.now_ms()
         starts, offsets, counts, body = [], [], [], b""
         for place in self._places(header):
@@ -199,7 +199,7 @@ class Pops:
         return taken
 
     def _begin(self, place: _Place, header: PopMessageRequestHeader) -> int:
-        """The offset of a group's next message."""
+        """Return the offset of a group's next message."""
         queue = self._state.log.queue(place.topic, place.queue_id)
         known = self._next.get(place, self._state.offsets.get(place))
         if known is None:
@@ -385,7 +385,7 @@ class Pops:
 
 
 def _nothing(header: PopMessageRequestHeader | NotificationRequestHeader) -> RemotingCommand:
-    """The answer when no message has come."""
+    """Return the answer when no message has come."""
     if isinstance(header, NotificationRequestHeader):
         return succeeded(NotificationResponseHeader(has_msg=False))
     return refused(ResponseCode.POLLING_TIMEOUT, "NO_MESSAGE_IN_QUEUE")

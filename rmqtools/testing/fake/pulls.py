@@ -112,7 +112,7 @@ class Pulls:
         return None
 
     def _codes(self, header: PullMessageRequestHeader) -> Container[int] | RemotingCommand:
-        """The hash codes of a pull's tags, or the refusal."""
+        """Return the hash codes of a pull's tags, or the refusal."""
         if not header.sys_flag & PullSysFlag.FLAG_SUBSCRIPTION:
             told = self._members.subscription(header.consumer_group, header.topic)
             if told is None:
@@ -173,7 +173,7 @@ class Pulls:
 
 
 def tag_codes(expression: str) -> Container[int]:
-    """The hash codes that match a tag expression: ``a || b``, or ``*`` for all."""
+    """Return the hash codes that match a tag expression: ``a || b``, or ``*`` for all."""
     tags: Iterable[str] = filter(None, map(str.strip, expression.split("||")))
     codes = frozenset(map(java_hash_code, tags))
     return _Everything() if expression.strip() in ("", SUB_ALL) else codes
@@ -182,7 +182,7 @@ def tag_codes(expression: str) -> Container[int]:
 def _collect(
     queue: QueueLog, header: PullMessageRequestHeader, codes: Container[int], settings: Settings
 ) -> tuple[list[Entry], int]:
-    """The messages of one pull, and the offset after the last message checked."""
+    """Collect the messages of one pull, and the offset after the last message checked."""
     most = min(header.max_msg_nums, settings.pull_max_messages)
     entries: list[Entry] = []
     size, offset = 0, header.queue_offset

@@ -24,7 +24,7 @@ class RequestLog:
             self._bytes -= len(self._entries.popleft()[1].body)
 
     def find(self, code: int | None, server: str | None, topic: str | None) -> list[RemotingCommand]:
-        """The requests with a code, to a server, about a topic; None: any."""
+        """Return the requests with a code, to a server, about a topic; None: any."""
         return [
             request
             for name, request in self._entries

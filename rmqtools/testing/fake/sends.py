@@ -159,7 +159,7 @@ class Sends:
         ]
 
     def _rerouted(self, message: MessageExt, header: _SendHeader) -> MessageExt:
-        """The message, for the dead-letter topic if it was sent to a retry topic too often."""
+        """Return the message, for the dead-letter topic if it was sent to a retry topic too often."""
         if not message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return message
         group = message.topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)

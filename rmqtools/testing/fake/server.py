@@ -27,7 +27,7 @@ class Peer(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection accepts writes."""
+        """True if the connection accepts writes."""
         return self._transport is not None and not self._transport.is_closing()
 
     def write(self, data: bytes) -> None:

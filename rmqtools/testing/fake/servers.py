@@ -70,7 +70,7 @@ class Servers:
         return ";".join(self.addr(name) for name in self._by_name if name not in self._places)
 
     def addr(self, name: str) -> str:
-        """The address of one server."""
+        """Return the address of one server."""
         return self._by_name[name].addr
 
     def start(self) -> None:

@@ -45,17 +45,17 @@ class State:
     addr: str = "127.0.0.1:0"  # until it listens
 
     def group(self, name: str) -> SubscriptionGroupConfig:
-        """The settings of a group; created if missing."""
+        """Return the settings of a group; created if missing."""
         return self.groups.setdefault(name, SubscriptionGroupConfig(group_name=name))
 
 
 def succeeded(header: Header | None = None, body: bytes = b"") -> RemotingCommand:
-    """An answer with code SUCCESS."""
+    """Return an answer with code SUCCESS."""
     return response(
         ResponseCode.SUCCESS, 0, ext_fields={} if header is None else encode_header(header), body=body
     )
 
 
 def refused(code: int, remark: str) -> RemotingCommand:
-    """An answer with an error code."""
+    """Return an answer with an error code."""
     return response(code, 0, remark=remark)

@@ -29,12 +29,12 @@ class TopicConfig:
 
     @property
     def is_readable(self) -> bool:
-        """Whether consumers may pull."""
+        """True if consumers may pull."""
         return bool(self.perm & Perm.READ)
 
     @property
     def is_writable(self) -> bool:
-        """Whether producers may send."""
+        """True if producers may send."""
         return bool(self.perm & Perm.WRITE)
 
 
@@ -72,18 +72,18 @@ class Topics:
         self._configs.pop(topic, None)
 
     def for_send(self, topic: str, default_topic: str, queues: int) -> TopicConfig | None:
-        """The topic of a message, created if that is allowed; None: it does not exist."""
+        """Return the topic of a message, created if that is allowed; None: it does not exist."""
         if topic not in self._configs and self._auto_create and default_topic == AUTO_CREATE_TOPIC:
             count = min(queues, _MAX_AUTO_QUEUES)
             self._configs[topic] = TopicConfig(count, count)
         return self._configs.get(topic)
 
     def retry(self, group: str, queues: int) -> str:
-        """The name of a group's retry topic; creates the topic."""
+        """Return the name of a group's retry topic; creates the topic."""
         return self._made(retry_topic(group), queues)
 
     def dlq(self, group: str) -> str:
-        """The name of a group's dead-letter topic; creates the topic."""
+        """Return the name of a group's dead-letter topic; creates the topic."""
         return self._made(dlq_topic(group), 1)
 
     def _made(self, topic: str, queues: int) -> str:

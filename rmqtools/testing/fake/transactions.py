@@ -47,7 +47,7 @@ class Transactions:
         self._open[entry.commit_log_offset] = entry
 
     def messages(self) -> list[MessageExt]:
-        """The half messages without a decision."""
+        """Return the half messages without a decision."""
         return [entry.decode(self._state.name) for entry in self._open.values()]
 
     def check(self, group: str | None) -> int:
@@ -112,6 +112,6 @@ class Transactions:
 
 
 def _at_home(half: MessageExt) -> MessageExt:
-    """A half message with its original topic and queue."""
+    """Return a half message with its original topic and queue."""
     queue_id = int(half.properties[PROPERTY_REAL_QUEUE_ID])
     return replace(half, topic=half.properties[PROPERTY_REAL_TOPIC], queue_id=queue_id)

@@ -42,7 +42,7 @@ _serials = itertools.count(1)
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long a bench takes."""
+    """Duration of a bench."""
 
     rounds: int
     seconds: float
@@ -131,12 +131,12 @@ class Bench:
 
 
 def _fresh(value: object) -> object:
-    """A group of its own for every round."""
+    """Make a new group for every round."""
     return value.replace("@", f"{time.time_ns()}-{next(_serials)}") if isinstance(value, str) else value
 
 
 def _commands(broker: Broker, stack: ExitStack) -> Mapping[str, Callable[[], list[str]]]:
-    """The commands of our own programs and of the Java client's."""
+    """Return the commands of our own programs and of the Java client's."""
 
     def java() -> list[str]:
         peer = JavaPeer.compiled(Path(__file__).with_name("java"), jvm_options=_JVM_OPTIONS)

@@ -1,4 +1,4 @@
-"""What is compared, and how much of the Java client's speed is demanded."""
+"""Comparisons of the bench, and the demanded share of the Java client's speed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -47,17 +47,17 @@ class Area:
 
     @property
     def writes_much(self) -> bool:
-        """Whether it fills disks; no line that comes later in the same group reads what was there before."""
+        """True if it fills disks; no line that comes later in the same group reads what was there before."""
         return self.ours.sends_to is not None and self.group != "peers"
 
 
 def backlog(size: int) -> str:
-    """The topic with messages to read."""
+    """Return the topic with messages to read."""
     return f"bench-backlog-{size}"
 
 
 def sink(size: int) -> str:
-    """The topic that is sent to."""
+    """Return the topic that is sent to."""
     return f"bench-sink-{size}"
 
 

@@ -48,7 +48,7 @@ class Broker:
         return self.cluster.name_server
 
     def stored(self, topic: str) -> int:
-        """The sum of a topic's largest offsets."""
+        """Return the sum of a topic's largest offsets."""
         return sum(self.admin.max_offset(queue) for queue in self.admin.fetch_subscribe_queues(topic))
 
     def await_stored(self, topic: str, count: int, *, timeout: float = 10.0) -> int:
@@ -118,7 +118,7 @@ class Broker:
 
 @contextmanager
 def running_broker(*, brokers: int = 1) -> Iterator[Broker]:
-    """A cluster for the time of the block; without the timer wheel nobody could pop."""
+    """Run a cluster for the time of the block; without the timer wheel nobody could pop."""
     before = os.environ.get("_JAVA_OPTIONS")
     os.environ["_JAVA_OPTIONS"] = SERVER_JVM
     try:

@@ -22,7 +22,7 @@ def fill_large(broker: Broker) -> None:
 
 
 def large_areas() -> list[Area]:
-    """The lines of the group ``large``, reads first: what sends have written is deleted after each line."""
+    """Return the lines of the group ``large``, reads first: each line deletes what its sends have written."""
     return [area for lines in (_reads, _sends) for size, text in SIZES.items() for area in lines(size, text)]
 
 

@@ -40,7 +40,7 @@ _ROLES = (  # what a process is, by a word of its command line
 
 
 class Held(NamedTuple):
-    """What processes of one role hold."""
+    """Sockets and memory of processes of one role."""
 
     role: str
     processes: int

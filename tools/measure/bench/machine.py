@@ -10,20 +10,20 @@ _IDLE, _IO_WAIT, _FIELDS = 3, 4, 8  # of the line "cpu" of /proc/stat; stolen ti
 
 
 def machine_seconds() -> float:
-    """What all processors have worked since the start of the machine."""
+    """Return what all processors have worked since the start of the machine."""
     with Path("/proc/stat").open() as lines:
         ticks = [int(word) for word in lines.readline().split()[1 : 1 + _FIELDS]]
     return (sum(ticks) - ticks[_IDLE] - ticks[_IO_WAIT]) * _TICK
 
 
 def tree_seconds(pid: int) -> float:
-    """What a process and all below it have worked, ended children included."""
+    """Return what a process and all below it have worked, ended children included."""
     own, children = _processes()
     return sum(own.get(one, 0.0) for one in _below(pid, children))
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Return a process and all below it."""
     return _below(pid, _processes()[1])
 
 
@@ -52,7 +52,7 @@ def _processes() -> tuple[dict[int, float], dict[int, list[int]]]:
 
 
 def resident_bytes(pid: int) -> int:
-    """The most memory a process has held so far."""
+    """Return the most memory a process has held so far."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

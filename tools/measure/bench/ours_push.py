@@ -27,7 +27,7 @@ _WARM = 200  # messages before those that count
 
 
 def runner_on(loop: str) -> asyncio.Runner:
-    """Runs coroutines on asyncio's loop, or on that of ``uvloop``."""
+    """Return what runs coroutines: asyncio's loop, or that of ``uvloop``."""
     return asyncio.Runner(loop_factory=uvloop.new_event_loop if loop == "uvloop" else None)
 
 
@@ -41,7 +41,7 @@ class Arrivals:
         self._last = 0.0
 
     def note(self, messages: Sequence[MessageExt]) -> bool:
-        """Whether all are there. Not safe on several threads at once."""
+        """Return whether all are there. Not safe on several threads at once."""
         if not messages:
             return False
         self._last = time.perf_counter()
@@ -67,7 +67,7 @@ class Arrivals:
     def coroutine_listener(
         self, all_came: Callable[[], object]
     ) -> Callable[[Sequence[MessageExt], object], Coroutine[Any, Any, None]]:
-        """The same as a coroutine."""
+        """Return the listener as a coroutine function."""
         clock, total = time.perf_counter, self._total
 
         async def listen(messages: Sequence[MessageExt], _: object) -> None:
@@ -100,7 +100,7 @@ def push(name_server: str, work: dict[str, str]) -> dict[str, Any]:
 
 
 def push_aio(name_server: str, work: dict[str, str]) -> dict[str, Any]:
-    """The same on an event loop, with a coroutine for a listener."""
+    """Consume on an event loop, with a coroutine for a listener."""
     with runner_on(work.get("loop", "")) as runner:
         return runner.run(_push_aio(name_server, work))
 

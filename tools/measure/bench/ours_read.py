@@ -60,7 +60,7 @@ class Readers:
         return _timed(lambda: _objects(self._name_server, ranges, look))
 
     def count(self, work: dict[str, str]) -> dict[str, Any]:
-        """Pulls without looking at the messages: what the broker can give."""
+        """Pull without looking at the messages: what the broker can give."""
         ranges = self._ranges(work["topic"])
         assert self._admin is not None
         addr = self._admin.fetch_route(work["topic"]).broker_datas[0].broker_addrs[0]

@@ -30,7 +30,7 @@ _numbers = itertools.count()
 
 
 def message(topic: str, body: bytes) -> Message:
-    """A message as all programs send it: a tag, a key, one property."""
+    """Return a message as all programs send it: a tag, a key, one property."""
     return Message(topic, body, "TagA", (f"k{next(_numbers)}",), _PROPERTIES)
 
 
@@ -169,7 +169,7 @@ def _of_columns(producer: Producer, rows: pa.RecordBatch, topic: str) -> tuple[i
 
 
 def _counted(count: int, send: Callable[[], object]) -> tuple[int, int]:
-    """Stored and failed messages of one call."""
+    """Count the stored and failed messages of one call."""
     try:
         send()
     except SendManyError as error:

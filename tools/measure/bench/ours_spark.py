@@ -13,7 +13,7 @@ from tools.measure.bench.program import Result, Work, serve
 
 
 def session(**settings: str) -> SparkSession:
-    """A local session of two threads; Spark's Python is this one."""
+    """Start a local session of two threads; Spark's Python is this one."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     own = {
         "spark.ui.enabled": "false",
@@ -35,7 +35,7 @@ class SparkSide:
         self._spark = session()
 
     def read(self, work: Work) -> Result:
-        """A topic to the sink noop."""
+        """Read a topic into the sink noop."""
         frame = self._spark.read.format("rocketmq").options(nameServer=self._name_server, topic=work["topic"])
         began = time.perf_counter()
         frame.load().write.format("noop").mode("overwrite").save()
@@ -61,7 +61,7 @@ class SparkSide:
         return self._batches(source, int(work["batches"]), int(work["rows"]))
 
     def rate(self, work: Work) -> Result:
-        """The same from Spark's own source of numbers."""
+        """Read Spark's own source of numbers."""
         source = self._spark.readStream.format("rate-micro-batch").option("rowsPerBatch", work["rows"]).load()
         return self._batches(source, int(work["batches"]), int(work["rows"]))
 

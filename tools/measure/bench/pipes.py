@@ -27,14 +27,14 @@ _LOOP = (sys.executable, "-m", "tools.measure.bench.pipes")
 
 
 def send_lines(name_server: str, topic: str) -> None:
-    """The loop that a user would write instead of ``produce``."""
+    """Send line by line, as a user would write it instead of ``produce``."""
     with Producer(ProducerConfig(name_server=name_server, group="loop")) as producer:
         while lines := [*islice(sys.stdin.buffer, _AT_ONCE)]:
             producer.send_many([Message(topic, line.rstrip(b"\n")) for line in lines])
 
 
 def print_bodies(name_server: str, topic: str) -> None:
-    """The loop that a user would write instead of ``consume``."""
+    """Print body by body, as a user would write it instead of ``consume``."""
     config = ClientConfig(name_server=name_server)
     with Admin(config) as admin, Client(config) as client:
         for queue in admin.fetch_subscribe_queues(topic):

@@ -20,7 +20,7 @@ Result: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What one round came to.
+    """Figures of one round.
 
     Attributes:
         count: messages.
@@ -99,7 +99,7 @@ class Program:
         )
 
     def resident_bytes(self) -> int:
-        """The most memory it has held so far, without its children."""
+        """Return the most memory it has held so far, without its children."""
         return resident_bytes(self._process.pid)
 
     def _cpu(self) -> tuple[float, float]:
@@ -136,5 +136,5 @@ def _now() -> float:
 
 
 def log_path(name: str) -> Path:
-    """A file for what a program says on its standard error."""
+    """Return a file for what a program says on its standard error."""
     return Path(tempfile.gettempdir(), f"rmqtools-bench-{os.getpid()}-{name}.log")

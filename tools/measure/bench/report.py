@@ -44,7 +44,7 @@ class Line:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the bar is; None: there is none."""
+        """True if the bar is; None: there is none."""
         bar = self.area.bar
         if bar is None or self.ratio is None or self.cpu_ratio is None:
             return None

@@ -73,7 +73,7 @@ def _line(
 
 @contextmanager
 def _reader(broker: Broker) -> Iterator[Program]:
-    """A fresh process each time: its memory is what is looked at."""
+    """Start a fresh process: its memory is what is looked at."""
     command = [sys.executable, "-m", "tools.measure.bench.ours", broker.name_server]
     with Program(command, broker_pid=broker.pid, log=log_path("scaling")) as program:
         yield program

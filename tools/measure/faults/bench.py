@@ -1,4 +1,4 @@
-"""Where the cases run, for how long, and what a case is."""
+"""Place, duration and kinds of the cases."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from tools.measure.faults.site import Site
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Where and how long the cases run.
+    """Place and duration of the cases.
 
     Attributes:
         site: the servers; whole before and after every case.

@@ -6,7 +6,7 @@ from tools.measure.faults.history import MessageId
 
 
 def encode_body(message: MessageId, size: int) -> bytes:
-    """A body of ``size`` bytes, or a little more if the head needs it."""
+    """Return a body of ``size`` bytes, or a little more if the head needs it."""
     head = f"{message.producer} {message.sequence} ".encode()
     filling = bytes(33 + (message.sequence * 7 + i) % 90 for i in range(max(0, size - len(head) - 9)))
     rest = head + filling

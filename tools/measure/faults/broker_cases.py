@@ -55,7 +55,7 @@ async def killed_master(bench: Bench) -> Outcome:
 
 
 def _failed_again(answers: Sequence[Answered]) -> int:
-    """Attempts on the dead broker of producers that had one failed there already."""
+    """Count attempts on the dead broker of producers that had one failed there already."""
     failed = Counter(
         answer.message.producer
         for answer in answers
@@ -90,7 +90,7 @@ async def paused_master(bench: Bench) -> Outcome:
 
 
 def judge_silence(scene: Scene, verdict: Verdict) -> list[Figure]:
-    """The figures where broker-b takes requests and answers none."""
+    """Judge the figures where broker-b takes requests and answers none."""
     fault, heal = marked(scene.events, "fault"), marked(scene.events, "heal")
     tried = attempts_on(scene.events, "broker-b", fault, heal + SILENCE_TIMEOUT)
     misnamed = [a for a in tried if a.outcome not in ("stored", "unknown") and a.seconds >= _WAITED_SECONDS]

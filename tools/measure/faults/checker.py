@@ -23,7 +23,7 @@ _MAY_BE_STORED = ("stored", "unknown")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a history says. Counts of messages unless said otherwise; times are seconds."""
+    """Judgement of a history. Counts of messages unless said otherwise; times are seconds."""
 
     sent: int
     acked: int
@@ -44,12 +44,12 @@ class Verdict:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing happened that must never happen, whatever the fault."""
+        """True if nothing happened that must never happen, whatever the fault."""
         wrong = (self.lost, self.unexplained, self.phantom, self.corrupt, self.reorder, self.gap)
         return not any(wrong) and not self.unanswered
 
     def line(self) -> str:
-        """The counts that are no figures, for people."""
+        """Return the counts that are no figures, for people."""
         return (
             f"{self.sent} sent: {self.acked} acknowledged, {self.refused} refused, {self.unknown} unknown; "
             f"{self.unknown_attempts} unknown attempts, {self.copies} copies, {self.redelivered} read again; "
@@ -86,7 +86,7 @@ def check(events: Iterable[Event]) -> Verdict:
 
 
 def longest_gap(events: Iterable[Event], begin: float = 0.0, end: float = float("inf")) -> float:
-    """The longest time without an acknowledgement, between two of them or from and to the given times."""
+    """Return the longest time without an acknowledgement, between two or from and to the given times."""
     acked = [at for at in _acks(events) if begin <= at <= end]
     edges = ([begin] if begin else []) + acked + ([end] if end != float("inf") else [])
     return max((later - earlier for earlier, later in pairwise(edges)), default=0.0)
@@ -112,7 +112,7 @@ def first_read(events: Iterable[Event], after: float, broker_name: str) -> float
 
 
 def longest_unowned(events: Iterable[Event], sick: Collection[str]) -> float | None:
-    """The longest time in which no reader held a queue of a broker that is not ``sick``.
+    """Return the longest time in which no reader held a queue of a broker that is not ``sick``.
 
     It counts from the first owner of each queue to the mark "stopped"; None: there is no such queue.
     """
@@ -137,7 +137,7 @@ def longest_unowned(events: Iterable[Event], sick: Collection[str]) -> float | N
 def attempts_on(
     events: Iterable[Event], broker_name: str, begin: float, end: float = float("inf")
 ) -> list[Attempt]:
-    """The attempts on a broker of the sends that were answered in a time, in the order of the answers."""
+    """Return the attempts on a broker of the sends answered in a time, in the order of the answers."""
     return [
         attempt
         for event in answers_in(events, begin, end)
@@ -147,12 +147,12 @@ def attempts_on(
 
 
 def answers_in(events: Iterable[Event], begin: float, end: float) -> list[Answered]:
-    """The answers that came in a time."""
+    """Return the answers that came in a time."""
     return [event for event in events if isinstance(event, Answered) and begin <= event.at <= end]
 
 
 def marked(events: Iterable[Event], what: str) -> float:
-    """When something was marked.
+    """Return when something was marked.
 
     Raises:
         LookupError: it never was.

@@ -25,17 +25,17 @@ class Figure:
 
 
 def at_most(name: str, value: float | None, bar: float) -> Figure:
-    """A figure with an upper bound; None, which never came, does not meet it."""
+    """Return a figure with an upper bound; None, which never came, does not meet it."""
     return Figure(name, value, f"<= {bar:g}", value is not None and value <= bar)
 
 
 def within(name: str, seconds: float | None, bar: float) -> Figure:
-    """A time with an upper bound; None: it never happened."""
+    """Return a time with an upper bound; None: it never happened."""
     return replace(at_most(f"{name} s", seconds, bar), is_time=seconds is not None)
 
 
 def holds(name: str, is_met: bool, value: float | str | None = None) -> Figure:
-    """A figure that is met or not."""
+    """Return a figure that is met or not."""
     return Figure(name, value if value is not None else ("yes" if is_met else "no"), "yes", is_met)
 
 
@@ -46,7 +46,7 @@ def general(
     unowned: float | None,
     unowned_within: float = _UNOWNED_SECONDS,
 ) -> list[Figure]:
-    """The figures of every case; ``unowned``: seconds without an owner, None where no broker is healthy."""
+    """Return the figures of every case; ``unowned``: seconds without an owner, None: no healthy broker."""
     owned = [] if unowned is None else [within("a healthy broker's queue unowned", unowned, unowned_within)]
     return [
         *owned,
@@ -62,5 +62,5 @@ def general(
 
 
 def unmet(figures: Sequence[Figure], *, times: bool = True) -> list[str]:
-    """The figures that are not met, as text; ``times``: those that depend on the machine, too."""
+    """Return the figures that are not met, as text; ``times``: those that depend on the machine, too."""
     return [str(figure) for figure in figures if not figure.is_met and (times or not figure.is_time)]

@@ -49,7 +49,7 @@ def full_disk_broker(project: DockerProject) -> Iterator[None]:
 
 
 def _conf(project: DockerProject) -> str:
-    """The conf of all brokers, on ports of the checkout's block that no other server has."""
+    """Return the conf of all brokers, on ports of the checkout's block that no other server has."""
     layout = project.layout
     first = layout.ports[NAME_SERVER]
     host = layout.hosts[NAME_SERVER].rsplit(".", 1)[0] + ".5"

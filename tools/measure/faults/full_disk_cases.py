@@ -39,7 +39,7 @@ class _Try:
 
 
 async def full_disk(bench: Bench) -> Outcome:
-    """A topic on two brokers, one of which has 100 MB: filled with fault avoidance on, then read."""
+    """Fill a topic on two brokers, one of which has 100 MB, with fault avoidance on; then read it."""
     context = full_disk_broker(DockerProject())
     await asyncio.to_thread(context.__enter__)
     try:
@@ -93,13 +93,13 @@ async def _send_all(bench: Bench, topic: str) -> tuple[list[_Try], int]:
 
 
 def _sent_while_avoided(tries: Sequence[_Try]) -> int:
-    """Attempts on the full broker within the time that it is avoided after its first error."""
+    """Count attempts on the full broker within the time that it is avoided after its first error."""
     first = next((one.at for one in tries if one.is_on_full and not one.is_stored), float("inf"))
     return sum(one.is_on_full and first < one.at < first + _AVOID_SECONDS - 0.5 for one in tries)
 
 
 async def _read(client: Client, range_: QueueRange) -> str:
-    """The offsets read, as text; or the error."""
+    """Read a range: the offsets as text, or the error."""
     offsets: list[int] = []
     try:
         async for messages in client.read_messages(range_):

@@ -1,4 +1,4 @@
-"""What a process holds that its clients must give back."""
+"""Resources of a process that its clients must give back."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ class Held:
         return held
 
     def figures_since(self, before: "Held") -> list[Figure]:
-        """What came to stay since then."""
+        """Return what came to stay since then."""
         return [
             at_most("sockets left", self.sockets - before.sockets, 0),
             at_most("threads left", self.threads - before.threads, 0),

@@ -1,4 +1,4 @@
-"""What a run asked, and what it was answered: one line a request, an answer, a message read, a fault.
+"""Events of a run: one line a request, an answer, a message read, a fault.
 
 A line is a JSON object. ``event`` names its kind, ``at`` are seconds since the run began:
 
@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, Self
 
 
 class Place(NamedTuple):
-    """Where a message is stored."""
+    """Place of a stored message."""
 
     broker_name: str
     queue_id: int
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 class MessageId(NamedTuple):
-    """Which message: its producer, and its number among that producer's."""
+    """Identity of a message: its producer, and its number among that producer's."""
 
     producer: str
     sequence: int
@@ -108,7 +108,7 @@ def to_line(event: Event) -> str:
 
 
 def from_line(line: str) -> Event:
-    """The event that :func:`to_line` wrote."""
+    """Return the event that :func:`to_line` wrote."""
     fields = json.loads(line)
     kind = _KINDS[fields.pop("event")]
     if "sequence" in fields:

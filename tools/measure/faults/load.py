@@ -33,7 +33,7 @@ _ENDS_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class LoadConfig:
-    """How much, and by which clients."""
+    """Amount of load, and the clients that make it."""
 
     producers: int = 4
     readers: int = 2
@@ -213,7 +213,7 @@ def _client_config(settings: Mapping[str, Any]) -> ClientConfig:
 
 
 async def _ends(admin: Admin, topic: str, brokers: Collection[str]) -> dict[MessageQueue, int]:
-    """The end of every queue that can be read; asked until all brokers that have stored something answer."""
+    """Find the end of every queue that can be read; ask until all brokers that stored something answer."""
     now = asyncio.get_running_loop().time
     deadline = now() + _ENDS_SECONDS
     while True:

@@ -86,7 +86,7 @@ class _Group:
                     await self._has_changed.wait()
 
     def shared(self) -> list[tuple[str, int]]:
-        """The queues held, of all members together; one named twice is held twice."""
+        """Return the queues held, of all members together; one named twice is held twice."""
         return sorted(queue for member in self.members for queue in member.held)
 
     async def _listen(self, member: _Member) -> None:

@@ -14,7 +14,7 @@ from tools.measure.faults.site import NAME_SERVER
 
 
 async def name_server_away(bench: Bench) -> Outcome:
-    """The name server is killed and started; a client that knows a second one finds new topics meanwhile."""
+    """Kill and start the name server; a client that knows a second one finds new topics meanwhile."""
     notes: dict[str, tuple[str, float]] = {}
 
     async def kill(scene: Scene) -> None:

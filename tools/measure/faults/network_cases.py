@@ -19,7 +19,7 @@ async def heal_proxies(scene: Scene) -> None:
 
 
 async def dropped_answers(bench: Bench) -> Outcome:
-    """Requests reach the broker, and no answer comes back."""
+    """Drop all answers: requests reach the broker, and nothing comes back."""
 
     async def drop(scene: Scene) -> None:
         scene.proxies["broker-b"].drop_replies = True
@@ -39,7 +39,7 @@ async def dropped_answers(bench: Bench) -> Outcome:
 
 
 async def cut_answers(bench: Bench) -> Outcome:
-    """A part of an answer comes, then the connection is reset."""
+    """Reset connections in the middle of an answer."""
 
     async def cut(scene: Scene) -> None:
         for size in _CUTS:

@@ -26,7 +26,7 @@ _NOT_REPLICATED = ("FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 @asynccontextmanager
 async def _on_replica(bench: Bench) -> AsyncIterator[Bench]:
-    """The same bench, on a master with a slave."""
+    """Run the same bench on a master with a slave."""
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         context = replica_site(Path(folder))
         site = await asyncio.to_thread(context.__enter__)
@@ -65,7 +65,7 @@ async def slave_away(bench: Bench) -> Outcome:
 
 
 async def master_away(bench: Bench) -> Outcome:
-    """The master is killed: the slave is read, and nothing is sent to it."""
+    """Kill the master: the slave is read, and nothing is sent to it."""
     took: list[float] = []
     found: list[int] = []
     acked: list[int] = []
@@ -117,7 +117,7 @@ async def _await_topic_on_slave(scene: Scene) -> None:
 
 
 def _acked_ends(scene: Scene) -> dict[MessageQueue, int]:
-    """The offset behind the last acknowledged message of every queue."""
+    """Return the offset behind the last acknowledged message of every queue."""
     ends: dict[MessageQueue, int] = {}
     for event in scene.events:
         if isinstance(event, Answered) and event.place is not None:
@@ -127,7 +127,7 @@ def _acked_ends(scene: Scene) -> dict[MessageQueue, int]:
 
 
 async def _read_everything(scene: Scene, ends: Mapping[MessageQueue, int]) -> int:
-    """A new client reads every queue from its first offset to the last one acknowledged."""
+    """Read every queue with a new client, from its first offset to the last one acknowledged."""
     found = 0
     async with Client(ClientConfig(name_server=scene.site.name_server)) as client:
         for queue, end in ends.items():

@@ -17,7 +17,7 @@ _GRACE = 1.0  # for a send that has chosen its queue
 
 
 async def no_write_permission(bench: Bench) -> Outcome:
-    """An operator takes one broker's write permission (mqadmin wipeWritePerm), and gives it back."""
+    """Take one broker's write permission (mqadmin wipeWritePerm), and give it back."""
     read: list[int] = []
     queues: list[set[str]] = []
 
@@ -47,7 +47,7 @@ async def no_write_permission(bench: Bench) -> Outcome:
 
 
 async def read_only_topic(bench: Bench) -> Outcome:
-    """A topic becomes read-only, and writable again. Brokers would take the messages all the same."""
+    """Make a topic read-only, and writable again. Brokers would take the messages all the same."""
     errors: list[str] = []
 
     async def forbid(scene: Scene) -> None:
@@ -87,7 +87,7 @@ async def _tell_name_server(scene: Scene, code: RequestCode) -> None:
 
 
 async def _read_broker(client: Client, admin: Admin, topic: str) -> int:
-    """How many messages of broker-b can be read now."""
+    """Return how many messages of broker-b can be read now."""
     found = 0
     for queue in await admin.fetch_subscribe_queues(topic):
         if queue.broker_name == "broker-b":

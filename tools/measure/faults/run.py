@@ -24,7 +24,7 @@ Step = Callable[["Scene"], Awaitable[None]]
 
 @dataclass(kw_only=True)
 class Scene:
-    """What the steps of a case work with."""
+    """Objects that the steps of a case use."""
 
     site: Site
     seconds: float
@@ -33,9 +33,9 @@ class Scene:
     topic: str
     load: Load
     proxies: dict[str, FaultProxy]
-    """In front of the services that the case wants proxied."""
+    """In front of the services that the case needs proxied."""
     closing: AsyncExitStack
-    """What a step wants to have closed at the end, before the clients are."""
+    """Objects to close at the end, before the clients."""
 
     @property
     def events(self) -> list[Event]:
@@ -49,7 +49,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case gave."""
+    """Result of a case."""
 
     verdict: Verdict
     figures: list[Figure]
@@ -139,6 +139,6 @@ def _address(site: Site, service: str) -> str:
 
 
 def _through(proxies: Mapping[str, FaultProxy], config: LoadConfig) -> LoadConfig:
-    """The load with clients that reach brokers through their proxies."""
+    """Run the load with clients that reach brokers through their proxies."""
     rules = {proxy.target: proxy.addr for name, proxy in proxies.items() if name != NAME_SERVER}
     return replace(config, client={**config.client, "broker_address_map": rules}) if rules else config

@@ -1,4 +1,4 @@
-"""Where a case runs: servers that can be killed, started, paused, in Docker or started from the jars."""
+"""Servers of a case: they can be killed, started, paused; in Docker or started from the jars."""
 
 import os
 import signal

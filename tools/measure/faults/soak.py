@@ -42,7 +42,7 @@ _DRAIN_SECONDS = 60.0
 
 
 class Soak:
-    """What runs, and what is counted."""
+    """Running clients and their counts."""
 
     def __init__(self, name_server: str, topic: str) -> None:
         self._name_server = name_server
@@ -69,7 +69,7 @@ class Soak:
 
     @property
     def heard(self) -> int:
-        """How many of the messages came to a listener at least once."""
+        """Return how many of the messages came to a listener at least once."""
         return self._heard.count(1)
 
     def slope(self) -> float:

@@ -22,7 +22,7 @@ _EXPIRY_SECONDS = 60.0  # the broker looks every 10 s, and deletes file after fi
 
 
 async def expired_messages(bench: Bench) -> Outcome:
-    """The first messages of a range are deleted while it is read; a range reaches behind the queue's end."""
+    """Delete the first messages of a range while it is read; a range reaches behind the queue's end."""
     config = ClientConfig(name_server=bench.site.name_server, request_timeout=10.0)
     async with Client(config) as client, Admin(client) as admin:
         queue = await _fill(bench, admin, bodies=_BODIES, body_bytes=_BODY_BYTES)
@@ -47,7 +47,7 @@ async def expired_messages(bench: Bench) -> Outcome:
 
 
 async def empty_broker(bench: Bench) -> Outcome:
-    """A broker comes back without its disk: its offsets begin at 0 again."""
+    """Bring a broker back without its disk: its offsets begin at 0 again."""
     config = ClientConfig(name_server=bench.site.name_server, request_timeout=10.0)
     async with Client(config) as client, Admin(client) as admin:
         queue = await _fill(bench, admin, bodies=100, body_bytes=100)
@@ -70,7 +70,7 @@ def _offsets(begin: int, end: int) -> str:
 async def _fill(
     bench: Bench, admin: Admin, *, bodies: int, body_bytes: int, topic: str | None = None
 ) -> MessageQueue:
-    """A topic with one queue on one broker, and messages in it."""
+    """Make a topic with one queue on one broker, and messages in it."""
     topic = topic or f"faults-{uuid.uuid4().hex[:12]}"
     await admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=[_BROKER])
     config = ProducerConfig(name_server=bench.site.name_server, send_timeout=20.0, compression="none")
@@ -98,7 +98,7 @@ async def _expire(client: Client, admin: Admin, queue: MessageQueue) -> int:
 
 
 async def _read(client: Client, range_: QueueRange) -> str:
-    """The offsets read, as text; or the error."""
+    """Read a range: the offsets as text, or the error."""
     offsets: list[int] = []
     try:
         async for messages in client.read_messages(range_):

@@ -15,7 +15,7 @@ _MOST_SECONDS = 5.0  # of CPU for one input of a few hundred bytes
 
 @dataclass(frozen=True)
 class Finding:
-    """What a decoder must not do, and on which input."""
+    """Fault of a decoder, and the input."""
 
     target: str
     number: int

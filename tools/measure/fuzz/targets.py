@@ -1,4 +1,4 @@
-"""What is fuzzed: a decoder, and bytes that it decodes well. Decoders may raise our errors and no others."""
+"""Targets of the fuzz: a decoder, and valid bytes. Decoders may raise our errors and no others."""
 
 import contextlib
 import inspect
@@ -49,7 +49,7 @@ def _vectors(name: str) -> list[dict[str, Any]]:
 
 @cache
 def _captured() -> tuple[bytes, ...]:
-    """Requests and answers of a real broker, and commands of the Java client: whole frames."""
+    """Return requests and answers of a real broker, and commands of the Java client: whole frames."""
     frames = [case[side] for case in _vectors("server_capture") for side in ("request", "response")]
     frames += [case["frame"] for case in _vectors("command")]
     return tuple(bytes.fromhex(frame) for frame in frames if frame)
@@ -113,7 +113,7 @@ def _messages(data: bytes) -> None:
 
 
 def _compiled(data: bytes) -> None:
-    """The compiled functions themselves, with bytes that no Python code has checked before."""
+    """Call the compiled functions themselves, with bytes that no Python code has checked before."""
     text = data.decode(errors="replace")
     assert decode_properties(data) == parse_properties(text)
     if twins is None:
@@ -130,7 +130,7 @@ def _compiled(data: bytes) -> None:
 
 
 def _arrow(data: bytes) -> None:
-    """The column by column decoder gives what decoding one by one gives."""
+    """Compare decoding by columns with decoding one by one."""
     block = MessageBlock(QUEUE, data, whole_starts(data), 1 << 40)
     ours = outcome(decode_block, block)
     assert ours is ProtocolError or ours.validate(full=True) is None

@@ -1,4 +1,4 @@
-"""What a hostile input is: a cluster that lies, the call that hears it, and how the call must end."""
+"""Hostile inputs: a cluster that lies, the call that meets it, and how the call must end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,25 +21,25 @@ class Case:
     """One hostile input.
 
     Attributes:
-        prepare: given a cluster, lets it lie; returns the call that hears the lie.
-        wants: a part of how the call must end.
+        prepare: given a cluster, lets it lie; returns the call that meets the lie.
+        ending: part of how the call must end.
         most_seconds: the call's timeout, and one second.
     """
 
     prepare: Callable[[FakeCluster], Attack]
-    wants: str
+    ending: str
     most_seconds: float = 4.0
 
     @contextmanager
     def prepared(self) -> Iterator[Attack]:
-        """A cluster that is ready to lie."""
+        """Prepare a cluster that is ready to lie."""
         with FakeCluster() as cluster:
             cluster.create_topic(TOPIC, queues=1)
             yield self.prepare(cluster)
 
 
 def ended(call: Callable[[], object]) -> str:
-    """How a call ends."""
+    """Return how a call ends."""
     try:
         return str(call())[:300]
     except RocketMQError as error:

@@ -20,7 +20,7 @@ from tools.measure.hostile.growing import bombs, poll, pop, push, read_arrow, re
 
 
 def route(**changes: object) -> Callable[[FakeCluster], Attack]:
-    """A route with these values, and a send to its topic."""
+    """Answer with a route of these values, and send to its topic."""
 
     def prepare(cluster: FakeCluster) -> Attack:
         nums = {"read_queue_nums": 1, "write_queue_nums": 1} | {
@@ -60,7 +60,7 @@ def many_brokers(_: object = None) -> str:
 
 
 def topic_list(make: Callable[[], bytes]) -> Callable[[FakeCluster], Attack]:
-    """A list of topics, and an administrator who asks for it."""
+    """Answer with a list of topics, and let an administrator ask for it."""
 
     def prepare(cluster: FakeCluster) -> Attack:
         answer = response(0, 0, body=make())
@@ -76,7 +76,7 @@ def topic_list(make: Callable[[], bytes]) -> Callable[[FakeCluster], Attack]:
 
 
 def route_body(make: Callable[[], bytes]) -> Callable[[FakeCluster], Attack]:
-    """A body that is no route, and a send."""
+    """Answer with a body that is no route, and send."""
 
     def prepare(cluster: FakeCluster) -> Attack:
         answer = response(0, 0, body=make())
@@ -122,7 +122,7 @@ def big_route() -> bytes:
 
 
 def remark(cluster: FakeCluster) -> Attack:
-    """An answer that is refused in 15 MB of words; put together here, so that the cluster keeps no copies."""
+    """Refuse in 15 MB of words, put together here, so that the cluster keeps no copies."""
     words = b"x" * 15 * MIB
 
     def answer(request: RemotingCommand) -> bytes:
@@ -134,7 +134,7 @@ def remark(cluster: FakeCluster) -> Attack:
 
 
 def header_fields(cluster: FakeCluster) -> Attack:
-    """A header of 15 MB of empty fields, in the ROCKETMQ form."""
+    """Answer with a header of 15 MB of empty fields, in the ROCKETMQ form."""
     fields = (struct.pack(">h", 0) + struct.pack(">i", 0)) * (15 * MIB // 6)
 
     def answer(request: RemotingCommand) -> bytes:
@@ -146,7 +146,7 @@ def header_fields(cluster: FakeCluster) -> Attack:
 
 
 def drip(cluster: FakeCluster) -> Attack:
-    """The first connection to the broker gets an answer byte by byte; the next ones are served well."""
+    """Answer byte by byte on the first connection to the broker; serve the next ones well."""
     server = socket.create_server(("127.0.0.1", 0))
     host, port = server.getsockname()[:2]
     broker_host, _, broker_port = cluster.addr().partition(":")
@@ -194,7 +194,7 @@ def relay(source: socket.socket, sink: socket.socket) -> None:
 
 
 def flood(code: int, body: bytes = b"", **fields: str) -> Callable[[FakeCluster], Attack]:
-    """A broker asks a consumer 200,000 times; the consumer's own messages are still heard."""
+    """Let a broker ask a consumer 200,000 times; the consumer's own messages still come."""
 
     def prepare(cluster: FakeCluster) -> Attack:
         one = RemotingCommand(code, ext_fields=fields, body=body)

@@ -44,7 +44,7 @@ def bomb(kind: CompressionType, plain_bytes: int) -> bytes:
 def bombs(
     count: int, kind: CompressionType, plain_bytes: int, read: Callable[[FakeCluster, int], str]
 ) -> Callable[[FakeCluster], Attack]:
-    """An answer to a pull whose bodies grow, and a read of it."""
+    """Answer a pull with bodies that grow, and read it."""
 
     def prepare(cluster: FakeCluster) -> Attack:
         body = bomb(kind, plain_bytes)
@@ -97,7 +97,7 @@ def read_arrow(cluster: FakeCluster, count: int) -> str:
 
 
 def push(cluster: FakeCluster, count: int) -> str:
-    """A listener hears all of them, or they are sent back."""
+    """Give a listener all of them, or send them back."""
     seen: list[int] = []
     over = threading.Event()
 
@@ -132,7 +132,7 @@ def poll(cluster: FakeCluster, count: int) -> str:
 
 
 def popped(count: int) -> RemotingCommand:
-    """What a broker answers to a pop."""
+    """Return what a broker answers to a pop."""
     offsets = ",".join(map(str, range(count)))
     fields = {
         "popTime": "1700000000000",
@@ -147,7 +147,7 @@ def popped(count: int) -> RemotingCommand:
 
 
 def pop(cluster: FakeCluster) -> Attack:
-    """A pop is answered with 20,000 messages, the next one with one."""
+    """Answer a pop with 20,000 messages, the next one with one."""
     share = MessageQueueAssignment(message_queue=QUEUE, mode=MessageRequestMode.POP)
     body = format_body(QueryAssignmentResponseBody(message_queue_assignments=(share,)))
     cluster.fault(code=RequestCode.QUERY_ASSIGNMENT, times=None, answer=response(0, 0, body=body))

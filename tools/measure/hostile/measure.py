@@ -19,13 +19,13 @@ from rmqtools.testing import FakeCluster
 from tests.support.memory import forget_peak_memory, held_memory_bytes, peak_memory_bytes
 
 MIB = 1024 * 1024
-_MOST_MEMORY = 8 * 1024 * MIB  # a case that wants more ends with MemoryError, not with the machine
+_MOST_MEMORY = 8 * 1024 * MIB  # a case that takes more ends with MemoryError, not with the machine
 _PAUSE = 0.01  # seconds between two sends of the second client
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a hostile input has cost: bytes, seconds, and how the call ended."""
+    """Cost of a hostile input: bytes, seconds, and how the call ended."""
 
     outcome: str
     grown_bytes: int = -1

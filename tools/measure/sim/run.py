@@ -32,7 +32,7 @@ _READER = {
 
 @dataclass
 class Result:
-    """What a run gave; ``found`` is empty if the engine did as it must."""
+    """Result of a run; ``found`` is empty if the engine did as it must."""
 
     seed: int
     troubles: list[Trouble]

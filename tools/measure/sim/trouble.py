@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated run, and when: drawn from a seed before the run begins.
+"""Troubles of a simulated run and their times, drawn from a seed before the run begins.
 
 Every trouble ends before the load does, so that what is left undone at the end is the engine's fault.
 """
@@ -25,7 +25,7 @@ STANDS_STILL = "the broker stands still:"
 
 @dataclass
 class World:
-    """What troubles strike."""
+    """Targets of troubles."""
 
     cluster: FakeCluster
     proxies: dict[str, FaultProxy]
@@ -56,7 +56,7 @@ class Trouble:
 
 
 def plan(chance: random.Random, seconds: float) -> list[Trouble]:
-    """The troubles of one run, by their beginning."""
+    """Plan the troubles of one run, by their beginning."""
     troubles = []
     for _ in range(chance.randint(1, _MOST_TROUBLES)):
         begins = chance.uniform(0.0, 0.8 * seconds)
@@ -185,7 +185,7 @@ def _leave_it(_: Trouble, __: World) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of trouble begins and ends."""
+    """Begin and end of a kind of trouble."""
 
     begin: Callable[[Trouble, World], Awaitable[None]]
     end: Callable[[Trouble, World], None] = _leave_it

@@ -49,7 +49,7 @@ class Owners:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What happened to one group. Times in seconds; messages of the healthy broker."""
+    """Events of one group. Times in seconds; messages of the healthy broker."""
 
     unowned: float
     """The longest time in which a queue of the healthy broker had no owner."""

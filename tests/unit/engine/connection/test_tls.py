@@ -22,8 +22,8 @@ def alert(reason: str) -> ssl.SSLError:
 @pytest.mark.parametrize(
     ("error", "remedy"),
     [
-        (alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "wants a client certificate: set tls_cert_file"),
-        (alert("SSLV3_ALERT_BAD_CERTIFICATE"), "wants a client certificate, or another one"),
+        (alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "needs a client certificate: set tls_cert_file"),
+        (alert("SSLV3_ALERT_BAD_CERTIFICATE"), "needs a client certificate, or another one"),
         (alert("SSLV3_ALERT_CERTIFICATE_UNKNOWN"), "does not accept this client's certificate"),
         (alert("WRONG_VERSION_NUMBER"), "does not seem to speak TLS"),
         (

@@ -101,7 +101,7 @@ class Scene:
 
     @property
     def is_resting(self) -> bool:
-        """Whether somebody waits for a change of the queue."""
+        """True if somebody waits for a change of the queue."""
         return bool(self.held._changed._waiters)
 
     def arrive(self, *messages: MessageExt) -> None:

@@ -17,7 +17,7 @@ def bound(**settings) -> InFlight:
 
 
 def is_full(in_flight: InFlight, size: int = 1) -> bool:
-    """Whether a send of this size finds no room now; it leaves at once."""
+    """Return whether a send of this size finds no room now; it leaves at once."""
     place = Place(size)
     try:
         in_flight.enter_on_thread(place, 0.0)

@@ -43,7 +43,7 @@ class Grpc:
         return {"count": count, "seconds": time.perf_counter() - began, "failed": failed}
 
     def push(self, work: Work) -> Result:
-        """A push consumer from its start to the last message."""
+        """Run a push consumer from its start to the last message."""
         ids: set[str] = set()
         total, done, api = int(work["total"]), threading.Event(), self._api
 
@@ -64,7 +64,7 @@ class Grpc:
         return {"count": len(ids), "seconds": seconds}
 
     def simple(self, work: Work) -> Result:
-        """A simple consumer from its start to the last acknowledgement; a thread for each of a call."""
+        """Run a simple consumer from its start to the last acknowledgement; a thread for each of a call."""
         from rocketmq.v5.exception import ClientException
 
         ids: set[str] = set()

@@ -2,7 +2,7 @@
 
 The native client (rocketmq-client-python, on a C++ library) speaks to the brokers as we do. The official gRPC
 client speaks to a proxy, whose CPU no column has; its lines have no bar. A process has nothing but its
-client, and sends or consumes, so that its memory tells what that takes.
+client, and sends or consumes, so that its memory is what that takes.
 """
 
 import sys
@@ -54,7 +54,7 @@ def _send(program: str, mode: str, flight: int) -> Side:
 
 
 def backlog(peer: str) -> str:
-    """The topic with the messages that a peer and we consume."""
+    """Return the topic with the messages that a peer and we consume."""
     return f"bench-peers-{peer}"
 
 
@@ -70,7 +70,7 @@ def _consume(program: str, work: str, peer: str) -> Side:
 
 
 def peer_commands(broker: Broker, stack: ExitStack) -> Mapping[str, Callable[[], list[str]]]:
-    """The command of every program; the first of the gRPC client starts its proxy."""
+    """Return the command of every program; the first of the gRPC client starts its proxy."""
 
     @cache
     def endpoint() -> str:

@@ -56,7 +56,7 @@ class Native:
         return {"count": count, "seconds": time.perf_counter() - began}
 
     def push(self, work: Work) -> Result:
-        """A push consumer from its start to the last message, in a child: it cannot be shut down."""
+        """Run a push consumer from its start to the last message, in a child: it cannot be shut down."""
         return _in_child(lambda: self._push(work))
 
     def _push(self, work: Work) -> Result:

@@ -34,7 +34,7 @@ _FORM = "{:<24} {:>9} {:>9} {:>6} {:>7} {:>7} {:>9} {:>7} {:>6} {:>8} {:>4}"
 
 @dataclass(frozen=True)
 class Side:
-    """How a side's programs are started; ``pid`` is its broker's."""
+    """Programs of one side; ``pid`` is its broker's."""
 
     name: str
     address: str
@@ -43,7 +43,7 @@ class Side:
 
     @contextmanager
     def program(self, python: str) -> Iterator[Program]:
-        """A new process with a new session."""
+        """Start a new process with a new session."""
         command = [python, "-m", "tools.measure.bench.spark_kafka.side", self.name, self.address, self.jars]
         log = log_path(f"spark-{self.name}")
         try:
@@ -62,12 +62,12 @@ class Line:
     rounds: tuple[list[Round], list[Round]]
 
     def median(self, side: int, what: str) -> float:
-        """The median of a number of a side's rounds."""
+        """Return the median of a number of a side's rounds."""
         return float(statistics.median(getattr(one, what) for one in self.rounds[side]))
 
     @property
     def is_met(self) -> bool:
-        """Whether the bar is."""
+        """True if the bar is."""
         if self.what in BARS:
             return self.median(0, "rate") >= BARS[self.what] * self.median(1, "rate")
         return self.median(0, "seconds") <= self.median(1, "seconds") + FIRST_ACTION_BAR
@@ -90,7 +90,7 @@ class Line:
 
 
 def rates(sides: tuple[Side, Side], python: str, asked: argparse.Namespace) -> list[Line]:
-    """Reads and writes of one session each; the side that begins changes from round to round."""
+    """Measure reads and writes of one session each; the side that begins changes from round to round."""
     lines = {what: Line(what, ([], [])) for what in BARS}
     with ExitStack() as stack:
         programs = [stack.enter_context(side.program(python)) for side in sides]
@@ -106,7 +106,7 @@ def rates(sides: tuple[Side, Side], python: str, asked: argparse.Namespace) -> l
 
 
 def first_actions(sides: tuple[Side, Side], python: str, asked: argparse.Namespace) -> list[Line]:
-    """Counts of few messages, each in a new process."""
+    """Measure counts of few messages, each in a new process."""
     line = Line("first action", ([], []))
     for side in sides:
         with side.program(python) as program:

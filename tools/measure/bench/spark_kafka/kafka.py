@@ -42,7 +42,7 @@ class KafkaBroker:
 
 
 def jars(name: str) -> list[str]:
-    """The files of ``NAME.lock``, fetched if they are missing."""
+    """Return the files of ``NAME.lock``, fetched if they are missing."""
     lines = Path(__file__).with_name(f"{name}.lock").read_text(encoding="ascii").splitlines()
     locked = [LockedJar.parse(line) for line in lines if not line.startswith("#")]
     return [str(path) for path in ensure_jars(locked)]

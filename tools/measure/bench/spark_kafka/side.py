@@ -43,7 +43,7 @@ class Side(ABC):
         return {"count": count, "seconds": time.perf_counter() - began}
 
     def read(self, work: Work) -> Result:
-        """A topic to the sink noop."""
+        """Read a topic into the sink noop."""
         seen = Observation()
         began = time.perf_counter()
         rows = self._read(work["topic"]).observe(seen, F.count(F.lit(1)).alias("rows"))
@@ -64,7 +64,7 @@ class Side(ABC):
 
     @abstractmethod
     def stored(self, topic: str) -> int:
-        """The sum of a topic's largest offsets."""
+        """Return the sum of a topic's largest offsets."""
 
     @abstractmethod
     def _read_from(self, topic: str) -> dict[str, Any]: ...
