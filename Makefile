@@ -77,7 +77,7 @@ docs: $(STAMP) ## the documentation site, in .build/site; warnings are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open .build/site/index.html; with search: $(BIN)/python -m http.server -b 127.0.0.1 -d .build/site"
 
-release: $(STAMP) ## build and check a release: make release VERSION=x.y.z (pushes and tags nothing)
+release: $(STAMP) ## build and check a release, commit and tag it: make release VERSION=x.y.z (pushes nothing)
 	@$(BIN)/python -m tools.release "$(VERSION)"
 
 cluster-up: $(STAMP) jdk ## the Docker cluster: a name server and three masters

@@ -1,7 +1,7 @@
 """Makes a release: ``make release VERSION=x.y.z``.
 
-Sets the version, dates the changelog's section, builds the wheel and the sdist, and checks each of them in an
-environment of its own. Pushes nothing and makes no tag: the last lines printed say how.
+Sets the version, dates the changelog's section, builds the wheel and the sdist, checks each of them in an
+environment of its own, commits, and makes a local tag. Pushes nothing.
 """
 
 import argparse
@@ -104,6 +104,7 @@ def check(package: Path, version: str, constraints: Path) -> None:
         run([*install, "-c", str(constraints), str(package)], folder)
         run([f"{folder}/bin/rmqtools", "--help"], folder)
         run([python, "-I", "-c", _BASE_CHECK % version], folder)
+        run([python, "-I", str(ROOT / "tools" / "smoke.py")], folder)
         run([*install, "-c", str(constraints), f"{package}[spark]"], folder)
         run([python, "-I", "-c", _SPARK_CHECK], folder)
 
@@ -141,6 +142,18 @@ def release(version: str, output: Path, folder: Path) -> None:
     print(f"{version} is built and checked: {', '.join(str(package) for package in packages)}")
 
 
+def check_tag(version: str, folder: Path) -> None:
+    """Raise ReleaseError if the version was tagged before."""
+    if run(["git", "tag", "--list", f"v{version}"], folder):
+        raise ReleaseError(f"the tag v{version} exists: choose another version")
+
+
+def commit_and_tag(version: str, folder: Path) -> None:
+    """Commit the files that :func:`prepare` changed, and tag the commit."""
+    run(["git", "commit", "--quiet", "--all", "--message", f"Release {version}"], folder)
+    run(["git", "tag", "--annotate", f"v{version}", "--message", f"rmqtools {version}"], folder)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 1 if no release could be made."""
     parser = argparse.ArgumentParser(
@@ -160,11 +173,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if changes := run(["git", "status", "--porcelain"], ROOT):
             raise ReleaseError(f"there are changes: commit them, or use --dry-run\n{changes}")
+        check_tag(given.version, ROOT)
         release(given.version, given.output.resolve(), ROOT)
+        commit_and_tag(given.version, ROOT)
     except ReleaseError as error:
         print(f"no release: {error}", file=sys.stderr)
         return 1
-    print(f"nothing was pushed or tagged: git commit -am 'Release {given.version}'; git tag v{given.version}")
+    print(f"committed, and tagged v{given.version}; nothing was pushed: git push --follow-tags")
     return 0
 
 

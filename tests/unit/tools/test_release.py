@@ -16,9 +16,12 @@ from tools.release import (
     UNRELEASED,
     ReleaseError,
     build,
+    check_tag,
+    commit_and_tag,
     main,
     pinned_versions,
     prepare,
+    run,
     with_dated_section,
     with_version,
 )
@@ -192,6 +195,25 @@ def test_the_changelog_has_a_place_for_new_lines_and_dates_for_all_others():
     assert [
         line for line in sections[1:] if not re.fullmatch(r"## \d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", line)
     ] == []
+
+
+@pytest.mark.process
+def test_a_release_is_committed_and_tagged_here_and_a_tagged_version_is_refused(checkout, monkeypatch):
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "A. Maker")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "maker@example.org")
+    run(["git", "init", "--quiet"], checkout)
+    run(["git", "add", "--all"], checkout)
+    run(["git", "commit", "--quiet", "--message", "Before"], checkout)
+    check_tag("7.8.9", checkout)
+    prepare(checkout, "7.8.9", DAY)
+
+    commit_and_tag("7.8.9", checkout)
+
+    assert run(["git", "log", "--format=%s", "v7.8.9"], checkout) == "Release 7.8.9\nBefore\n"
+    assert run(["git", "status", "--porcelain"], checkout) == ""
+    with pytest.raises(ReleaseError, match=r"the tag v7\.8\.9 exists"):
+        check_tag("7.8.9", checkout)
 
 
 @pytest.mark.process  # it works for seconds
