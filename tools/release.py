@@ -22,6 +22,7 @@ _VERSION_LINES = {  # file -> how the line that holds the version begins
     "pyproject.toml": "version = ",
     "rmqtools/version.py": "__version__ = ",
 }
+_CITATION_LINE = re.compile(r"^version: \S+$", re.MULTILINE)
 _BASE_CHECK = """
 import importlib.metadata, rmqtools, rmqtools.aio, rmqtools.cluster
 versions = {rmqtools.__version__, importlib.metadata.version("rmqtools")}
@@ -78,6 +79,7 @@ def prepare(folder: Path, version: str, date: datetime.date) -> None:
     texts = {"CHANGELOG.md": with_dated_section((folder / "CHANGELOG.md").read_text(), version, date)}
     for name, line_start in _VERSION_LINES.items():
         texts[name] = with_version((folder / name).read_text(), line_start, version)
+    texts["CITATION.cff"] = _CITATION_LINE.sub(f"version: {version}", (folder / "CITATION.cff").read_text())
     for name, text in texts.items():
         (folder / name).write_text(text)
 

@@ -27,8 +27,12 @@ PAGES: Final = {  # file of the project -> page of the site
     "examples/README.md": "background/examples.md",
     "CHANGELOG.md": "background/changelog.md",
     "CONTRIBUTING.md": "background/contributing.md",
+    "SECURITY.md": "background/security.md",
+    "CODE_OF_CONDUCT.md": "background/conduct.md",
     "spark_connector/OPTIONS.md": "reference/spark-options.md",
 }
+_NAMES_A_SERVER: Final = re.compile(r"name_server|nameServer|--name-server|NAMESRV_ADDR")
+_SECURE: Final = "secure.md"
 _ROLE: Final = re.compile(r":(?:class|meth|mod|func|attr|data|exc):(?=<code>)")
 _TABLE_ROW: Final = re.compile(r"^\|.*$", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`\n]+`")
@@ -47,11 +51,23 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links of a page lead to pages of the site, whatever file of the project they name."""
+    """Let links of a page lead to pages of the site, whatever file of the project they name.
+
+    A page that names a server links to the page on secure connections.
+    """
     name = page.file.src_uri
+    markdown = with_security(markdown, name)
     source = next((source for source, made in PAGES.items() if made == name), f"docs/{name}")
     markdown = _TABLE_ROW.sub(lambda row: _CODE.sub(_without_escapes, row[0]), markdown)
     return _LINK.sub(lambda found: _relinked(found, source, name, files), markdown)
+
+
+def with_security(markdown: str, name: str) -> str:
+    """Return a page; if it names a server and has no link to the page on secure connections, with one."""
+    if not _NAMES_A_SERVER.search(markdown) or _SECURE in markdown or name == _SECURE:
+        return markdown
+    secure = posixpath.relpath(_SECURE, posixpath.dirname(name) or ".")
+    return f"{markdown.rstrip()}\n\nTLS, access keys, open ports: [Secure connections]({secure}).\n"
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -44,6 +44,7 @@ def checkout(tmp_path: Path) -> Path:
         "pyproject.toml",
         "README.md",
         "LICENSE",
+        "CITATION.cff",
         "pyspark_rocketmq.py",
         "hatch_build.py",
         "rmqtools/version.py",
@@ -104,11 +105,12 @@ def test_a_version_that_is_not_three_numbers_is_refused_before_a_file_changes(ch
     assert (checkout / "pyproject.toml").read_text() == before
 
 
-def test_preparing_writes_version_and_date_into_three_files(checkout):
+def test_preparing_writes_version_and_date_into_the_files_that_have_them(checkout):
     prepare(checkout, "7.8.9", DAY)
 
     assert 'version = "7.8.9"' in (checkout / "pyproject.toml").read_text()
     assert '__version__ = "7.8.9"' in (checkout / "rmqtools/version.py").read_text()
+    assert "\nversion: 7.8.9\n" in (checkout / "CITATION.cff").read_text()
     assert "## 7.8.9 - 2026-12-24" in (checkout / "CHANGELOG.md").read_text()
 
 
@@ -186,6 +188,7 @@ def test_constraints_are_the_locks_versions_without_hashes():
 
 def test_the_packages_version_is_the_projects():
     assert f'\nversion = "{rmqtools.__version__}"\n' in (ROOT / "pyproject.toml").read_text()
+    assert f"\nversion: {rmqtools.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_the_changelog_has_a_place_for_new_lines_and_dates_for_all_others():

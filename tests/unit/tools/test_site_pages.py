@@ -17,7 +17,7 @@ from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group_view import FindingKind
 from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
-from tools.site_pages import describe_commands, every_command
+from tools.site_pages import describe_commands, every_command, with_security
 
 pytestmark = pytest.mark.process  # seconds of work
 
@@ -69,6 +69,22 @@ def test_every_command_that_a_page_names_exists_with_its_options():
 
     assert len(found) > 40
     assert [f"{page}: {wrong}" for page, text in found if (wrong := wrong_in(text))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "link"),
+    [
+        pytest.param("pin.md", 'ProducerConfig(name_server="h:9876")', "(secure.md)", id="a-page"),
+        pytest.param("reference/spark.md", "`nameServer`", "(../secure.md)", id="in-a-folder"),
+        pytest.param("pin.md", "name_server, see [secure](secure.md)", None, id="has-a-link"),
+        pytest.param("glossary.md", "a broker", None, id="no-server"),
+    ],
+)
+def test_a_page_that_names_a_server_links_to_secure_connections(name, text, link):
+    page = with_security(text, name)
+
+    assert page.startswith(text)
+    assert (link in page) if link else page == text
 
 
 def test_every_extra_that_a_page_installs_exists_and_the_start_page_lists_all():
