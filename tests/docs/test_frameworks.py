@@ -28,7 +28,7 @@ from tests.support.cluster_scene import wait_until
 from tests.support.frameworks import framework_programs
 from tests.support.greenlets_run import PRINTED, run_scene
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 COUNT = 40
 SECONDS = 60.0

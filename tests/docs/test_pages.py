@@ -20,8 +20,9 @@ from tests.docs.pages import (
     WITH_PYTEST,
     WITH_TIMER_WHEEL,
 )
+from tests.support.patience import PROGRAM_PATIENCE
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.broker
 
 TOPIC = "Orders"
 RUN = [
@@ -55,7 +56,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> str:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=500,
+        timeout=PROGRAM_PATIENCE,
     )
     assert done.returncode == 0, done.stdout[-6000:]
     return done.stdout

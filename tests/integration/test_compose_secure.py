@@ -14,7 +14,7 @@ from rmqtools.errors import RocketMQError
 from tests.support.cluster_scene import wait_until
 from tests.support.docker_project import DockerProject, run
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 TOPIC = "guarded"
 

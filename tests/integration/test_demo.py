@@ -9,6 +9,7 @@ import pytest
 
 from rmqtools.cluster.jars import cache_root
 from tests.support.cluster_scene import leftovers, wait_until
+from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -34,7 +35,7 @@ class Demo:
             env=self.environment,
             text=True,
             capture_output=True,
-            timeout=280,
+            timeout=PROGRAM_PATIENCE,
         )
 
     def nothing_is_left(self) -> bool:

@@ -15,7 +15,7 @@ from rmqtools import Admin
 from rmqtools.cluster import LocalCluster
 from tests.support.reading import await_stored
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(700)]
+pytestmark = pytest.mark.broker
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -29,7 +29,7 @@ from tests.support.cluster_scene import wait_until
 from tests.support.java_consumer import JavaConsumer
 from tests.support.python_consumer import PythonConsumer
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.docker
 
 BROKERS = ("broker-a", "broker-b", "broker-c")
 SETTLED_WITHIN = 45.0  # seconds after a change until every queue is owned once

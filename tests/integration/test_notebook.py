@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PROGRAM_PATIENCE
+
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow]
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples/notebook.ipynb"
@@ -31,7 +33,7 @@ def test_the_notebook_runs_from_top_to_bottom(local_cluster, tmp_path):
         cwd=tmp_path,
         text=True,
         capture_output=True,
-        timeout=280,
+        timeout=PROGRAM_PATIENCE,
     )
 
     assert ended.returncode == 0, ended.stderr

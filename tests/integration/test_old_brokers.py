@@ -21,7 +21,7 @@ from rmqtools.errors import UnsupportedError
 from rmqtools.group import MessageRequestMode
 from tests.support.listening import Heard, new_group
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from tests.support.memory import forget_peak_memory, peak_memory_bytes
 from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable, read_all
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.docker
 
 THREADS = 4
 

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from rmqtools.cluster.jars import cache_root
+from tests.support.patience import PROGRAM_PATIENCE
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 PORT = 9876
@@ -66,7 +67,7 @@ def run(command: list[str], environment: dict[str, str], cwd: Path) -> "subproce
         input="\n",
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PROGRAM_PATIENCE,
         check=False,
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmqtools.testing import FakeCluster
+from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = pytest.mark.process
 
@@ -121,7 +122,12 @@ def test_spark_leaves_no_secret_in_plans_pages_logs_and_events(left, environment
     program = [sys.executable, "-m", "tests.support.secretive_spark", cluster.name_server, str(key_file)]
 
     run = subprocess.run(
-        [*program, str(events)], env=environment, cwd=left, capture_output=True, timeout=280, check=False
+        [*program, str(events)],
+        env=environment,
+        cwd=left,
+        capture_output=True,
+        timeout=PROGRAM_PATIENCE,
+        check=False,
     )
 
     assert run.stdout.splitlines()[-1:] == [b"done"], run.stderr[-3000:].decode()

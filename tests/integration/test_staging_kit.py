@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmqtools.cluster import LocalCluster
+from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -22,7 +23,7 @@ def test_only_the_pinned_machine_gets_messages_until_it_is_unpinned(local_cluste
     options = ["--topic", f"test-{name}", "--name-server", local_cluster.name_server]
 
     ended = subprocess.run(
-        [*command, *options], cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
+        [*command, *options], cwd=ROOT, capture_output=True, text=True, timeout=PROGRAM_PATIENCE, check=False
     )
 
     assert ended.returncode == 0, ended.stderr

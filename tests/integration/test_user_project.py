@@ -14,7 +14,7 @@ import pytest
 from tests.support.java_peer import CHECKOUT
 from tools.release import pinned_versions
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 
 def run(*command: object, folder: Path, **variables: str) -> str:

@@ -15,7 +15,7 @@ from tools.measure.faults.cases import CASES, QUICK
 from tools.measure.faults.figures import unmet
 from tools.measure.faults.site import LocalSite
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 SECONDS = 9.0
 

@@ -9,7 +9,7 @@ import pytest
 from tools.measure.stalled_broker.mixed import run_mixed
 from tools.measure.stalled_broker.scene import Stall
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 ROUND = 20.0
 

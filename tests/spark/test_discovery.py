@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import spark_connector
-from tests.support.patience import PATIENT_WRITE
+from tests.support.patience import PATIENT_WRITE, PROGRAM_PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -83,7 +83,7 @@ def test_register_works_beside_a_broken_neighbour(tmp_path, local_cluster, make_
         text=True,
         check=False,
         cwd=tmp_path,
-        timeout=240,
+        timeout=PROGRAM_PATIENCE,
     )
 
     assert done.stdout.splitlines() == ["not found: True", "registered: 2"], done.stderr

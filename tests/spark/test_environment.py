@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.streams import fill
+from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -48,7 +49,7 @@ def run(environment, *command):
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=PROGRAM_PATIENCE,
         cwd="/",
     )
 

@@ -27,7 +27,7 @@ from tests.support.reading import await_readable, stored
 from tests.support.spark_processes import ROOT, SPARK_HOME, environment, run, standalone_cluster
 from tests.support.spark_smoke import FOUND
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow]
 
 _SECONDS = 800
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from rmqtools.clock import SYSTEM_CLOCK
 from tests.support.java_peer import JavaPeer, PeerMessage
+from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.docker]
 
@@ -128,7 +129,7 @@ def read_with_kills(folder: Path, options: dict[str, Any], size: Size, *, seed: 
     for _ in range(size.kills):
         driver = Driver(folder, options)
         try:
-            driver.await_batch(timeout=300)
+            driver.await_batch(timeout=PROGRAM_PATIENCE)
             killed += driver.kill(after=moments.uniform(0, 2))
         finally:
             driver.kill()

@@ -17,9 +17,10 @@ from rmqtools import Admin, Client, ClientConfig
 from spark_connector import drop_duplicates
 from tests.spark.streams import await_true
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PROGRAM_PATIENCE
 from tests.support.reading import read_all
 
-pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.docker]
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGGING = "import logging; logging.basicConfig(level=logging.INFO, format='LOG %(message)s')\n"
@@ -52,7 +53,7 @@ class PacedWrite:
 
     def told(self) -> list[Told]:
         """What was logged, when it has ended well."""
-        out, error = self._process.communicate(timeout=300)
+        out, error = self._process.communicate(timeout=PROGRAM_PATIENCE)
         assert (self._process.returncode, out.split()) == (0, ["saved"]), error[-5000:]
         found = [Told(event, int(acked), int(unknown)) for event, acked, unknown in COUNTS.findall(error)]
         assert sum(one.event == "write_committed" for one in found) == 1, error[-5000:]

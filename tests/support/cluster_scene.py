@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 
 from rmqtools.cluster.processes import find_processes
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, PROGRAM_PATIENCE
 
 JAVA_17 = """case "$1" in -version) echo 'openjdk version "17.0.15" 2025-04-15' >&2; exit 0;; esac\n"""
 _ROUND = 0.02
@@ -89,7 +89,7 @@ class Scene:
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         process = self.start(*arguments)
-        out, error = process.communicate(timeout=280)
+        out, error = process.communicate(timeout=PROGRAM_PATIENCE)
         return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
     def up_interrupted(self, number: signal.Signals) -> "subprocess.CompletedProcess[str]":

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+from tests.support.patience import PROGRAM_PATIENCE
+
 _PROGRAM = "from rmqtools.cli import main; main()"
 
 
@@ -15,6 +17,6 @@ def rmqtools(*arguments: object, **variables: str) -> "subprocess.CompletedProce
         env=environment | variables,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PROGRAM_PATIENCE,
         check=False,
     )

@@ -20,15 +20,7 @@ from tests.support.java_peer import JavaPeer, JavaPeerError
 from tests.support.patience import PATIENT_REQUEST
 from tests.support.workers import is_on_docker
 
-_FIRST_TEST_SECONDS = 900  # brings jars, image and cluster on a fresh machine
 _IN_USE = pytest.StashKey[ExitStack]()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the test that happens to be first on the cluster the time that the set-up takes."""
-    for item in items:
-        if "docker_cluster" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(_FIRST_TEST_SECONDS))
 
 
 @pytest.hookimpl(trylast=True)

@@ -15,6 +15,7 @@ from rmqtools import Message
 from rmqtools.group import check_group
 from tests.support.cluster_scene import wait_until
 from tests.support.old_release import ROOT, extract
+from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow]
 
@@ -163,7 +164,9 @@ def test_a_checkpoint_that_the_old_code_has_written_is_read_on(
         for number in range(50):
             producer.send(Message(topic, b"%s %d" % (portion, number)))
         env = {**os.environ, "PYTHONPATH": str(packages)}
-        ended = subprocess.run(driver, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        ended = subprocess.run(
+            driver, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=PROGRAM_PATIENCE
+        )
         assert ended.returncode == 0, ended.stderr
 
     read = sorted(bytes(row.body) for row in spark.read.parquet(str(tmp_path / "rows")).collect())

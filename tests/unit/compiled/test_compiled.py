@@ -30,6 +30,7 @@ from rmqtools.protocol.messages import stored
 from rmqtools.protocol.messages.properties import decode_properties, parse_properties
 from rmqtools.protocol.wire import template
 from rmqtools.protocol.wire.framing import encode_frame
+from tests.support.patience import PROGRAM_PATIENCE
 from tests.support.twins import HEADER, STORED, STORED_BYTES, TEXTS, VALUES, originals, told
 
 pytestmark = pytest.mark.skipif(
@@ -320,7 +321,7 @@ def test_without_twins_the_same_tests_pass(rooms):
         env={**os.environ, "RMQTOOLS_PURE_PYTHON": "1"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=PROGRAM_PATIENCE,
     )
 
     assert done.returncode == 0, done.stdout[-3000:]
