@@ -1,17 +1,14 @@
 """The driver's requests to the cluster before a read: queues, their stored offsets, start and end."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from rmqtools import Admin, MessageQueue, QueueRange, aio
-from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import (
     BrokerError,
     ConfigError,
     DataLossError,
     ProtocolError,
-    RemotingError,
     RocketMQError,
     TopicNotFoundError,
 )
@@ -28,6 +25,7 @@ from spark_connector.read.bounds import (
     resolve_times,
 )
 from spark_connector.read.loss import report_losses, report_missing_queues, report_missing_topics
+from spark_connector.read.patience import ask_all
 from spark_connector.read.stored import Stored
 from spark_connector.worker.clients import client_of
 
@@ -35,8 +33,6 @@ log = get_logger(__name__)
 T = TypeVar("T")
 K = TypeVar("K")
 
-_QUESTIONS_AT_ONCE: Final = 64
-_PAUSE: Final = 0.2  # seconds between requests to a broker that does not answer
 _NAME_SERVERS: Final = "the name servers"
 
 
@@ -260,59 +256,11 @@ class Lookup:
     def _ask(
         self, question: Callable[[K], Awaitable[T]], keys: Iterable[K], *, asked: Callable[[K], str]
     ) -> dict[K, T]:
-        patience = _Patience(self._options.planning_timeout if self.is_patient else 0.0)
-        return self._client.run(_ask_all(patience, question, list(keys), asked))
+        seconds = self._options.planning_timeout if self.is_patient else 0.0
+        return self._client.run(ask_all(question, list(keys), asked, seconds))
 
     def _run(self, asked: str, question: Callable[[], Awaitable[T]]) -> T:
         return self._ask(lambda _: question(), [asked], asked=str)[asked]
-
-
-class _Patience:
-    """Repeats requests without an answer, up to a time limit; logs each silent peer once."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._deadline = SYSTEM_CLOCK.monotonic() + seconds
-        self._silent: set[str] = set()
-
-    async def ask(self, peer: str, question: Callable[[], Awaitable[T]]) -> T:
-        """Repeat ``question`` until it is answered.
-
-        Raises:
-            RemotingError: no answer within the time limit.
-        """
-        while True:
-            try:
-                return await question()
-            except RemotingError as error:
-                if SYSTEM_CLOCK.monotonic() >= self._deadline:
-                    raise
-                if peer not in self._silent:
-                    self._silent.add(peer)
-                    log.warning("planning_waits", peer=peer, seconds=self._seconds, reason=str(error))
-            await asyncio.sleep(_PAUSE)
-
-
-async def _ask_all(
-    patience: _Patience,
-    question: Callable[[K], Awaitable[T]],
-    keys: list[K],
-    asked: Callable[[K], str],
-) -> dict[K, T]:
-    """Ask for all keys at the same time; the first error stops all further requests."""
-    slots = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
-
-    async def ask(key: K) -> T:
-        async with slots:
-            return await patience.ask(asked(key), lambda: question(key))
-
-    tasks = [asyncio.ensure_future(ask(key)) for key in keys]
-    try:
-        return dict(zip(keys, await asyncio.gather(*tasks), strict=True))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _joined(by_topic: Mapping[str, list[MessageQueue]]) -> list[MessageQueue]:
