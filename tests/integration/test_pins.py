@@ -108,6 +108,7 @@ def test_groups_with_pins_are_listed_tombstones_too(servers: NameServers, admin:
     assert admin.fetch_pin_groups() == ["a", "b"]
 
 
+@pytest.mark.slow  # the pin store by scripted name servers
 def test_pin_commands_name_the_name_servers_that_failed_and_show_what_each_has(servers: NameServers) -> None:
     addresses = {"NAMESRV_ADDR": servers.name_server}
     with Admin(ClientConfig(name_server=servers.name_server)) as admin:

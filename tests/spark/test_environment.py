@@ -65,6 +65,7 @@ def test_register_names_the_python_that_spark_starts_and_the_remedy(not_activate
     assert f"os.environ['PYSPARK_PYTHON'] = '{sys.executable}'" in done.stdout
 
 
+@pytest.mark.slow  # a Spark of its own; its unit tests
 def test_the_doctor_says_what_is_wrong(not_activated, tmp_path):
     (tmp_path / "neighbours").mkdir()
     (tmp_path / "neighbours" / "pyspark_zzz.py").write_text("raise ImportError('broken on purpose')")

@@ -94,6 +94,7 @@ def test_another_topic_under_an_old_checkpoint_delivers_no_row(stream, two):
     assert {row.topic for row in changed.rows()} == {first}
 
 
+@pytest.mark.slow  # the next test, and the planner by scripted brokers
 def test_a_topic_made_anew_and_filled_further_than_the_checkpoint_is_recognised(stream, two, admin, producer):
     topic = two[0]
     query = stream(topic=topic, startingOffsets="earliest")

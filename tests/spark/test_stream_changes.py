@@ -30,6 +30,7 @@ def test_new_queues_brokers_and_topics_are_read_from_their_beginning(stream, mak
     assert query.places() == expected
 
 
+@pytest.mark.slow  # the planner by scripted brokers
 def test_a_topic_that_is_deleted_fails_the_query_and_names_offsets_and_option(
     stream, make_topic, producer, admin
 ):

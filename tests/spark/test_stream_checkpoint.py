@@ -23,7 +23,7 @@ def topic(admin, producer):
     admin.delete_topic(QUEUE.topic)
 
 
-@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("version", [pytest.param("1.0", marks=pytest.mark.slow), "1.1"])
 def test_a_stored_checkpoint_is_gone_on_from(spark, stream, topic, version):
     query = stream(topic=topic)
     restore(query.checkpoint, version)

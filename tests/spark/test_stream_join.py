@@ -48,6 +48,7 @@ def joined(names, read_rows):
     return lambda: sorted(row.body.decode() for row in read_rows(topic=topic))
 
 
+@pytest.mark.slow  # what Spark does; the two ways that work run
 def test_a_topic_on_the_batch_side_is_frozen_when_the_query_starts(spark, names, send):
     send("customer", "1")
     send("order", "1")

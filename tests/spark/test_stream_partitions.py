@@ -55,6 +55,7 @@ def test_a_micro_batch_is_planned_as_a_batch_is_but_for_small_ranges(make_reader
     assert reader.partitions(end, end) == []
 
 
+@pytest.mark.slow  # a batch shares by the same code
 def test_readers_share_the_queues_of_a_real_query(stream, filled, admin):
     query = stream(topic=filled, startingOffsets="earliest", readers=2, readerIds="10.0.0.1@a,10.0.0.2@b")
 

@@ -25,6 +25,7 @@ def warnings(spark):
     spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
 
 
+@pytest.mark.slow  # lost messages are readable by the same way
 def test_rows_that_were_skipped_are_readable_in_sql(warnings, write, make_topic):
     write([(b"a",), (b"",), (None,)], "body binary", topic=make_topic(), onBadRow="skip")
 
