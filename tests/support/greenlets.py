@@ -13,6 +13,7 @@ import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
+import time  # noqa: E402
 from collections.abc import Mapping, Sequence  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -38,6 +39,7 @@ Settings = Mapping[str, Any]
 GREENLETS = 200
 MESSAGES = 1000
 SECONDS = 60.0
+BUSY_SECONDS = 1.0
 
 
 def new_producer(settings: Settings) -> Producer:
@@ -168,7 +170,23 @@ def stop(settings: Settings, topic: str) -> None:
         print("closed", not producer._open, threading.current_thread() is threading.main_thread())
 
 
-SCENES = {scene.__name__: scene for scene in (send, consume, poll, limit, beside, fork, stop)}
+def busy(settings: Settings, topic: str) -> None:
+    """A greenlet that never yields stops the client too; after it everything goes on, nothing twice."""
+    config = ProducerConfig(
+        **settings, group="greenlets", send_timeout=20.0, enable_backpressure_for_async_mode=True
+    )
+    with Producer(config) as producer:
+        producer.send(Message(topic, b"first"))
+        futures = [producer.send_async(Message(topic, b"%d" % n)) for n in range(10)]
+        end = time.monotonic() + BUSY_SECONDS
+        while time.monotonic() < end:
+            pass
+        waiting = producer.sends_in_flight().messages
+        repeated = sum(future.result(SECONDS).may_be_duplicated for future in futures)
+    print("while busy in flight", waiting, "repeated", repeated)
+
+
+SCENES = {scene.__name__: scene for scene in (send, consume, poll, limit, beside, fork, stop, busy)}
 
 if __name__ == "__main__":
     SCENES[sys.argv[1]](json.loads(sys.argv[2]), sys.argv[3])

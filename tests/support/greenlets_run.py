@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.support.docker_project import CHECKOUT
+from tests.support.patience import PROGRAM_PATIENCE
 
 PRINTED: Final = {
     "send": "sent 200 lent 0 others ran True\n",
@@ -17,6 +18,7 @@ PRINTED: Final = {
     "beside": "loop: no running event loop\n",
     "fork": "forked 200 repeated 0 child 7\n",
     "stop": "closed True True\n",
+    "busy": "while busy in flight 10 repeated 0\n",
 }
 _EXIT_CODES: Final = {"stop": 5}
 
@@ -37,7 +39,7 @@ def run_scene(scene: str, settings: Mapping[str, Any], topic: str) -> str:
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PROGRAM_PATIENCE,
     )
     code = "" if done.returncode == _EXIT_CODES.get(scene, 0) else f"exit code {done.returncode}\n"
     return done.stderr + code + done.stdout
