@@ -72,10 +72,15 @@ def pinned_versions(lock: str) -> str:
     return "".join(f"{line.split()[0]}\n" for line in lock.splitlines() if re.match(r"[a-z0-9]\S*==", line))
 
 
-def prepare(folder: Path, version: str, date: datetime.date) -> None:
-    """Write version and date into the files of a checkout."""
+def check_version(version: str) -> None:
+    """Raise ReleaseError if a text is no version."""
     if not _VERSION.fullmatch(version):
         raise ReleaseError(f"VERSION={version!r}: want x.y.z, such as 0.2.0")
+
+
+def prepare(folder: Path, version: str, date: datetime.date) -> None:
+    """Write version and date into the files of a checkout."""
+    check_version(version)
     texts = {"CHANGELOG.md": with_dated_section((folder / "CHANGELOG.md").read_text(), version, date)}
     for name, line_start in _VERSION_LINES.items():
         texts[name] = with_version((folder / name).read_text(), line_start, version)
@@ -168,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
+        check_version(given.version)
         if given.dry_run:
             with tempfile.TemporaryDirectory(prefix="rmqtools-checkout-") as copy:
                 copy_checkout(Path(copy))
