@@ -53,7 +53,10 @@ class Admin(BlockingAdmin):
         self._bridge.run(self._admin.update_broker_config(broker_addr, settings))
 
     def fetch_topic_list(self) -> list[str]:
-        """Return the names of all topics, sorted; system topics included."""
+        """Return the names of all topics, sorted; system topics included.
+
+        With a ``namespace`` in the settings only its topics, without it, as every other method takes them.
+        """
         return self._bridge.run(self._admin.fetch_topic_list())
 
     def fetch_route(self, topic: str) -> TopicRouteData:

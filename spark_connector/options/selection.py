@@ -11,8 +11,6 @@ from rmqtools.model.names import (
     LMQ_PREFIX,
     RETRY_GROUP_TOPIC_PREFIX,
     is_system_topic,
-    namespace_of,
-    without_this_namespace,
 )
 from rmqtools.unknown_name import nearest_name
 
@@ -36,22 +34,19 @@ class TopicPattern:
 
     pattern: str
 
-    def select(self, topics: Iterable[str], *, reserved: Iterable[str], namespace: str | None) -> list[str]:
+    def select(self, topics: Iterable[str], *, reserved: Iterable[str]) -> list[str]:
         """Select the topics that match, sorted.
 
         Retry and dead-letter topics match only if the pattern itself begins with their prefix, as in
         ``%DLQ%.*``; RocketMQ's system topics never match.
 
         Args:
-            topics: all topics that the name server knows.
+            topics: all topics that the name server knows; with a namespace its own, without it.
             reserved: names of clusters and brokers: each has a topic of that name.
-            namespace: select only its topics, and return their names without it.
         """
         matches = re.compile(self.pattern).fullmatch
         reserved = set(reserved)
-        inside = (topic for topic in topics if namespace_of(topic) == (namespace or namespace_of(topic)))
-        names = {without_this_namespace(topic, namespace) for topic in inside if topic not in reserved}
-        return sorted(name for name in names if matches(name) and self._may_mean(name))
+        return sorted(name for name in {*topics} - reserved if matches(name) and self._may_mean(name))
 
     def covers(self, queue: MessageQueue) -> bool:
         """Return whether a queue's topic matches."""

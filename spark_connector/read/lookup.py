@@ -203,7 +203,6 @@ class Lookup:
         return pattern.select(
             self._run(_NAME_SERVERS, self._admin.fetch_topic_list),
             reserved=info.own_topics,
-            namespace=self._options.client.namespace,
         )
 
     def _user_topics(self) -> list[str]:

@@ -61,14 +61,14 @@ def _refuse_missing(options: WriteOptions, topics: Iterable[str], why: str) -> N
             try:
                 admin.fetch_publish_queues(topic)
             except TopicNotFoundError as error:
-                hint = similar_topics([topic], _user_topics(admin, options.producer.namespace))
+                hint = similar_topics([topic], _user_topics(admin))
                 raise TopicNotFoundError(f"topic {topic!r} does not exist{hint} and {why}") from error
 
 
-def _user_topics(admin: Admin, namespace: str | None) -> list[str]:
+def _user_topics(admin: Admin) -> list[str]:
     """Return all topics that users made, for the text of an error; empty if that is refused."""
     try:
         reserved = admin.fetch_cluster_info().own_topics
-        return EVERY_TOPIC.select(admin.fetch_topic_list(), reserved=reserved, namespace=namespace)
+        return EVERY_TOPIC.select(admin.fetch_topic_list(), reserved=reserved)
     except RocketMQError:
         return []

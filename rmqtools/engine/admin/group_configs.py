@@ -15,7 +15,7 @@ from rmqtools.model.group_config import (
     SubscriptionGroupConfig,
 )
 from rmqtools.model.group_view import UnreadableQueues
-from rmqtools.model.names import namespace_of, retry_topic, without_this_namespace
+from rmqtools.model.names import retry_topic
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import Perm
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
@@ -185,10 +185,3 @@ class GroupConfigAdmin(GroupOffsetAdmin):
             if len(groups) >= total or len(groups) == known:
                 return groups
             version = None if wrapper.data_version is None else format_body(wrapper.data_version).decode()
-
-    def _ours(self, names: set[str]) -> set[str]:
-        """Without the namespace of the settings; names of other namespaces are left out."""
-        namespace = self._client.config.namespace
-        if not namespace:
-            return names
-        return {without_this_namespace(name, namespace) for name in names if namespace_of(name) == namespace}

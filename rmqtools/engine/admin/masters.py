@@ -1,12 +1,13 @@
 """Requests of administration go to masters: a slave may lag behind."""
 
 import asyncio
+from collections.abc import Iterable
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.retrying import look_up
 from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.names import without_this_namespace
+from rmqtools.model.names import namespace_of, without_this_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
@@ -90,6 +91,13 @@ class AdminPart:
 
     def _bare(self, name: str) -> str:
         return without_this_namespace(name, self._client.config.namespace)
+
+    def _ours(self, names: Iterable[str]) -> set[str]:
+        """Without the namespace of the settings; names of other namespaces are left out."""
+        namespace = self._client.config.namespace
+        if not namespace:
+            return set(names)
+        return {self._bare(name) for name in names if namespace_of(name) == namespace}
 
     def _bare_queue(self, queue: MessageQueue) -> MessageQueue:
         return queue.without_namespace(self._client.config.namespace)

@@ -32,8 +32,11 @@ class TopicAdmin(AdminPart):
     """The methods about topics; :class:`rmqtools.aio.Admin` has them all."""
 
     async def fetch_topic_list(self) -> list[str]:
-        """Return the names of all topics, sorted; system topics included."""
-        return sorted(await self._client.name_server.fetch_topic_list())
+        """Return the names of all topics, sorted; system topics included.
+
+        With a ``namespace`` in the settings only its topics, without it, as every other method takes them.
+        """
+        return sorted(self._ours(await self._client.name_server.fetch_topic_list()))
 
     async def fetch_route(self, topic: str) -> TopicRouteData:
         """Return a topic's route: its brokers and how many queues each of them has.

@@ -125,3 +125,21 @@ def test_a_topic_is_deleted_only_with_a_yes(run, cluster, admin):
 def test_rocketmqs_own_topics_are_not_deleted(run):
     with pytest.raises(ConfigError, match="is RocketMQ's own: brokers need it"):
         run("topic", "delete", "SCHEDULE_TOPIC_XXXX", "--yes")
+
+
+def test_a_topic_of_a_namespace_is_another_than_the_plain_one_in_every_command(run, cluster, admin):
+    inside = ("--set", "namespace=shop")
+    run("topic", "create", "orders", "--queues", "1", *inside)
+    sent = run("produce", "orders", *inside, stdin="a\nb\n")
+    run("topic", "alter", "orders", "--queues", "2", *inside)
+    listed = json.loads(run("topic", "list", "--json", *inside).stdout)
+    read = run("consume", "orders", "-f", r"%t %s\n", *inside).stdout
+    described = json.loads(run("topic", "describe", "orders", "--json", *inside).stdout)
+    run("topic", "delete", "orders", "--yes", *inside)
+
+    assert sent.stdout.startswith("2 messages stored in orders,")
+    assert [(row["topic"], row["read_queues"]) for row in listed] == [("orders", 4)]
+    assert sorted(read.splitlines()) == ["orders a", "orders b"]
+    assert (described["topic"], len(described["queues"])) == ("orders", 4)
+    assert [name for name in admin.fetch_topic_list() if "orders" in name] == ["orders"]
+    assert len(cluster.messages("orders")) == 2

@@ -71,6 +71,14 @@ def test_a_namespace_shows_only_its_own_groups(cluster):
         assert admin.fetch_group_list() == ["mine"]
 
 
+def test_a_namespace_shows_only_its_own_topics(cluster):
+    for name in ("ns%inside", "other%inside", "outside"):
+        cluster.create_topic(name, queues=1)
+
+    with Admin(ClientConfig(name_server=cluster.name_server, namespace="ns")) as admin:
+        assert admin.fetch_topic_list() == ["inside"]
+
+
 def test_a_broker_that_answers_in_parts_is_asked_for_the_rest():
     """A broker 5.5 gives at most splitMetadataSize groups an answer, from ``groupSeq`` on."""
 

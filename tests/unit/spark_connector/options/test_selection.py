@@ -41,11 +41,4 @@ RESERVED = {"broker-a", "DefaultCluster"}
     ],
 )
 def test_a_pattern_means_whole_names_and_no_system_topics(pattern, means):
-    assert TopicPattern(pattern).select(TOPICS, reserved=RESERVED, namespace=None) == means
-
-
-@pytest.mark.parametrize(
-    ("pattern", "means"), [(".*", ["Orders"]), ("%RETRY%.*", ["%RETRY%g"]), ("ns%.*", [])]
-)
-def test_in_a_namespace_names_are_those_without_it(pattern, means):
-    assert TopicPattern(pattern).select(TOPICS, reserved=RESERVED, namespace="ns") == means
+    assert TopicPattern(pattern).select(TOPICS, reserved=RESERVED) == means
