@@ -26,7 +26,7 @@ from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.output_messages import FORMAT_HELP
 from rmqtools.cli.printing import Interrupted, ends_quietly
 from rmqtools.cli.saving.sink import Sink, message_sink
-from rmqtools.cli.topic import known_route
+from rmqtools.cli.topic import known_route, named_queue
 from rmqtools.errors import ConfigError
 
 _LOOK_PAUSE = 0.2  # seconds between checks for new messages, without a group
@@ -234,10 +234,7 @@ def _queues(admin: Admin, wanted: Wanted) -> list[MessageQueue]:
     queues = admin.fetch_subscribe_queues(wanted.topic)
     if wanted.queue is None:
         return queues
-    by_name = {f"{queue.broker_name}:{queue.queue_id}": queue for queue in queues}
-    if wanted.queue not in by_name:
-        raise ConfigError(f"--queue {wanted.queue!r}: topic {wanted.topic!r} has only {', '.join(by_name)}")
-    return [by_name[wanted.queue]]
+    return [named_queue("--queue", wanted.queue, queues)]
 
 
 def _end(admin: Admin, queue: MessageQueue, wanted: Wanted) -> int:

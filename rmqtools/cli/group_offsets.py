@@ -1,5 +1,7 @@
 """``rmqtools group reset`` and ``skip``: move the offsets of a group, and show what changes."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -9,6 +11,7 @@ from rmqtools.cli.connection import Json, NameServer, Settings, client_config, c
 from rmqtools.cli.group import Group, known_group
 from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.printing import Column, confirm, print_json, print_table, say, time_text, warn, warning
+from rmqtools.cli.topic import named_queue
 from rmqtools.errors import ConfigError, RocketMQError
 
 Offsets = dict[MessageQueue, int]
@@ -61,10 +64,10 @@ def reset(
         else:
             at_ms = 0 if to_earliest else _end_ms() if to_latest else _past_ms(to_time or "")
             after = {queue: admin.search_offset(queue, at_ms) for queue in before}
-        _show(before, after, as_json=as_json)
-        if dry_run:
+        if not _agreed(
+            f"Move {group} to these offsets of {topic}?", before, after, _Asked(dry_run, yes, as_json)
+        ):
             return
-        confirm(f"Move {group} to these offsets of {topic}?", yes=yes)
         if to_offset:
             for queue, offset in after.items():
                 admin.update_consumer_offset(group, queue, offset)
@@ -78,12 +81,31 @@ def skip(
     group: Group,
     topic: Topic,
     name_server: NameServer = "",
+    queue: Annotated[str | None, typer.Option(metavar="BROKER:QUEUE", help="Only in this queue.")] = None,
+    offset: Annotated[
+        int | None,
+        typer.Option(min=0, help="With --queue: the message to skip, with all before it. Default: all."),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Skip the messages of a topic that a group has not consumed yet: the same as reset --to-latest."""
+    """Skip the messages of a topic that a group has not consumed yet: the same as reset --to-latest.
+
+    With --queue only those of one queue; with --offset only up to that message, while the members go on
+    (brokers 5.1 and newer). A message that always fails is skipped by its offset:
+
+        rmqtools group skip billing -t orders --queue broker-a:0 --offset 41
+    """
+    if offset is not None and queue is None:
+        raise ConfigError(
+            f"--offset {offset}: give --queue BROKER:QUEUE too; each queue has offsets of its own"
+        )
+    if queue is not None:
+        config = client_config(name_server, settings, ClientConfig)
+        _skip_in_queue(config, group, (topic, queue), offset, _Asked(dry_run, yes, as_json))
+        return
     reset(
         group,
         topic,
@@ -96,7 +118,57 @@ def skip(
     )
 
 
-def _show(before: dict[MessageQueue, int | None], after: Offsets, *, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How the user wants a change: only shown, without a question, for programs."""
+
+    dry_run: bool
+    yes: bool
+    as_json: bool
+
+
+def _skip_in_queue(
+    config: ClientConfig, group: str, place: tuple[str, str], offset: int | None, asked: _Asked
+) -> None:
+    """Skip messages of one queue, ``place``: its topic and name."""
+    topic, name = place
+    with Admin(config) as admin:
+        known_group(admin, group)
+        before = admin.fetch_consumer_offsets(group, topic)
+        queue = named_queue("--queue", name, list(before))
+        after = admin.max_offset(queue) if offset is None else _behind(admin, queue, offset, before[queue])
+        if _agreed(f"Move {group} to offset {after} of {topic} {name}?", before, {queue: after}, asked):
+            admin.reset_queue_offset(group, queue, after)
+            if not asked.as_json:
+                say(f"group {group} goes on at offset {after} of {topic} {name}")
+
+
+def _behind(admin: Admin, queue: MessageQueue, offset: int, now_at: int | None) -> int:
+    """Return the offset behind a message that is to be skipped.
+
+    Raises:
+        ConfigError: the queue has no such message, or the group has consumed it.
+    """
+    begin, end = admin.min_offset(queue), admin.max_offset(queue)
+    name = f"{queue.broker_name}:{queue.queue_id}"
+    if begin == end:
+        raise ConfigError(f"--offset {offset}: queue {name} has no messages")
+    if not begin <= offset < end:
+        raise ConfigError(f"--offset {offset}: queue {name} has offsets {begin} to {end - 1}")
+    if now_at is not None and offset < now_at:
+        raise ConfigError(f"--offset {offset}: the group is behind it already: it reads {name} from {now_at}")
+    return offset + 1
+
+
+def _agreed(question: str, before: Mapping[MessageQueue, int | None], after: Offsets, asked: _Asked) -> bool:
+    """Show a change, and return whether to make it."""
+    _show(before, after, as_json=asked.as_json)
+    if not asked.dry_run:
+        confirm(question, yes=asked.yes)
+    return not asked.dry_run
+
+
+def _show(before: Mapping[MessageQueue, int | None], after: Offsets, *, as_json: bool) -> None:
     rows = [
         {
             "topic": queue.topic,
@@ -142,7 +214,7 @@ def _check_no_members(admin: Admin, group: str) -> None:
     if ids := admin.fetch_consumer_ids(group):
         raise RocketMQError(
             f"group {group!r} has {len(ids)} members, which overwrite offsets that are set one by one: stop "
-            f"them ({', '.join(ids)}), or reset by --to-time"
+            f"them ({', '.join(ids)}), or reset by --to-time, or skip by rmqtools group skip --queue"
         )
 
 

@@ -244,6 +244,18 @@ def known_route(admin: Admin, topic: str) -> TopicRouteData:
         raise TopicNotFoundError(unknown_name("topic", topic, user_topics(admin))) from error
 
 
+def named_queue(option: str, name: str, queues: list[MessageQueue]) -> MessageQueue:
+    """Return the queue that is named ``BROKER:QUEUE``.
+
+    Raises:
+        ConfigError: it is none of the topic's.
+    """
+    by_name = {f"{queue.broker_name}:{queue.queue_id}": queue for queue in queues}
+    if name not in by_name:
+        raise ConfigError(f"{option} {name!r}: topic {queues[0].topic!r} has only {', '.join(by_name)}")
+    return by_name[name]
+
+
 def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:
     """One row of ``list``; None: the topic was deleted meanwhile, or its brokers are down."""
     if any("\ud800" <= char <= "\udfff" for char in topic):  # a server's JSON can have it, no request can

@@ -223,6 +223,26 @@ class Admin(BlockingAdmin):
         """
         return self._bridge.run(self._admin.reset_offsets(group, topic, timestamp_ms))
 
+    def reset_queue_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Move a group's offset of one queue, also while members consume it (brokers 5.1 and newer).
+
+        The broker reports the offset to the member's next pull, and ignores commits until then.
+
+        Args:
+            group: its name.
+            queue: which queue.
+            offset: the offset it reads next: one more than that of a message to skip.
+
+        Raises:
+            UnsupportedError: the broker is older than 5.1.0, or has ``useServerSideResetOffset=false``: it
+                would move all queues of the topic; nothing was sent.
+            BrokerError: SUBSCRIPTION_GROUP_NOT_EXIST: no such group; SYSTEM_ERROR: no such offset.
+            TopicNotFoundError: there is no such topic.
+
+        Source of the rule: AdminBrokerProcessor.resetOffset (broker 5.5.0).
+        """
+        self._bridge.run(self._admin.reset_queue_offset(group, queue, offset))
+
     def fetch_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
         """Return a group's consumer offsets and the queues' last offsets, as the brokers report them.
 

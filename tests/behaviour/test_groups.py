@@ -17,6 +17,7 @@ from rmqtools.protocol.headers import (
     GetMinOffsetRequestHeader,
     GetTopicStatsInfoRequestHeader,
     LockBatchMqRequestHeader,
+    ResetOffsetRequestHeader,
     SearchOffsetRequestHeader,
     UnlockBatchMqRequestHeader,
     UnregisterClientRequestHeader,
@@ -28,6 +29,7 @@ from rmqtools.protocol.wire.bodies import (
     parse_consumer_connection,
     parse_consumer_list,
     parse_locked_queues,
+    parse_reset_offset,
     parse_topic_stats,
 )
 from tests.behaviour.site import (
@@ -35,7 +37,9 @@ from tests.behaviour.site import (
     consumer_offset,
     heartbeat,
     max_offset,
+    next_offset,
     offset_of,
+    pull,
     pulled,
     send,
     until,
@@ -70,6 +74,43 @@ def test_an_offset_is_what_was_committed_last(wire, topic, group):
     commit(wire, group, topic, 3)
 
     assert offset_of(consumer_offset(wire, group, topic)) == 3
+
+
+def test_a_reset_of_one_queue_is_reported_to_its_next_pull_and_kept_until_then(wire, topic, group):
+    for queue_id in (0, 1):
+        send(wire, topic, queue_id=queue_id)
+    heartbeat(wire, "client", group, topic)
+    commit(wire, group, topic, 0)
+
+    reset = wire.ask(
+        ResetOffsetRequestHeader(group=group, topic=topic, queue_id=0, offset=1, timestamp=-1, is_force=True)
+    )
+    late = commit(wire, group, topic, 0)
+    kept = offset_of(consumer_offset(wire, group, topic))
+    told = [pull(wire, topic, 0, group=group, queue_id=queue_id) for queue_id in (0, 0, 1)]
+
+    assert parse_reset_offset(reset.body).offset_table == {MessageQueue(topic, "broker-a", 0): 1}
+    assert (late.code, kept) == (ResponseCode.SUCCESS, 1)
+    assert "reset" in (late.remark or "")
+    assert [next_offset(answer) for answer in told] == [
+        (ResponseCode.PULL_OFFSET_MOVED, 1),
+        (ResponseCode.SUCCESS, 1),
+        (ResponseCode.SUCCESS, 1),
+    ]
+
+
+@pytest.mark.parametrize("offset", [3, 9])
+def test_a_reset_to_an_offset_that_the_queue_does_not_have_is_refused(wire, topic, group, offset):
+    send(wire, topic)
+    heartbeat(wire, "client", group, topic)
+
+    reset = wire.ask(
+        ResetOffsetRequestHeader(
+            group=group, topic=topic, queue_id=0, offset=offset, timestamp=-1, is_force=True
+        )
+    )
+
+    assert reset.code == ResponseCode.SYSTEM_ERROR
 
 
 def test_an_offset_of_an_unknown_topic_is_refused(wire, topic, group):

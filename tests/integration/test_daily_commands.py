@@ -1,12 +1,13 @@
 """The daily commands on real brokers, in this process: what the fake cluster answers, these answer too."""
 
 import json
+import threading
 import uuid
 
 import pytest
 from typer.testing import CliRunner
 
-from rmqtools import MessageQueue
+from rmqtools import ConsumeFromWhere, ConsumeOrderlyStatus, MessageQueue, PushConsumer, PushConsumerConfig
 from rmqtools.cli import app
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
@@ -96,6 +97,34 @@ def test_a_group_consumes_is_tracked_reset_and_deleted(run, admin, topic):
     assert (would[0]["before"], would[0]["after"], would[0]["difference"]) == (2, 0, -2)
     assert offsets == {queue: 1}
     assert group not in admin.fetch_group_list()
+
+
+def test_a_message_that_always_fails_is_skipped_while_its_group_consumes(run, admin, topic, local_cluster):
+    group, queue, called = f"group-{topic}", MessageQueue(topic, "broker-a", 0), threading.Event()
+    seen: list[bytes] = []
+
+    def listen(messages, context):
+        seen.extend(message.body for message in messages)
+        called.set()
+        failed = messages[0].body == b"poison"
+        status = ConsumeOrderlyStatus
+        return status.SUSPEND_CURRENT_QUEUE_A_MOMENT if failed else status.SUCCESS
+
+    run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
+    config = PushConsumerConfig(
+        name_server=local_cluster.name_server,
+        group=group,
+        orderly=True,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    )
+    consumer = PushConsumer(config)
+    consumer.subscribe(topic, listen)
+    with consumer:
+        run("produce", topic, stdin="poison\ngood\n")
+        assert called.wait(PATIENCE)
+        run("group", "skip", group, "-t", topic, "--queue", "broker-a:0", "--offset", 0, "--yes")
+        wait_until(lambda: b"good" in seen)
+        wait_until(lambda: admin.fetch_consumer_offsets(group, topic)[queue] == 2)
 
 
 def test_brokers_have_numbers_settings_and_are_healthy(run):

@@ -74,6 +74,11 @@ def test_queues_shared_out_by_brokers_are_refused_at_the_start(name_server, admi
     [
         pytest.param(lambda admin: admin.create_topic("U", message_type="FIFO"), "is 4.9.7", id="type"),
         pytest.param(
+            lambda admin: admin.reset_queue_offset("g", admin.fetch_subscribe_queues("T")[0], 0),
+            r"since 5\.1\.0.*is 4\.9\.7; move all queues by time",
+            id="reset-of-one-queue",
+        ),
+        pytest.param(
             lambda admin: admin.set_message_request_mode("T", "g", MessageRequestMode.POP),
             "set client_rebalance=True",
             id="request-mode",

@@ -7,12 +7,13 @@ from dataclasses import replace
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.large_bodies import parse_aside
-from rmqtools.errors import BrokerError, RocketMQError
+from rmqtools.errors import BrokerError, RocketMQError, UnsupportedError
 from rmqtools.log import get_logger
-from rmqtools.model.codes import ResponseCode
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import ConsumeStats
 from rmqtools.model.group_config import SubscriptionGroupConfig
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.endpoint.features import QUEUE_RESETS
 from rmqtools.policy.start_offset import known_offset
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 from rmqtools.protocol.headers import (
@@ -24,8 +25,13 @@ from rmqtools.protocol.headers import (
     UpdateSubscriptionGroupRequestHeader,
     decode_header,
 )
-from rmqtools.protocol.wire.bodies import format_body, parse_consume_stats, parse_reset_offset
-from rmqtools.protocol.wire.command import request
+from rmqtools.protocol.wire.bodies import (
+    format_body,
+    parse_consume_stats,
+    parse_properties_text,
+    parse_reset_offset,
+)
+from rmqtools.protocol.wire.command import RemotingCommand, request
 
 log = get_logger(__name__)
 
@@ -111,6 +117,49 @@ class GroupOffsetAdmin(QueueAdmin):
             offsets[queue] = await self.search_offset(queue, timestamp_ms)
             await self.update_consumer_offset(group, queue, offsets[queue])
         return offsets
+
+    async def reset_queue_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Move a group's offset of one queue, also while members consume it (brokers 5.1 and newer).
+
+        The broker reports the offset to the member's next pull, and ignores commits until then.
+
+        Args:
+            group: its name.
+            queue: which queue.
+            offset: the offset it reads next: one more than that of a message to skip.
+
+        Raises:
+            UnsupportedError: the broker is older than 5.1.0, or has ``useServerSideResetOffset=false``: it
+                would move all queues of the topic; nothing was sent.
+            BrokerError: SUBSCRIPTION_GROUP_NOT_EXIST: no such group; SYSTEM_ERROR: no such offset.
+            TopicNotFoundError: there is no such topic.
+
+        Source of the rule: AdminBrokerProcessor.resetOffset (broker 5.5.0).
+        """
+        await self._check_queue_resets(queue)
+        header = ResetOffsetRequestHeader(
+            group=self._wire(group),
+            topic=self._wire(queue.topic),
+            queue_id=queue.queue_id,
+            offset=offset,
+            timestamp=-1,
+            is_force=True,
+        )
+        await self._masters.invoke_for(queue, request(header))
+
+    async def _check_queue_resets(self, queue: MessageQueue) -> None:
+        """Refuse brokers that ignore queue and offset of a reset, and would move all queues by time."""
+        addr = await self._masters.addr_for(queue)
+        await self._client.versions.check(QUEUE_RESETS, broker_name=queue.broker_name, addr=addr)
+        command = RemotingCommand(RequestCode.GET_BROKER_CONFIG)
+        settings = parse_properties_text((await self._client.remoting.invoke_ok(addr, command)).body)
+        if settings.get("useServerSideResetOffset") != "true":
+            raise UnsupportedError(
+                f"{QUEUE_RESETS.name}: {queue.broker_name} at {addr} has useServerSideResetOffset=false: set "
+                f"it to true, or {QUEUE_RESETS.on_old_brokers}",
+                QUEUE_RESETS.name,
+                addr,
+            )
 
     async def fetch_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
         """Return a group's consumer offsets and the queues' last offsets, as the brokers report them.

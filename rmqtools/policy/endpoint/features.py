@@ -207,6 +207,14 @@ GROUPS = Feature(
     instead=f"{_NAME_SERVERS}; members that connect through a proxy are listed there, without a report of "
     "their own",
 )
+QUEUE_RESETS = Feature(
+    name="offsets of one queue moved while its group consumes (rmqtools group skip --queue)",
+    since="5.1.0",
+    through_proxy=False,
+    instead=_NAME_SERVERS,
+    on_old_brokers="move all queues by time (rmqtools group reset --to-time), or stop the members and use "
+    "rmqtools group reset --to-offset",
+)
 MESSAGE_QUERIES = Feature(
     name="single messages: by id, by key, rmqtools message",
     codes=(RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.QUERY_MESSAGE),
@@ -242,6 +250,7 @@ FEATURES: Sequence[Feature] = (
     TOPIC_ATTRIBUTES,
     TOPICS,
     GROUPS,
+    QUEUE_RESETS,
     MESSAGE_QUERIES,
 )
 

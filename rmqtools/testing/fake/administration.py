@@ -56,6 +56,7 @@ class Administration:
             "brokerName": state.name,
             "brokerClusterName": state.cluster,
             "fileReservedTime": "72",
+            "useServerSideResetOffset": "true",
         }
 
     def _create_topic(self, request: RemotingCommand, _: Peer) -> RemotingCommand:

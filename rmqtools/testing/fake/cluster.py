@@ -172,6 +172,7 @@ class FakeCluster:
 
         def commit() -> None:
             state.group(group)
+            state.resets.pop(place, None)
             if offset is None:
                 state.offsets.pop(place, None)
             else:

@@ -21,7 +21,7 @@ from rmqtools.protocol.headers import (
     decode_header,
 )
 from rmqtools.protocol.wire.body_codec import format_body
-from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing.fake.server import Peer
 from rmqtools.testing.fake.state import Handlers, State, refused, succeeded
 
@@ -65,11 +65,13 @@ class Offsets:
             remark = f"Group {header.consumer_group} not exist!"
             return refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
         place = (header.consumer_group, header.topic, header.queue_id)
+        if place in self._state.resets:
+            return response(ResponseCode.SUCCESS, 0, remark="Offset has been previously reset")
         self._state.offsets[place] = header.commit_offset
         return succeeded()
 
     def _reset(self, request: RemotingCommand, _: Peer) -> RemotingCommand:
-        """Move a group's offsets of a topic to a time; members are not notified."""
+        """Move a group's offsets of a topic, or of one queue; the next pull of each queue reports it."""
         header = decode_header(ResetOffsetRequestHeader, request.ext_fields)
         topic = self._state.topics.get(header.topic)
         if topic is None:
@@ -78,11 +80,19 @@ class Offsets:
             remark = f"Group {header.group} does not exist"
             return refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
         table = {}
-        for queue_id in range(topic.read_queue_nums):
+        for queue_id in [header.queue_id] if header.queue_id >= 0 else range(topic.read_queue_nums):
             queue = self._state.log.queue(header.topic, queue_id)
             offset = queue.search(header.timestamp, BoundaryType.LOWER)
-            self._state.offsets[header.group, header.topic, queue_id] = offset
+            if header.queue_id >= 0 and header.offset not in (None, -1):
+                offset = header.offset or 0
+                if not queue.min_offset <= offset <= queue.max_offset + 1:
+                    span = f"[{queue.min_offset}-{queue.max_offset}]"
+                    remark = f"Target offset {offset} not in consume queue range {span}"
+                    return refused(ResponseCode.SYSTEM_ERROR, remark)
             table[MessageQueue(header.topic, self._state.name, queue_id)] = offset
+        for moved, offset in table.items():
+            place = (header.group, moved.topic, moved.queue_id)
+            self._state.offsets[place] = self._state.resets[place] = offset
         return succeeded(body=format_body(ResetOffsetBody(offset_table=table)))
 
     def _max(self, request: RemotingCommand, _: Peer) -> RemotingCommand:

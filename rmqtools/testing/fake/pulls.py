@@ -87,8 +87,8 @@ class Pulls:
         codes = self._codes(header)
         if isinstance(codes, RemotingCommand):
             return codes
-        if header.sys_flag & PullSysFlag.FLAG_COMMIT_OFFSET:
-            place = (header.consumer_group, header.topic, header.queue_id)
+        place = (header.consumer_group, header.topic, header.queue_id)
+        if header.sys_flag & PullSysFlag.FLAG_COMMIT_OFFSET and place not in self._state.resets:
             self._state.offsets[place] = header.commit_offset
         found = self._find(header, codes)
         if found.code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullSysFlag.FLAG_SUSPEND:
@@ -129,6 +129,9 @@ class Pulls:
     def _find(self, header: PullMessageRequestHeader, codes: Container[int]) -> _Found:
         queue = self._state.log.queue(header.topic, header.queue_id)
         offset, low, high = header.queue_offset, queue.min_offset, queue.max_offset
+        place = (header.consumer_group, header.topic, header.queue_id)
+        if (reset := self._state.resets.pop(place, None)) is not None:
+            return _Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", reset, [])
         if high == 0:
             code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
             return _Found(code, "NO_MESSAGE_IN_QUEUE", 0, [])

@@ -32,7 +32,7 @@ class Settings:
 
 @dataclass(kw_only=True)
 class State:
-    """One broker's tables."""
+    """One broker's tables. ``resets``: offsets that were reset and that no pull has reported yet."""
 
     name: str
     cluster: str
@@ -42,6 +42,7 @@ class State:
     log: CommitLog
     groups: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    resets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     addr: str = "127.0.0.1:0"  # until it listens
 
     def group(self, name: str) -> SubscriptionGroupConfig:

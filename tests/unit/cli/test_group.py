@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.errors import ConfigError, RocketMQError, UnsupportedError
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -115,6 +115,53 @@ def test_skip_moves_a_group_behind_the_last_message(run, cluster):
 
     assert offset(cluster) == 3
     assert shown.endswith("group billing is reset on 2 queues of orders\n")
+
+
+def test_a_message_of_one_queue_is_skipped_while_members_run(run, cluster):
+    cluster.add_member("billing", "10.0.0.1@x")
+    try:
+        skip = ("group", "skip", "billing", "-t", "orders", "--queue", "broker-a:0")
+        dry = run(*skip, "--offset", 1, "--dry-run").stdout
+        kept = offset(cluster)
+        shown = run(*skip, "--offset", 1, "-y").stdout
+        at = offset(cluster)
+        run(*skip, "-y")
+    finally:
+        cluster.remove_member("billing", "10.0.0.1@x")
+
+    assert dry.splitlines() == [
+        "BROKER    QUEUE  BEFORE  AFTER  DIFFERENCE",
+        "broker-a      0       1      2           1",
+    ]
+    assert (kept, at, offset(cluster)) == (1, 2, 3)
+    assert shown.endswith("group billing goes on at offset 2 of orders broker-a:0\n")
+    assert cluster.committed("billing", MessageQueue("orders", "broker-b", 0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--offset", "1"), "--offset 1: give --queue BROKER:QUEUE too"),
+        (("--queue", "broker-c:0"), "--queue 'broker-c:0': topic 'orders' has only broker-a:0, broker-b:0"),
+        (("--queue", "broker-a:0", "--offset", "3"), "--offset 3: queue broker-a:0 has offsets 0 to 2"),
+        (("--queue", "broker-a:0", "--offset", "0"), "the group is behind it already: it reads broker-a:0"),
+        (("--queue", "broker-b:0", "--offset", "0"), "--offset 0: queue broker-b:0 has no messages"),
+    ],
+)
+def test_skip_refuses_a_message_that_it_cannot_skip(run, cluster, options, words):
+    with pytest.raises(ConfigError, match=words):
+        run("group", "skip", "billing", "-t", "orders", "--yes", *options)
+    assert offset(cluster) == 1
+
+
+def test_brokers_that_would_move_all_queues_are_refused_by_name(run, cluster):
+    run("broker", "config", "broker-a", "-c", "useServerSideResetOffset=false", "--yes")
+    try:
+        with pytest.raises(UnsupportedError, match=r"broker-a at .* has useServerSideResetOffset=false: set"):
+            run("group", "skip", "billing", "-t", "orders", "--yes", "--queue", "broker-a:0", "--offset", 1)
+    finally:
+        run("broker", "config", "broker-a", "-c", "useServerSideResetOffset=true", "--yes")
+    assert offset(cluster) == 1
 
 
 def test_nothing_is_reset_if_nobody_can_be_asked(run, cluster):
