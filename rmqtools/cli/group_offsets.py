@@ -31,7 +31,8 @@ def reset(
     to_time: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="2026-01-31T12:00 (UTC unless it has an offset), or 30m ago: -30m."
+            metavar="TIME",
+            help="2026-01-31T12:00 in the zone of this machine, or with an offset; 30m ago: -30m.",
         ),
     ] = None,
     to_offset: Annotated[

@@ -14,6 +14,7 @@ import typer
 from rmqtools import Admin, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.group import Group, known_group, live_pins
+from rmqtools.cli.moments import zone_text, zoned
 from rmqtools.cli.printing import cell_text, ends_quietly, now
 from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.clock import SYSTEM_CLOCK
@@ -23,7 +24,7 @@ from rmqtools.plot import lag_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LINE = "{:<10}  {:>7}  {:>9}  {:>8}  {:>8}  {}"
+_LINE = "{:<13}  {:>7}  {:>9}  {:>8}  {:>8}  {}"
 
 
 def watch(
@@ -51,7 +52,10 @@ def watch(
     with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin:
         known_group(admin, group)
         if not as_json:
-            print(_LINE.format("TIME (UTC)", "MEMBERS", "LAG", "IN/S", "OUT/S", "FINDINGS"), flush=True)
+            print(
+                _LINE.format(f"TIME ({zone_text()})", "MEMBERS", "LAG", "IN/S", "OUT/S", "FINDINGS"),
+                flush=True,
+            )
         try:
             for look in _looks(admin, group, looks, interval):
                 _print_look(look, as_json=as_json)
@@ -108,7 +112,7 @@ def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
         lags[queue.topic] += progress.lag
     at = now()
     return Look(
-        time=f"{at:%H:%M:%S}",
+        time=f"{zoned(at):%H:%M:%S}",
         at=at,
         lags=lags,
         members=len(view.members),

@@ -1,13 +1,42 @@
-"""Moments and durations as users write them: ``2026-01-31T12:00``, ``-30m``, ``90s``."""
+"""Moments and durations as users write and read them: ``2026-01-31T12:00``, ``-30m``, ``90s``.
+
+Times are shown in the zone of this machine with its offset, and read so if they have none; with ``--utc`` in
+UTC. What a command shows can be given to another.
+"""
 
 import re
 from datetime import UTC, datetime, timedelta
 
-from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.clock import SYSTEM_CLOCK, as_time
 from rmqtools.errors import ConfigError
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+_shown = {"utc": False}  # of this run; threads of a command read it too
+
+
+def show_utc(wanted: bool) -> bool:
+    """Show and read times of this run in UTC, or in the zone of this machine."""
+    _shown["utc"] = wanted
+    return wanted
+
+
+def zoned(moment: datetime) -> datetime:
+    """Return a moment in the zone that times are shown in."""
+    return moment.astimezone(UTC if _shown["utc"] else None)
+
+
+def zone_text() -> str:
+    """Return the zone that times are shown in now: ``UTC`` or ``+02:00``."""
+    return "UTC" if _shown["utc"] else zoned(as_time(SYSTEM_CLOCK.now_ms())).isoformat()[-6:]
+
+
+def moment_text(moment: datetime) -> str:
+    """Return a moment as all commands show it: ``2026-01-31 12:00:00+02:00``, or ``... UTC``."""
+    text = zoned(moment).isoformat(sep=" ", timespec="seconds")
+    return f"{text.removesuffix('+00:00')} UTC" if _shown["utc"] else text
 
 
 def duration_seconds(option: str, text: str) -> float:
@@ -26,7 +55,7 @@ def duration_seconds(option: str, text: str) -> float:
 
 
 def moment_ms(option: str, text: str) -> int:
-    """Parse a moment as milliseconds since 1970: ISO 8601 (UTC unless it has an offset), or ``-30m`` (ago).
+    """Parse a moment as milliseconds since 1970: ISO 8601, with or without an offset, or ``-30m`` (ago).
 
     Raises:
         ConfigError: another form.
@@ -34,9 +63,15 @@ def moment_ms(option: str, text: str) -> int:
     if text.startswith("-"):
         return SYSTEM_CLOCK.now_ms() - int(duration_seconds(option, text[1:]) * 1000)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        moment = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
+        return int(_with_zone(moment).timestamp() * 1000)
+    except (ValueError, OverflowError) as error:  # OverflowError: the year 1 or 9999, in another zone
         raise ConfigError(
             f"{option} {text!r} is no time: want e.g. 2026-01-31T12:00, 2026-01-31T12:00+02:00, or -30m"
         ) from error
-    return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
+
+
+def _with_zone(moment: datetime) -> datetime:
+    if moment.tzinfo is not None:
+        return moment
+    return moment.replace(tzinfo=UTC) if _shown["utc"] else moment.astimezone()

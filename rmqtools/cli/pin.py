@@ -16,6 +16,7 @@ import typer
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import NO_PINS, AllocateByPins, Pins, client_address, newest, share
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.moments import moment_text
 from rmqtools.cli.printing import Column, now, plain, print_json, print_table, say, warn
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import GroupMember, GroupView, pin_obstacles
@@ -163,9 +164,9 @@ def _held(copies: Iterable[Pins | RocketMQError]) -> str | None:
 
 def _holder(pins: Pins) -> str:
     """Describe who pinned the group to what, since when, and from where."""
-    since = f" since {_time(pins.set_at)}" if pins.set_at else ""
+    since = f" since {moment_text(pins.set_at)}" if pins.set_at else ""
     source = f" from {pins.set_from}" if pins.set_from else ""
-    until = f", until {_time(pins.expires_at)}" if pins.expires_at else ""
+    until = f", until {moment_text(pins.expires_at)}" if pins.expires_at else ""
     return f"{pins.set_by or 'somebody'} has pinned it to {', '.join(pins.ips)}{since}{source}{until}"
 
 
@@ -180,7 +181,7 @@ def _check(group: str, obstacles: list[str], *, force: bool) -> None:
 
 
 def _say_pinned(group: str, pins: Pins) -> None:
-    until = "until it is cleared" if pins.expires_at is None else f"until {_time(pins.expires_at)}"
+    until = "until it is cleared" if pins.expires_at is None else f"until {moment_text(pins.expires_at)}"
     say(f"group {group} is pinned to {', '.join(pins.ips)}, {until} (version {pins.version})")
     say("its members follow within some 10 s: rmqtools group check " + group)
 
@@ -347,10 +348,6 @@ def owners_after(view: GroupView, pins: Pins) -> dict[MessageQueue, list[str]]:
 
 def _listed(texts: list[str]) -> str:
     return "\n".join(f"- {text}" for text in texts)
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def who() -> str:

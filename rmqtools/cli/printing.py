@@ -21,11 +21,12 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from rmqtools.cli.moments import moment_text
 from rmqtools.clock import SYSTEM_CLOCK, as_time
 from rmqtools.visible_text import visible, visible_json, visible_lines
 
 GAP = "  "
-_LAST_MS = 253_402_300_799_999  # of the year 9999
+_LAST_MS = 253_402_214_400_000  # a day before the end of the year 9999: a zone may be ahead of UTC
 
 
 class Interrupted(BaseException):
@@ -154,12 +155,12 @@ def now() -> datetime:
 
 
 def time_text(timestamp_ms: int | None) -> str | None:
-    """Return a time as all commands show it, in UTC; None for "never" (0). What is no time is marked so."""
+    """Return milliseconds as all commands show a time; None for "never" (0). What is no time is marked so."""
     if not timestamp_ms:
         return None
     if not 0 < timestamp_ms <= _LAST_MS:
         return f"{timestamp_ms} ms (no time)"
-    return f"{as_time(timestamp_ms):%Y-%m-%d %H:%M:%S} UTC"
+    return moment_text(as_time(timestamp_ms))
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from rmqtools.cli.root.utc_option import add_utc
+
 MARKUP: Any = "markdown"  # paragraphs of help texts flow
 
 
@@ -44,6 +46,7 @@ def load(name: str, command: LazyCommand) -> Any:
     else:
         alone.command(name)(found)
     loaded: Any = get_command(alone)
+    add_utc(loaded.commands[name])
     return loaded.commands[name]
 
 

@@ -24,7 +24,11 @@ def run(cluster: FakeCluster, tmp_path: Path) -> Run:
 
     def run(*arguments: object, stdin: bytes | str | None = None) -> Result:
         runner = CliRunner(
-            env={"NAMESRV_ADDR": cluster.name_server, "XDG_STATE_HOME": str(tmp_path / "state")}
+            env={
+                "NAMESRV_ADDR": cluster.name_server,
+                "XDG_STATE_HOME": str(tmp_path / "state"),
+                "RMQTOOLS_UTC": "1",
+            }
         )
         return runner.invoke(app, [*map(str, arguments)], input=stdin, catch_exceptions=False)
 

@@ -1,0 +1,33 @@
+"""The option ``--utc`` of every command that speaks to a cluster: it is declared once, here."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from rmqtools.cli.moments import show_utc
+
+
+def _declared(
+    utc: Annotated[
+        bool,
+        typer.Option(
+            "--utc",
+            envvar="RMQTOOLS_UTC",
+            callback=show_utc,
+            expose_value=False,
+            help="Show times in UTC, and read times without an offset so; not in the zone of this machine.",
+        ),
+    ] = False,
+) -> None:
+    """Carry the declaration."""
+
+
+def add_utc(command: Any) -> None:
+    """Give the option to a command as typer runs it, or to all commands of a group."""
+    for each in getattr(command, "commands", {}).values():
+        add_utc(each)
+    if any(parameter.envvar == "NAMESRV_ADDR" for parameter in command.params):
+        alone = typer.Typer(add_completion=False)
+        alone.command()(_declared)
+        command.params += get_command(alone).params
