@@ -6,6 +6,7 @@ import typer
 
 from rmqtools import Admin, ClientConfig, MessageExt
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.message_copies import MessageCopies, MessageCopy
 from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.output_messages import message_row, user_properties
 from rmqtools.cli.printing import Column, print_json, print_table, say, time_text, warn
@@ -31,7 +32,8 @@ def get(
     ] = None,
     name_server: NameServer = "",
     id_: Annotated[
-        str | None, typer.Option("--id", help="Offset message id: where a broker stored it (offset_msg_id).")
+        str | None,
+        typer.Option("--id", help="An id as clients print it: msgId (give the topic too) or offsetMsgId."),
     ] = None,
     key: Annotated[str | None, typer.Option(help="One of its keys.")] = None,
     unique_key: Annotated[
@@ -48,8 +50,8 @@ def get(
 ) -> None:
     """Show a message, and for each group that reads its topic whether it has consumed it.
 
-    By the group offset, a message that failed counts as consumed, because its group has it in its retry
-    topic. Exit code 1: no such message.
+    A message that is delayed is shown with the time of its delivery; one that failed in a group with its next
+    retry, or as a dead letter. By the group offset alone it counts as consumed. Exit code 1: no such message.
     """
     if sum(given is not None for given in (id_, key, unique_key)) != 1:
         raise ConfigError("give one of --id, --key, --unique-key")
@@ -59,34 +61,84 @@ def get(
         "begin_ms": 0 if begin is None else moment_ms("--from", begin),
         "end_ms": _FOREVER_MS if until is None else moment_ms("--until", until),
     }
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    config = client_config(name_server, settings, ClientConfig)
+    with Admin(config) as admin:
+        copies = MessageCopies(admin, config.namespace)
+        found: list[tuple[MessageExt, MessageCopy | None]]
         if id_ is not None:
-            messages = [admin.view_message(id_)]
+            found = _by_id(admin, copies, topic, id_)
         else:
             known_route(admin, topic or "")
-            messages = admin.query_messages(
-                topic or "", key or unique_key or "", unique=key is None, max_num=limit, **times
-            )
-        rows = [_row(admin, message, track=track) for message in messages]
+            name = key or unique_key or ""
+            stored = admin.query_messages(topic or "", name, unique=key is None, max_num=limit, **times)
+            delayed = copies.delayed(topic or "", name, unique=key is None)
+            found = [*((message, None) for message in stored), *delayed][:limit]
+        rows = [_row(admin, copies, message, copy, track=track) for message, copy in found]
     if as_json:
         print_json(rows)
     else:
-        for message, row in zip(messages, rows, strict=True):
+        for (message, _), row in zip(found, rows, strict=True):
             _print(message, row)
     if not rows:
-        name = f"key {key!r}" if key is not None else f"unique key {unique_key!r}"
+        name = (
+            f"id {id_!r}"
+            if id_ is not None
+            else f"key {key!r}"
+            if key is not None
+            else f"unique key {unique_key!r}"
+        )
         warn(f"error: topic {topic!r} has no message with {name} that a broker still has")
         raise typer.Exit(_NOT_FOUND)
 
 
-def _row(admin: Admin, message: MessageExt, *, track: bool) -> dict[str, Any]:
-    row = message_row(message)
-    return row | {"track": admin.fetch_message_track(message)} if track else row
+def _by_id(
+    admin: Admin, copies: MessageCopies, topic: str | None, text: str
+) -> list[tuple[MessageExt, MessageCopy | None]]:
+    """Find the message with an id as clients print it.
+
+    Java's clients print ``msgId=`` (unique key) and ``offsetMsgId=`` (address and place); both can have 32
+    digits. So an id is first looked for as a unique key, if the topic is given.
+    """
+    name = text.strip().strip("\"',[]").rpartition("=")[2].upper()
+    if topic is not None:
+        known_route(admin, topic)
+        stored = admin.query_messages(topic, name, unique=True)
+        if found := [*((message, None) for message in stored), *copies.delayed(topic, name, unique=True)]:
+            return found
+    if not _is_offset_msg_id(name):
+        if topic is None:
+            raise ConfigError(f"--id {text!r} is a client's message id: give the topic too")
+        return []
+    message = admin.view_message(name)
+    target = copies.goes_to(message)
+    if target is None:
+        return [(message, None)]
+    delivered = admin.query_messages(target, message.msg_id, unique=True)
+    return [*((each, None) for each in delivered), *copies.delayed(target, message.msg_id, unique=True)] or [
+        (message, None)
+    ]
+
+
+def _is_offset_msg_id(name: str) -> bool:
+    """Tell by the port, which has 4 bytes before the 8 of the place: a unique key has other things there."""
+    return len(name) in (32, 56) and name[-24:-20] == "0000" and name.isalnum()
+
+
+def _row(
+    admin: Admin, copies: MessageCopies, message: MessageExt, copy: MessageCopy | None, *, track: bool
+) -> dict[str, Any]:
+    row = message_row(message.with_topic(copies.goes_to(message) or message.topic)) | {"state": copy}
+    if not track:
+        return row
+    tracks = [] if copy else admin.fetch_message_track(message)
+    failed = copies.failed(message, [each.consumer_group for each in tracks])
+    return row | {"track": tracks, "failed": failed}
 
 
 def _print(message: MessageExt, row: dict[str, Any]) -> None:
     lines = {
-        "topic": message.topic,
+        "topic": row["topic"],
+        **({"state": row["state"].text} if row["state"] else {}),
         "queue": f"{message.broker_name}:{message.queue_id}, offset {message.queue_offset}",
         "message id": message.msg_id,
         "offset id": message.offset_msg_id,
@@ -109,13 +161,14 @@ def _print(message: MessageExt, row: dict[str, Any]) -> None:
                 t.track_type.value,
                 t.consumer_offset,
                 "yes" if t.is_online else "none",
-                t.error,
+                t.error
+                or (row["failed"][t.consumer_group].text if t.consumer_group in row["failed"] else ""),
             )
             for t in row["track"]
         ]
         if tracks:
-            print_table(columns, [(*cells[:4], cells[4] or "") for cells in tracks])
-        else:
+            print_table(columns, tracks)
+        elif row["state"] is None:
             say("no group reads this topic")
     say("")
 

@@ -7,7 +7,15 @@ import uuid
 import pytest
 from typer.testing import CliRunner
 
-from rmqtools import ConsumeFromWhere, ConsumeOrderlyStatus, MessageQueue, PushConsumer, PushConsumerConfig
+from rmqtools import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    ConsumeOrderlyStatus,
+    Message,
+    MessageQueue,
+    PushConsumer,
+    PushConsumerConfig,
+)
 from rmqtools.cli import app
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
@@ -22,7 +30,7 @@ def run(local_cluster):
     def run(*arguments, stdin=None, code=0):
         runner = CliRunner(env={"NAMESRV_ADDR": local_cluster.name_server})
         result = runner.invoke(app, [*map(str, arguments)], input=stdin, catch_exceptions=False)
-        assert result.exit_code == code, result.output
+        assert code in (None, result.exit_code), result.output
         return result.stdout
 
     return run
@@ -125,6 +133,51 @@ def test_a_message_that_always_fails_is_skipped_while_its_group_consumes(run, ad
         run("group", "skip", group, "-t", topic, "--queue", "broker-a:0", "--offset", 0, "--yes")
         wait_until(lambda: b"good" in seen)
         wait_until(lambda: admin.fetch_consumer_offsets(group, topic)[queue] == 2)
+
+
+def test_a_delayed_message_is_there_with_the_time_of_its_delivery(run, topic, producer):
+    run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
+    sent = producer.send(Message(topic, b"later", keys="k", delay_level=18))
+    wait_until(lambda: "later" in run("message", "get", topic, "--id", sent.msg_id, code=None))
+    names = (
+        ("--id", sent.offset_msg_id),
+        (topic, "--id", f"msgId={sent.msg_id.lower()},"),
+        (topic, "--key", "k"),
+    )
+
+    for name in names:
+        (row,) = json.loads(run("message", "get", *name, "--json"))
+        assert (row["topic"], row["body"], row["state"]["state"]) == (topic, "later", "DELAYED")
+        assert abs(row["state"]["until_ms"] - row["born_timestamp_ms"] - 7200_000) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("level", "state"), [(18, "WAITS_FOR_RETRY"), (-1, "DEAD_LETTER")], ids=["retry", "dead-letter"]
+)
+def test_a_message_that_failed_is_shown_where_it_waits(run, topic, local_cluster, level, state):
+    group = f"group-{topic}"
+
+    def listen(messages, context):
+        context.delay_level_when_next_consume = level
+        return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+    run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
+    run("produce", topic, "--format", "json", stdin='{"body": "bad", "keys": "k"}')
+    config = PushConsumerConfig(
+        name_server=local_cluster.name_server,
+        group=group,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    )
+    consumer = PushConsumer(config)
+    consumer.subscribe(topic, listen)
+    with consumer:
+        get = ("message", "get", topic, "--key", "k", "--json")
+        wait_until(lambda: json.loads(run(*get, code=None) or "[{}]")[0].get("failed"))
+        (row,) = json.loads(run(*get))
+
+    assert (row["failed"][group]["state"], row["state"]) == (state, None)
+    assert row["failed"][group]["until_ms"] is not None or state == "DEAD_LETTER"
+    assert group in run(*get[:-1])
 
 
 def test_brokers_have_numbers_settings_and_are_healthy(run):

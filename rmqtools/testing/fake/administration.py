@@ -25,7 +25,7 @@ from rmqtools.protocol.wire.body_codec import format_body, parse_body
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.messages import encode_with_body
 from rmqtools.testing.fake.server import Peer
-from rmqtools.testing.fake.state import Handlers, State, refused, succeeded
+from rmqtools.testing.fake.state import DELAY_SECONDS, Handlers, State, refused, succeeded
 from rmqtools.testing.fake.topics import TopicConfig
 
 _MOST_BY_KEY = 64  # maxMsgsNumBatch
@@ -57,6 +57,7 @@ class Administration:
             "brokerClusterName": state.cluster,
             "fileReservedTime": "72",
             "useServerSideResetOffset": "true",
+            "messageDelayLevel": " ".join(f"{seconds}s" for seconds in DELAY_SECONDS),
         }
 
     def _create_topic(self, request: RemotingCommand, _: Peer) -> RemotingCommand:

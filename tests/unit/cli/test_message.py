@@ -1,6 +1,7 @@
 """``rmqtools message get`` on the cluster in this process."""
 
 import json
+import time
 
 import pytest
 
@@ -80,3 +81,70 @@ def test_what_cannot_be_looked_for_is_refused(run, options, words):
 def test_an_unknown_topic_is_an_error(run, sent):
     with pytest.raises(TopicNotFoundError, match="did you mean 'found'"):
         run("message", "get", "fuond", "--key", "k")
+
+
+NOW_MS = int(time.time() * 1000)
+KEY = "7F000001000118B4AAC2000000000001"
+
+
+@pytest.fixture(scope="module")
+def copies(cluster):
+    """A topic whose message failed in groups; topics of brokers with what waits."""
+    for name in ("SCHEDULE_TOPIC_XXXX", "bad", "%RETRY%retrying", "%RETRY%waiting", "%DLQ%dead"):
+        cluster.create_topic(name, queues=1, broker_names=["broker-a"])
+    ids = {"UNIQ_KEY": KEY, "KEYS": "b1"}
+    cluster.store("bad", b"x", properties=ids)
+    for group in ("retrying", "waiting", "dead", "fine"):
+        cluster.commit(group, MessageQueue("bad", "broker-a", 0), 1)
+    ago = {"store_timestamp_ms": NOW_MS - 3600_000}
+    soon = {"REAL_TOPIC": "%RETRY%waiting", "DELAY": "18"}
+    cluster.store("SCHEDULE_TOPIC_XXXX", b"x", properties=ids | soon, **ago)
+    cluster.store("SCHEDULE_TOPIC_XXXX", b"x", properties=ids | soon | {"DELAY": "1"}, **ago)
+    cluster.store("%RETRY%retrying", b"x", properties=ids)
+    cluster.store("%DLQ%dead", b"x", properties=ids)
+    later = {"UNIQ_KEY": KEY[:-1] + "2", "KEYS": "d1", "REAL_TOPIC": "bad", "DELAY": "18"}
+    cluster.store("SCHEDULE_TOPIC_XXXX", b"later", properties=later, **ago)
+    cluster.create_topic("rmq_sys_wheel_timer", queues=1, broker_names=["broker-a"])
+    timed = {"UNIQ_KEY": KEY[:-1] + "3", "KEYS": "t1", "REAL_TOPIC": "bad", "TIMER_OUT_MS": "4000000000000"}
+    cluster.store("rmq_sys_wheel_timer", b"timed", properties=timed, **ago)
+
+
+def test_a_message_that_failed_is_shown_with_where_it_waits_in_each_group(run, copies):
+    (row,) = json.loads(run("message", "get", "bad", "--key", "b1", "--json").stdout)
+    shown = run("message", "get", "bad", "--key", "b1").stdout
+
+    states = {group: copy["state"] for group, copy in row["failed"].items()}
+    assert states == {"retrying": "RETRY_NOT_CONSUMED", "waiting": "WAITS_FOR_RETRY", "dead": "DEAD_LETTER"}
+    assert row["failed"]["waiting"]["until_ms"] == NOW_MS + 3600_000
+    assert "retry 0 is not consumed yet: %RETRY%retrying broker-a:0 offset 0" in shown
+    assert ": %DLQ%dead broker-a:0 offset 0" in shown
+
+
+@pytest.mark.parametrize(
+    "name", [("--key", "d1"), ("--unique-key", KEY[:-1] + "2"), ("--id", KEY[:-1] + "2")]
+)
+def test_a_delayed_message_is_found_with_the_time_of_its_delivery(run, copies, name):
+    (row,) = json.loads(run("message", "get", "bad", *name, "--json").stdout)
+    lines = run("message", "get", "bad", *name).stdout.splitlines()
+
+    assert (row["topic"], row["body"], row["state"]["until_ms"]) == ("bad", "later", NOW_MS + 3600_000)
+    assert lines[1].startswith("state:      delayed until 2")
+    assert "no group reads this topic" not in lines
+
+
+def test_a_message_with_a_time_of_its_own_is_found_too(run, copies):
+    (row,) = json.loads(run("message", "get", "bad", "--key", "t1", "--json").stdout)
+
+    assert (row["body"], row["state"]["until_ms"]) == ("timed", 4000000000000)
+
+
+@pytest.mark.parametrize("form", ["{}", " msgId={},", "'{}'"])
+def test_an_id_is_taken_as_clients_print_it(run, sent, form):
+    for text in (sent.msg_id, sent.msg_id.lower(), sent.offset_msg_id):
+        (row,) = json.loads(run("message", "get", "found", "--id", form.format(text), "--json").stdout)
+        assert row["msg_id"] == sent.msg_id
+
+
+def test_a_clients_id_without_a_topic_is_an_error_that_says_so(run, sent):
+    with pytest.raises(ConfigError, match="is a client's message id: give the topic too"):
+        run("message", "get", "--id", sent.msg_id)
