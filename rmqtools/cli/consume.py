@@ -45,7 +45,11 @@ class Format(StrEnum):
 
 
 Form = Annotated[
-    Format, typer.Option("--format", help="Bodies; JSON lines; a hex dump; Parquet (extra arrow).")
+    Format,
+    typer.Option(
+        "--format",
+        help="Bodies, on a terminal with keys and tags; JSON lines; a hex dump; Parquet (extra arrow).",
+    ),
 ]
 Raw = Annotated[bool, typer.Option("--raw", help="Print to a terminal unescaped, as to pipes and files.")]
 Output = Annotated[

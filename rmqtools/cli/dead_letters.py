@@ -45,10 +45,17 @@ def replayed(message: MessageExt, to_topic: str | None, namespace: str | None) -
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a replay of a topic: per queue, the offset to continue at."""
+    """The progress of a replay of a topic: per queue, the offset to continue at, and offsets beyond it.
+
+    Attributes:
+        topic: the topic that is replayed.
+        next_offsets: where each queue is continued.
+        singles: offsets that were sent by a choice (--key, --where) while messages before them were not.
+    """
 
     topic: str
     next_offsets: dict[str, int] = field(default_factory=dict)
+    singles: dict[str, set[int]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path, topic: str) -> "Progress":
@@ -61,7 +68,9 @@ class Progress:
             text = path.read_text(encoding="utf-8")
             given: dict[str, Any] = json.loads(text) if text else {"topic": topic, "next": {}}
             progress = cls(
-                given["topic"], {str(queue): int(offset) for queue, offset in given["next"].items()}
+                given["topic"],
+                {str(queue): int(offset) for queue, offset in given["next"].items()},
+                {str(queue): set(map(int, offsets)) for queue, offsets in given.get("sent", {}).items()},
             )
         except FileNotFoundError:
             return cls(topic)
@@ -97,12 +106,25 @@ class Progress:
         return max(range_.begin - noted, 0) if noted else 0
 
     def note(self, message: MessageExt) -> None:
-        """Note that a message was sent."""
-        self.next_offsets[_key(message.broker_name, message.queue_id)] = message.queue_offset + 1
+        """Note that a message was sent, with all before it in its queue."""
+        key = _key(message.broker_name, message.queue_id)
+        self.next_offsets[key] = message.queue_offset + 1
+        if key in self.singles:
+            self.singles[key] = {offset for offset in self.singles[key] if offset > message.queue_offset}
+
+    def note_single(self, message: MessageExt) -> None:
+        """Note that a message was sent, and maybe not those before it."""
+        self.singles.setdefault(_key(message.broker_name, message.queue_id), set()).add(message.queue_offset)
+
+    def has_sent(self, message: MessageExt) -> bool:
+        """Return whether a message beyond the next offset was sent by a choice."""
+        return message.queue_offset in self.singles.get(_key(message.broker_name, message.queue_id), ())
 
     def format(self) -> str:
         """Return the text of a progress file."""
-        return json.dumps({"topic": self.topic, "next": self.next_offsets}, indent=1, sort_keys=True) + "\n"
+        sent = {queue: sorted(offsets) for queue, offsets in self.singles.items() if offsets}
+        parts = {"topic": self.topic, "next": self.next_offsets} | ({"sent": sent} if sent else {})
+        return json.dumps(parts, indent=1, sort_keys=True) + "\n"
 
     def _noted(self, queue: MessageQueue) -> int:
         return self.next_offsets.get(_key(queue.broker_name, queue.queue_id), 0)

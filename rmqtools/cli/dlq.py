@@ -3,15 +3,18 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
 from pathlib import Path
+from threading import Event
 from typing import IO, Annotated
 
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, Producer, ProducerConfig, QueueRange
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.dead_letter_choice import Key, Where, choice_of
 from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, replayed
 from rmqtools.cli.printing import (
     Column,
@@ -24,6 +27,7 @@ from rmqtools.cli.printing import (
     warning,
 )
 from rmqtools.cli.saving.progress import progress_bar
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import (
     ConfigError,
     DataLossError,
@@ -32,11 +36,13 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.block import CorruptBody
+from rmqtools.model.copy_message import origin_topic
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
 from rmqtools.safe_file import open_new
 from rmqtools.visible_text import visible_json
 
+_SHOWN_BYTES = 40  # of a body in a table
 _NOTED_EVERY = 100  # messages: at most this many are sent twice when a replay is killed
 
 app = typer.Typer(
@@ -93,6 +99,53 @@ def list_(
 
 
 @app.command()
+def browse(
+    group: Group,
+    name_server: NameServer = "",
+    key: Key = None,
+    where: Where = None,
+    retry: Retry = False,
+    limit: Annotated[
+        int, typer.Option(min=1, help="At most this many messages, oldest of a queue first.")
+    ] = 20,
+    make_readable: MakeReadable = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Show a group's dead letters: place, time, where they came from, keys, tags and their bodies' beginning.
+
+    With --json all of each message. `replay` takes the same --key and --where.
+    """
+    topic, choice = retry_topic(group) if retry else dlq_topic(group), choice_of(key, where)
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        ranges = _ranges(admin, topic, make_readable)
+        found = list(islice(filter(choice.fits, _messages(admin, ranges, corrupt_body="raw")), limit))
+    if as_json:
+        print_json([as_row(message) for message in found])
+        return
+    columns = [Column("broker"), Column("queue"), Column("offset"), Column("stored", 3), Column("from", 4)]
+    columns += [Column("keys"), Column("tags", 2), Column("retries", 1), Column("body")]
+    print_table(columns, [_letter(message) for message in found])
+    if not found:
+        warn(f"{topic} has no {'such ' if not choice.is_all else ''}messages")
+
+
+def _letter(message: MessageExt) -> tuple[object, ...]:
+    body = message.body[:_SHOWN_BYTES].decode(errors="replace")
+    return (
+        message.broker_name,
+        message.queue_id,
+        message.queue_offset,
+        time_text(message.store_timestamp_ms),
+        origin_topic(message),
+        message.keys,
+        message.tags,
+        message.reconsume_times,
+        f"{body} ..." if len(message.body) > _SHOWN_BYTES else body,
+    )
+
+
+@app.command()
 def export(
     group: Group,
     output: Annotated[
@@ -118,7 +171,7 @@ def export(
     with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin, written as file:
         ranges = _ranges(admin, topic, make_readable)
         with progress_bar(f"writing {topic}", _total(ranges, limit), hidden=to_stdout) as advance:
-            for message in _messages(admin, ranges, limit, corrupt_body="raw"):
+            for message in islice(_messages(admin, ranges, corrupt_body="raw"), limit):
                 file.write(visible_json(json.dumps(as_row(message), ensure_ascii=False)) + "\n")
                 count += 1
                 advance()
@@ -141,6 +194,9 @@ def replay(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the messages per topic, send nothing.")
     ] = False,
+    key: Key = None,
+    where: Where = None,
+    rate: Annotated[float | None, typer.Option(min=0.01, help="Maximum number of messages a second.")] = None,
     retry: Retry = False,
     limit: Limit = None,
     make_readable: MakeReadable = False,
@@ -154,6 +210,8 @@ def replay(
     it is unknown whether a message was stored, the next run sends it again. A topic that was deleted and
     created again needs another FILE.
 
+    With --key or --where only some are sent; a later replay of all leaves these out.
+
     A message whose body cannot be read is not sent: its offset is printed, the others are sent, and the
     command ends with an error. `export` writes such a message with its body as it is stored.
     """
@@ -161,6 +219,7 @@ def replay(
     config = client_config(name_server, settings, ProducerConfig)
     if progress is not None and no_progress:
         raise ConfigError(f"--progress {progress} and --no-progress contradict each other: give one of them")
+    choice = choice_of(key, where)
     file = progress or default_progress(topic, config.name_server, config.namespace, to_topic)
     sent: Counter[str] = Counter()
     unreadable: list[MessageExt] = []
@@ -170,15 +229,21 @@ def replay(
     ):
         done = Progress(topic) if no_progress else Progress.load(file, topic)
         _say_continued(file, done)
+        note = done.note if choice.is_all else done.note_single
         ranges = still_to_send(done, _ranges(admin, topic, make_readable))
-        found = _readable(_messages(admin, ranges, limit, corrupt_body="null"), unreadable, done)
+        wanted = (
+            message
+            for message in _messages(admin, ranges, corrupt_body="null")
+            if choice.fits(message) and not done.has_sent(message)
+        )
+        found = _readable(islice(wanted, limit), unreadable, note)
         shown = progress_bar(f"replaying {topic}", _total(ranges, limit))
         with _noting(done, noted, sent, dry_run=dry_run), Producer(config) as producer, shown as advance:
-            for message in found:
+            for message in found if dry_run else paced(found, rate):
                 fresh = replayed(message, to_topic, config.namespace)
                 if not dry_run:
                     producer.send(fresh)
-                    done.note(message)
+                    note(message)
                 sent[fresh.topic] += 1
                 advance()
                 if noted is not None and sent.total() % _NOTED_EVERY == 0:
@@ -225,7 +290,7 @@ def _total(ranges: list[QueueRange], limit: int | None) -> int:
 
 
 def _readable(
-    messages: Iterator[MessageExt], unreadable: list[MessageExt], done: Progress
+    messages: Iterator[MessageExt], unreadable: list[MessageExt], note: Callable[[MessageExt], None]
 ) -> Iterator[MessageExt]:
     """Yield messages whose bodies can be read; name the others, collect them, and note them as done."""
     for message in messages:
@@ -234,7 +299,7 @@ def _readable(
         else:
             warn(f"warning: not sent: {message.body_error}")
             unreadable.append(message)
-            done.note(message)
+            note(message)
 
 
 def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
@@ -281,17 +346,19 @@ def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
     return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
 
 
-def _messages(
-    admin: Admin, ranges: list[QueueRange], limit: int | None, *, corrupt_body: CorruptBody
-) -> Iterator[MessageExt]:
-    left = limit
+def _messages(admin: Admin, ranges: list[QueueRange], *, corrupt_body: CorruptBody) -> Iterator[MessageExt]:
     for range_ in ranges:
         for messages in admin.read_messages(range_, corrupt_body=corrupt_body):
-            for message in messages:
-                if left == 0:
-                    return
-                left = None if left is None else left - 1
-                yield message
+            yield from messages
+
+
+def paced(messages: Iterable[MessageExt], rate: float | None) -> Iterator[MessageExt]:
+    """Yield at most ``rate`` messages a second; None: without a bound."""
+    start = SYSTEM_CLOCK.monotonic()
+    for count, message in enumerate(messages):
+        if rate is not None and (wait := start + count / rate - SYSTEM_CLOCK.monotonic()) > 0:
+            Event().wait(wait)
+        yield message
 
 
 def _queue_row(admin: Admin, range_: QueueRange) -> dict[str, object]:

@@ -38,7 +38,8 @@ FORMAT_HELP = (
 def formatter(name: str, own: str | None, *, for_terminal: bool = False) -> Formatter:
     """Return the function that makes a message's bytes: ``text``, ``json``, ``hex``, or the user's format.
 
-    ``for_terminal``: what senders decide is made visible; the user's own format stays as it is.
+    ``for_terminal``: what senders decide is made visible, and text has keys and tags before the body; the
+    user's own format stays as it is.
 
     Raises:
         ConfigError: the user's format has an unknown field.
@@ -47,7 +48,7 @@ def formatter(name: str, own: str | None, *, for_terminal: bool = False) -> Form
     if own is not None:
         return _as_format(own, shown)
     if name == "text":
-        return lambda message: shown(message.body) + b"\n"
+        return _as_line if for_terminal else lambda message: message.body + b"\n"
     return {"json": _as_json, "hex": _as_hex}[name]
 
 
@@ -86,6 +87,13 @@ def _body(body: bytes, *, as_base64: bool) -> dict[str, str]:
         except UnicodeDecodeError:
             pass
     return {"body_base64": base64.b64encode(body).decode()}
+
+
+def _as_line(message: MessageExt) -> bytes:
+    """Keys and tags, if there are any, and the body, for people."""
+    named = (("keys", message.keys), ("tags", message.tags))
+    head = "".join(f"{name}={value} " for name, value in named if value)
+    return visible_bytes(_bytes(head) + message.body) + b"\n"
 
 
 def _as_json(message: MessageExt) -> bytes:

@@ -259,3 +259,18 @@ def test_ctrl_c_ends_a_follower_without_a_word(cluster, topic):
     _, err = follower.communicate(timeout=60)
 
     assert (follower.returncode, err) == (130, b"")
+
+
+@pytest.mark.parametrize(
+    ("properties", "line"),
+    [
+        ({"KEYS": "k1 k2", "TAGS": "paid"}, b"keys=k1 k2 tags=paid 7 apples\n"),
+        ({"TAGS": "paid"}, b"tags=paid 7 apples\n"),
+        ({}, b"7 apples\n"),
+    ],
+)
+def test_people_see_keys_and_tags_before_the_body_and_pipes_the_body_alone(properties, line):
+    message = stored_message("T", 0, body=b"7 apples", properties=properties)
+
+    assert formatter("text", None, for_terminal=True)(message) == line
+    assert formatter("text", None)(message) == b"7 apples\n"

@@ -1,12 +1,16 @@
 """``rmqtools dlq`` on the cluster in this process."""
 
 import json
+import time
+import uuid
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
 
-from rmqtools import MessageQueue
+from rmqtools import MessageExt, MessageQueue
 from rmqtools.cli import app
+from rmqtools.cli.dlq import paced
 from rmqtools.compiled import state
 from rmqtools.errors import ConfigError, RocketMQError
 
@@ -82,6 +86,80 @@ def test_a_second_replay_says_where_it_continues_and_sends_what_has_failed_since
 
     assert [message.body for message in cluster.messages("sent")] == [b"1", b"2"]
     assert "that the last replay ended; --no-progress sends all again" in second.stderr
+
+
+@pytest.fixture
+def kinds(cluster):
+    """A replay of four letters of two colours, each with a key of its own."""
+    name = f"kinds-{uuid.uuid4().hex[:8]}"
+    for topic in (f"%DLQ%{name}", f"to-{name}"):
+        cluster.create_topic(topic, queues=1, broker_names=["broker-a"])
+    for number, color in enumerate(("red", "blue", "red", "blue")):
+        properties = {"RETRY_TOPIC": f"to-{name}", "KEYS": f"k{number} all", "TAGS": "t", "color": color}
+        cluster.store(f"%DLQ%{name}", str(number).encode(), properties=properties)
+    return name
+
+
+def bodies(cluster, name):
+    return [message.body for message in cluster.messages(f"to-{name}")]
+
+
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        (("--key", "k2"), [b"2"]),
+        (("--key", "all", "--where", "color=red"), [b"0", b"2"]),
+        (("--where", "color=blue", "--where", "TAGS=t"), [b"1", b"3"]),
+        (("--where", "color=blue", "--key", "k0"), []),
+    ],
+)
+def test_some_letters_are_sent_and_a_later_replay_leaves_those_out(run, cluster, kinds, options, sent):
+    replay = ("dlq", "replay", "-g", kinds)
+    dry = run(*replay, *options, "--dry-run").stdout
+    run(*replay, *options)
+    some = bodies(cluster, kinds)
+    run(*replay, *options)
+    again = bodies(cluster, kinds)
+    run(*replay)
+    everything = bodies(cluster, kinds)
+    run(*replay)
+
+    assert dry == (f"{len(sent)} messages of %DLQ%{kinds} would be sent to to-{kinds}\n" if sent else "")
+    assert (some, again) == (sent, sent)
+    assert everything[len(sent) :] == [body for body in (b"0", b"1", b"2", b"3") if body not in sent]
+    assert bodies(cluster, kinds) == everything
+
+
+def test_letters_are_shown_with_their_place_origin_keys_and_bodies(run, kinds):
+    shown = run("dlq", "browse", "-g", kinds, "--where", "color=blue").stdout.splitlines()
+    (row,) = json.loads(run("dlq", "browse", "-g", kinds, "--key", "k1", "--json").stdout)
+
+    assert " ".join(shown[0].split()) == "BROKER QUEUE OFFSET STORED FROM KEYS TAGS RETRIES BODY"
+    assert [line.split()[2] for line in shown[1:]] == ["1", "3"]
+    assert shown[1].split()[-6:] == [f"to-{kinds}", "k1", "all", "t", "0", "1"]
+    assert (row["queue_offset"], row["origin_topic"], row["properties"]) == (
+        1,
+        f"to-{kinds}",
+        {"color": "blue"},
+    )
+
+
+def test_what_nothing_fits_is_said(run, kinds):
+    assert run("dlq", "browse", "-g", kinds, "--key", "k9").stderr == f"%DLQ%{kinds} has no such messages\n"
+
+
+def test_a_condition_without_a_value_is_refused(run, kinds):
+    with pytest.raises(ConfigError, match="'color': want NAME=VALUE"):
+        run("dlq", "replay", "-g", kinds, "--where", "color")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("rate", "least"), [(None, 0.0), (20.0, 0.15)])
+def test_messages_are_sent_no_faster_than_wished(rate, least):
+    start = time.monotonic()
+    passed = [time.monotonic() - start for _ in paced(cast("list[MessageExt]", range(4)), rate)]
+
+    assert passed[-1] >= least
 
 
 def test_progress_and_no_progress_contradict_each_other(run, tmp_path):

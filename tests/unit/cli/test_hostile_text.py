@@ -132,6 +132,8 @@ COMMANDS = [
     ("message", "get", "orders", "--key", "k", "--json"),
     ("dlq", "list", "--group", "billing"),
     ("dlq", "export", "--group", "billing", "-f", "-"),
+    ("dlq", "browse", "--group", "billing"),
+    ("dlq", "browse", "--group", "billing", "--json"),
     ("dlq", "replay", "--group", "billing", "--dry-run", "--no-progress"),
     ("dlq", "replay", "--group", "billing", "--no-progress"),
     ("broker", "status"),
