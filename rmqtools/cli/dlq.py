@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import Path
 from threading import Event
 from typing import IO, Annotated
@@ -217,10 +217,9 @@ def replay(
     """
     topic = retry_topic(group) if retry else dlq_topic(group)
     config = client_config(name_server, settings, ProducerConfig)
-    if progress is not None and no_progress:
-        raise ConfigError(f"--progress {progress} and --no-progress contradict each other: give one of them")
     choice = choice_of(key, where)
-    file = progress or default_progress(topic, config.name_server, config.namespace, to_topic)
+    default = default_progress(topic, config.name_server, config.namespace, to_topic)
+    file = _progress_file(progress, default, no_progress=no_progress)
     sent: Counter[str] = Counter()
     unreadable: list[MessageExt] = []
     with (
@@ -231,12 +230,8 @@ def replay(
         _say_continued(file, done)
         note = done.note if choice.is_all else done.note_single
         ranges = still_to_send(done, _ranges(admin, topic, make_readable))
-        wanted = (
-            message
-            for message in _messages(admin, ranges, corrupt_body="null")
-            if choice.fits(message) and not done.has_sent(message)
-        )
-        found = _readable(islice(wanted, limit), unreadable, note)
+        letters = filter(choice.fits, _messages(admin, ranges, corrupt_body="null"))
+        found = _readable(islice(filterfalse(done.has_sent, letters), limit), unreadable, note)
         shown = progress_bar(f"replaying {topic}", _total(ranges, limit))
         with _noting(done, noted, sent, dry_run=dry_run), Producer(config) as producer, shown as advance:
             for message in found if dry_run else paced(found, rate):
@@ -266,6 +261,12 @@ def _noting(
         _say_sent(sent, done.topic, dry_run=dry_run)
         if sent and not ended and noted is None and not dry_run:
             warn(f"not all of {done.topic}: the next run sends these {sent.total()} again (--no-progress)")
+
+
+def _progress_file(asked: Path | None, default: Path, *, no_progress: bool) -> Path:
+    if asked is not None and no_progress:
+        raise ConfigError(f"--progress {asked} and --no-progress contradict each other: give one of them")
+    return asked or default
 
 
 def _say_continued(file: Path, done: Progress) -> None:

@@ -1,5 +1,6 @@
 """``rmqtools message``: finds single messages, and the groups that have consumed them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,9 @@ from rmqtools.errors import ConfigError
 _NOT_FOUND = 1  # exit code
 _SHOWN_BYTES = 1000  # of a body; --json has all of it
 _FOREVER_MS = 2**63 - 1
+
+Found = tuple[MessageExt, MessageCopy | None]
+"""A message, and why it is not in its topic yet."""
 
 app = typer.Typer(no_args_is_help=True, help="Single messages: find them, and the groups that consumed them.")
 
@@ -64,15 +68,12 @@ def get(
     config = client_config(name_server, settings, ClientConfig)
     with Admin(config) as admin:
         copies = MessageCopies(admin, config.namespace)
-        found: list[tuple[MessageExt, MessageCopy | None]]
+        found: Sequence[Found]
         if id_ is not None:
             found = _by_id(admin, copies, topic, id_)
         else:
-            known_route(admin, topic or "")
             name = key or unique_key or ""
-            stored = admin.query_messages(topic or "", name, unique=key is None, max_num=limit, **times)
-            delayed = copies.delayed(topic or "", name, unique=key is None)
-            found = [*((message, None) for message in stored), *delayed][:limit]
+            found = _by_key(admin, copies, topic or "", name, unique=key is None, **times)[:limit]
         rows = [_row(admin, copies, message, copy, track=track) for message, copy in found]
     if as_json:
         print_json(rows)
@@ -80,31 +81,37 @@ def get(
         for (message, _), row in zip(found, rows, strict=True):
             _print(message, row)
     if not rows:
-        name = (
-            f"id {id_!r}"
-            if id_ is not None
-            else f"key {key!r}"
-            if key is not None
-            else f"unique key {unique_key!r}"
-        )
+        given = {"id": id_, "key": key, "unique key": unique_key}
+        (name,) = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
         warn(f"error: topic {topic!r} has no message with {name} that a broker still has")
         raise typer.Exit(_NOT_FOUND)
 
 
-def _by_id(
-    admin: Admin, copies: MessageCopies, topic: str | None, text: str
-) -> list[tuple[MessageExt, MessageCopy | None]]:
+def _by_key(
+    admin: Admin,
+    copies: MessageCopies,
+    topic: str,
+    key: str,
+    *,
+    unique: bool,
+    begin_ms: int = 0,
+    end_ms: int = _FOREVER_MS,
+) -> list[Found]:
+    """Find messages of a topic that a broker has stored there, and those that wait for their delivery."""
+    known_route(admin, topic)
+    stored = admin.query_messages(topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms)
+    return [*((message, None) for message in stored), *copies.delayed(topic, key, unique=unique)]
+
+
+def _by_id(admin: Admin, copies: MessageCopies, topic: str | None, text: str) -> list[Found]:
     """Find the message with an id as clients print it.
 
     Java's clients print ``msgId=`` (unique key) and ``offsetMsgId=`` (address and place); both can have 32
     digits. So an id is first looked for as a unique key, if the topic is given.
     """
     name = text.strip().strip("\"',[]").rpartition("=")[2].upper()
-    if topic is not None:
-        known_route(admin, topic)
-        stored = admin.query_messages(topic, name, unique=True)
-        if found := [*((message, None) for message in stored), *copies.delayed(topic, name, unique=True)]:
-            return found
+    if topic is not None and (found := _by_key(admin, copies, topic, name, unique=True)):
+        return found
     if not _is_offset_msg_id(name):
         if topic is None:
             raise ConfigError(f"--id {text!r} is a client's message id: give the topic too")
@@ -113,10 +120,7 @@ def _by_id(
     target = copies.goes_to(message)
     if target is None:
         return [(message, None)]
-    delivered = admin.query_messages(target, message.msg_id, unique=True)
-    return [*((each, None) for each in delivered), *copies.delayed(target, message.msg_id, unique=True)] or [
-        (message, None)
-    ]
+    return _by_key(admin, copies, target, message.msg_id, unique=True) or [(message, None)]
 
 
 def _is_offset_msg_id(name: str) -> bool:

@@ -226,6 +226,11 @@ def is_internal(topic: str) -> bool:
     return is_system_topic(topic) or topic.startswith(prefixes) or topic.endswith(_OWN_SUFFIX)
 
 
+def is_usable(topic: str) -> bool:
+    """Return whether a request can have this name: a server's JSON can have others."""
+    return not any("\ud800" <= char <= "\udfff" for char in topic)
+
+
 def user_topics(admin: Admin) -> list[str]:
     """Return the topics that users made: neither internal ones nor those named like a broker or a cluster."""
     own = admin.fetch_cluster_info().own_topics
@@ -258,7 +263,7 @@ def named_queue(option: str, name: str, queues: list[MessageQueue]) -> MessageQu
 
 def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:
     """One row of ``list``; None: the topic was deleted meanwhile, or its brokers are down."""
-    if any("\ud800" <= char <= "\udfff" for char in topic):  # a server's JSON can have it, no request can
+    if not is_usable(topic):
         empty = dict.fromkeys(("brokers", "read_queues", "write_queues"))
         figures = dict.fromkeys(("messages", "put_tps", "last_message")) if stats else {}
         return {"topic": topic, **empty, "perm": "unusable: the name is not valid Unicode", **figures}
@@ -273,7 +278,7 @@ def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:
         "brokers": sorted(data.broker_name for data in route.queue_datas),
         "read_queues": sum(data.read_queue_nums for data in route.queue_datas),
         "write_queues": sum(data.write_queue_nums for data in route.queue_datas),
-        "perm": ", ".join(sorted({_perm_text(data.perm) for data in route.queue_datas})),
+        "perm": ", ".join(sorted({perm_text(data.perm) for data in route.queue_datas})),
     }
     if found is not None:
         offsets = found.offset_table.values()
@@ -319,7 +324,7 @@ def _queue_row(
     return {
         "broker_name": data.broker_name,
         "queue_id": queue_id,
-        "perm": _perm_text(data.perm),
+        "perm": perm_text(data.perm),
         "min_offset": offsets.min_offset if offsets else None,
         "max_offset": offsets.max_offset if offsets else None,
         "messages": offsets.max_offset - offsets.min_offset if offsets else None,
@@ -358,10 +363,11 @@ def _altered(data: QueueData, read: int | None, write: int | None, perm: Perm | 
 
 
 def _settings_text(data: QueueData) -> str:
-    return f"{data.read_queue_nums} read, {data.write_queue_nums} write queues, {_perm_text(data.perm)}"
+    return f"{data.read_queue_nums} read, {data.write_queue_nums} write queues, {perm_text(data.perm)}"
 
 
-def _perm_text(perm: int) -> str:
+def perm_text(perm: int) -> str:
+    """``rw``, ``r``, ``w`` or ``none``."""
     return ("r" if perm & Perm.READ else "") + ("w" if perm & Perm.WRITE else "") or "none"
 
 

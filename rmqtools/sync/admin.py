@@ -276,6 +276,10 @@ class Admin(BlockingAdmin):
         """
         return self._bridge.run(self._admin.fetch_group_configs(group))
 
+    def fetch_all_group_configs(self) -> dict[str, dict[str, SubscriptionGroupConfig]]:
+        """Return the settings of all groups by group and broker name, sorted; RocketMQ's own included."""
+        return self._bridge.run(self._admin.fetch_all_group_configs())
+
     def create_group(self, group: str, **settings: Unpack[GroupSettings]) -> None:
         """Create a group on all brokers, or change one that exists: what is not given stays as it is.
 

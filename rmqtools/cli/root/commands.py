@@ -54,6 +54,16 @@ COMMANDS = {
         "app",
         "Messages of a group that failed too often (its dead letters), or wait for their next try.",
     ),
+    "export": LazyCommand(
+        "rmqtools.cli.compare",
+        "export",
+        "Write all topics and groups with their settings as YAML: queues, permissions, attributes.",
+    ),
+    "diff": LazyCommand(
+        "rmqtools.cli.compare",
+        "diff",
+        "Compare topics and groups of two clusters, or of a file of rmqtools export and a cluster.",
+    ),
     "profile": LazyCommand(
         "rmqtools.cli.profile",
         "app",

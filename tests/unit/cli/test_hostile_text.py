@@ -153,6 +153,8 @@ COMMANDS = [
     ("group", "create", "shipping"),
     ("group", "alter", "billing", "--change", "retry_max_times=3"),
     ("produce", "orders", "--file", __file__),
+    ("export",),
+    ("diff", os.devnull),
     ("profile", "list"),
     ("profile", "show", "staging"),
     ("profile", "use", "staging"),

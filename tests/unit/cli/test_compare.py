@@ -1,0 +1,121 @@
+"""``rmqtools export`` and ``rmqtools diff`` on clusters in this process."""
+
+import json
+
+import pytest
+import yaml
+
+from rmqtools import Perm
+from rmqtools.cli.settings_file import Difference, check_settings, differences
+from rmqtools.errors import ConfigError, RemotingError
+from rmqtools.testing import FakeCluster
+
+
+@pytest.fixture(autouse=True)
+def settings(cluster, run):
+    """The same topics and groups at the beginning of each test."""
+    cluster.create_topic("orders", queues=4)
+    cluster.create_topic("only", queues=1, broker_names=["broker-a"], perm=Perm.READ)
+    cluster.create_topic("%DLQ%billing", queues=1)
+    cluster.create_topic("uneven", queues=1)
+    cluster.create_topic("uneven", queues=2, broker_names=["broker-b"])
+    run("topic", "alter", "orders", "--type", "FIFO")
+    if "billing" not in run("group", "list").stdout:
+        run("group", "create", "billing", "-c", "retry_max_times=3")
+
+
+@pytest.fixture
+def file(run, tmp_path):
+    run("export", "-o", tmp_path / "settings.yaml")
+    return tmp_path / "settings.yaml"
+
+
+def test_an_export_has_topics_and_groups_with_what_is_not_the_default(run):
+    assert yaml.safe_load(run("export").stdout) == {
+        "topics": {
+            "only": {"read_queues": 1, "write_queues": 1, "permission": "r", "brokers": ["broker-a"]},
+            "orders": {
+                "read_queues": 4,
+                "write_queues": 4,
+                "permission": "rw",
+                "attributes": {"message.type": "FIFO"},
+            },
+            "uneven": {
+                "by_broker": {
+                    "broker-a": {"read_queues": 1, "write_queues": 1, "permission": "rw"},
+                    "broker-b": {"read_queues": 2, "write_queues": 2, "permission": "rw"},
+                }
+            },
+        },
+        "groups": {"billing": {"retry_max_times": 3}},
+    }
+
+
+def test_a_cluster_is_equal_to_its_own_export(run, file):
+    shown = run("diff", file)
+
+    assert (shown.exit_code, shown.stdout) == (0, "equal: 3 topics, 1 groups\n")
+
+
+def test_what_differs_is_listed_and_ends_with_2(run, file, cluster):
+    run("topic", "alter", "only", "--perm", "rw")
+    run("group", "create", "fresh")
+    try:
+        shown = run("diff", file, cluster.name_server)
+        rows = json.loads(run("diff", file, "--json").stdout)
+    finally:
+        run("group", "delete", "fresh", "--yes")
+
+    assert shown.exit_code == 2
+    assert shown.stdout.splitlines() == [
+        f"left: {file}, right: {cluster.name_server}",
+        "KIND    NAME   SETTING     LEFT  RIGHT",
+        "topics  only   permission  r     rw",
+        "groups  fresh  -           -     present",
+    ]
+    assert [row["name"] for row in rows] == ["only", "fresh"]
+
+
+def test_two_clusters_are_compared_whatever_their_brokers_are_called(run, cluster):
+    with FakeCluster(brokers=("one",)) as other:
+        other.create_topic("orders", queues=4)
+        (*_, row) = json.loads(run("diff", cluster.name_server, other.name_server, "--json").stdout)
+        equal = run("diff", other.name_server, other.name_server)
+
+    assert equal.exit_code == 0
+    assert row == {"kind": "groups", "name": "billing", "setting": "", "left": "present", "right": None}
+
+
+def test_a_cluster_that_does_not_answer_is_an_error_and_no_difference(run, file):
+    with pytest.raises(RemotingError):
+        run("diff", file, "127.0.0.1:1", "--set", "request_timeout=0.2")
+
+
+def test_an_existing_file_is_kept_unless_told_otherwise(run, file):
+    with pytest.raises(ConfigError, match="exists: give another file, or --overwrite"):
+        run("export", "-o", file)
+    assert run("export", "-o", file, "--overwrite").stdout.startswith("3 topics and 1 groups written to ")
+
+
+@pytest.mark.parametrize("text", ["[1]", "topics: 3", "topics: {a: 3}", "brokers: {}", "topics: {a: }: b"])
+def test_a_file_of_another_form_is_refused_by_name(run, tmp_path, text):
+    (tmp_path / "bad.yaml").write_text(text)
+
+    with pytest.raises(ConfigError, match=r"bad\.yaml"):
+        run("diff", tmp_path / "bad.yaml")
+
+
+def test_a_file_that_is_not_there_is_not_taken_for_a_name_server(run, tmp_path):
+    with pytest.raises(ConfigError, match=r"gone\.yaml cannot be read"):
+        run("diff", tmp_path / "gone.yaml")
+
+
+def test_settings_within_settings_are_compared_one_by_one():
+    left = {"topics": {"T": {"attributes": {"a.b": "1", "c": "2"}}}, "groups": {}}
+    right = {"topics": {"T": {"attributes": {"a.b": "3", "c": "2"}}}, "groups": {}}
+
+    assert differences(left, right) == [Difference("topics", "T", "attributes a.b", "1", "3")]
+
+
+def test_names_that_yaml_reads_as_numbers_are_names():
+    assert check_settings({"topics": {7: None}}, "file") == {"topics": {"7": {}}, "groups": {}}
