@@ -1,13 +1,15 @@
 """Shared by all commands: how to reach the cluster, and the options that say so."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Annotated, TypeVar
 
 import typer
 
 from rmqtools import Admin
+from rmqtools.cli.printing import warn
 from rmqtools.cli.profile import SECRETS, profile_settings, read_secret_files, refuse_secret
 from rmqtools.config import ClientConfig
 from rmqtools.config.text import match_name
@@ -65,6 +67,21 @@ def client_config(name_server: str, settings: Sequence[str] | None, kind: type[C
             "no name server: give --name-server HOST:PORT, or set NAMESRV_ADDR, or rmqtools profile use NAME"
         )
     return kind.from_mapping(values)
+
+
+@contextmanager
+def partial_admin(config: ClientConfig) -> Iterator[Admin]:
+    """Yield an administration for commands that only show something: one hung broker does not hide the rest.
+
+    At the end, brokers that the results lack are named on standard error, and the exit code is 1.
+    """
+    with Admin(config, partial=True) as admin:
+        yield admin
+        missing = admin.missing_brokers
+    for name, error in missing.items():
+        warn(f"warning: without broker {name}, which does not answer: {error}")
+    if missing:
+        raise typer.Exit(1)
 
 
 def _environment(known: set[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from rmqtools import Admin, ClientConfig, MessageModel, MessageQueue
 from rmqtools.allocate import NO_PINS, Pins, newest
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group, partial_admin
 from rmqtools.cli.printing import (
     Column,
     confirm,
@@ -39,6 +39,7 @@ from rmqtools.group import (
 from rmqtools.unknown_name import unknown_name
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
+_UNCLEAR = (FindingKind.MEMBER_SILENT, FindingKind.BROKER_SILENT)  # there may be more than is found
 _AT_ONCE = 16  # groups asked about at the same time
 SYSTEM_GROUPS = frozenset(
     {
@@ -70,16 +71,16 @@ def show(
     group: Group, name_server: NameServer = "", settings: Settings = None, as_json: Json = False
 ) -> None:
     """Show a group's members, the queues each says it owns, and the group's offsets."""
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         view = known_group(admin, group)
-    if as_json:
-        print_json(_as_values(view))
-        return
-    say(_headline(view))
-    if view.members:
-        _print_members(view)
-    if view.progress:
-        _print_queues(view)
+        if as_json:
+            print_json(_as_values(view))
+            return
+        say(_headline(view))
+        if view.members:
+            _print_members(view)
+        if view.progress:
+            _print_queues(view)
 
 
 @app.command("list")
@@ -93,17 +94,17 @@ def list_(
 
     Where a group has committed nothing yet, all messages of the queue count as not consumed.
     """
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         names = [name for name in admin.fetch_group_list() if system or not is_system_group(name)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = list(pool.map(lambda name: _summary(admin, name), names))
-    if as_json:
-        print_json(rows)
-        return
-    columns = [Column("group"), Column("members"), Column("lag", style=warning), Column("rate/s", 1)]
-    shown = ("group", "members", "lag", "consume_tps", "message_model", "consume_type")
-    table = [*columns, Column("model", 3), Column("type", 2)]
-    print_table(table, [tuple(row[name] for name in shown) for row in rows])
+        if as_json:
+            print_json(rows)
+            return
+        columns = [Column("group"), Column("members"), Column("lag", style=warning), Column("rate/s", 1)]
+        shown = ("group", "members", "lag", "consume_tps", "message_model", "consume_type")
+        table = [*columns, Column("model", 3), Column("type", 2)]
+        print_table(table, [tuple(row[name] for name in shown) for row in rows])
 
 
 @app.command()
@@ -205,7 +206,7 @@ def check(
     """
     config = client_config(name_server, settings, ClientConfig)
     try:
-        with Admin(config) as admin:
+        with Admin(config, partial=True) as admin:
             if repair:
                 _repair_pins(admin, group)
             findings = _findings(admin, group, within, GroupLimits(listener=limit, fetch=limit))
@@ -217,7 +218,7 @@ def check(
     else:
         _print_findings(group, findings)
     if findings:
-        unclear = all(finding.kind == FindingKind.MEMBER_SILENT for finding in findings)
+        unclear = all(finding.kind in _UNCLEAR for finding in findings)
         raise typer.Exit(CANNOT_TELL if unclear else FOUND)
 
 
@@ -366,6 +367,7 @@ def _as_values(view: GroupView) -> dict[str, object]:
         "proxied": view.proxied,
         "queues": [_queue_values(view, queue, progress) for queue, progress in view.progress.items()],
         "missing_topics": view.missing_topics,
+        "silent_brokers": view.silent_brokers,
     }
 
 

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, QueueData, TopicRouteData
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
+from rmqtools.cli.connection import (
+    Json,
+    NameServer,
+    Settings,
+    client_config,
+    complete_topic,
+    pairs,
+    partial_admin,
+)
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, time_text, warn
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.model.group import TopicOffset
@@ -63,18 +71,18 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List all topics: brokers, queues, permission; with --stats messages, rate and time of the last one."""
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         names = admin.fetch_topic_list() if system else user_topics(admin)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = [row for row in pool.map(lambda name: _summary(admin, name, stats=stats), names) if row]
-    if as_json:
-        print_json(rows)
-        return
-    columns = [Column("topic"), Column("brokers", 2), Column("read queues", 1), Column("write queues", 1)]
-    columns.append(Column("perm", 3))
-    if stats:
-        columns += [Column("messages"), Column("rate/s", 4), Column("last message", 5)]
-    print_table(columns, [tuple(row.values()) for row in rows])
+        if as_json:
+            print_json(rows)
+            return
+        columns = [Column("topic"), Column("brokers", 2), Column("read queues", 1), Column("write queues", 1)]
+        columns.append(Column("perm", 3))
+        if stats:
+            columns += [Column("messages"), Column("rate/s", 4), Column("last message", 5)]
+        print_table(columns, [tuple(row.values()) for row in rows])
 
 
 @app.command()

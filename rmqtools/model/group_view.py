@@ -134,6 +134,8 @@ class GroupView:
         missing_topics: topics subscribed to that have no route.
         unreadable: queues of its topics that nobody can read.
         proxied: members that came through a proxy, by client id; they are not among ``members``.
+        silent_brokers: masters that did not answer, by name, with the error; their queues are not in
+            ``progress``. Always empty unless the administration is ``partial``.
         now_ms: when it was looked at, in milliseconds since 1970; 0: unknown.
     """
 
@@ -145,6 +147,7 @@ class GroupView:
     missing_topics: tuple[str, ...] = ()
     unreadable: tuple[UnreadableQueues, ...] = ()
     proxied: tuple[ProxiedMember, ...] = ()
+    silent_brokers: Mapping[str, str] = field(default_factory=dict)
     now_ms: int = 0
 
     def owners(self, queue: MessageQueue) -> list[str]:
@@ -153,7 +156,7 @@ class GroupView:
 
 
 class FindingKind(StrEnum):
-    """The problems of a group. With ``MEMBER_SILENT``, others may be undetected."""
+    """The problems of a group. With ``MEMBER_SILENT`` or ``BROKER_SILENT``, others may be undetected."""
 
     QUEUE_UNOWNED = "queue_unowned"
     QUEUE_OWNED_TWICE = "queue_owned_twice"
@@ -180,6 +183,7 @@ class FindingKind(StrEnum):
     OFFSET_BEYOND_END = "offset_beyond_end"
     NAME_SERVERS_DIFFER = "name_servers_differ"
     VERSIONS_DIFFER = "versions_differ"
+    BROKER_SILENT = "broker_silent"
 
 
 @dataclass(frozen=True, slots=True)

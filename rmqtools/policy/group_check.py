@@ -41,9 +41,10 @@ def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = _LI
         Findings, the most important first; empty if all is well.
     """
     if not view.members:
-        return [*_nobody(view), *_offsets(view), *_unreadable(view)]
+        return [*_nobody(view), *_silent_brokers(view), *_offsets(view), *_unreadable(view)]
     listed = [*_listed_again(view)]
     findings = [
+        *_silent_brokers(view),
         *_proxied(view),
         *listed,
         *_stuck(view, limits),
@@ -100,6 +101,12 @@ def _nobody(view: GroupView) -> Iterator[Finding]:
             f"member {one.client_id} came through proxy {one.proxy}: no broker knows it, so none can ask it"
         )
         yield Finding(FindingKind.MEMBER_SILENT, text)
+
+
+def _silent_brokers(view: GroupView) -> Iterator[Finding]:
+    for name, error in view.silent_brokers.items():
+        text = f"broker {name} does not answer, so nothing is known of its queues: {error}"
+        yield Finding(FindingKind.BROKER_SILENT, text)
 
 
 def _proxied(view: GroupView) -> Iterator[Finding]:

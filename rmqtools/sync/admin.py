@@ -6,7 +6,7 @@ Change the class of :mod:`rmqtools.aio` instead, and run the program again. One 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Unpack
 
-from rmqtools.errors import RocketMQError
+from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.block import CorruptBody
 from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode, TopicStatsTable
 from rmqtools.model.group_config import GroupSettings, SubscriptionGroupConfig
@@ -32,6 +32,13 @@ class Admin(BlockingAdmin):
     ``BrokerError`` if a server refuses.
 
     Safe to share between threads.
+
+    Args:
+        config: the settings, or the client.
+        partial: leave masters that do not answer out of the results of requests that only read, instead of
+            raising: one hung broker does not hide the rest. :attr:`missing_brokers` names them. This object
+            asks them no more: make another one, on the same client, to ask again. If no master answers,
+            or a change does not reach every master, the error is raised.
     """
 
     __module__ = "rmqtools"
@@ -537,6 +544,14 @@ class Admin(BlockingAdmin):
         Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
         """
         self._bridge.run(self._admin.update_name_server(name_server))
+
+    @property
+    def missing_brokers(self) -> Mapping[str, RemotingError]:
+        """The masters that the results lack, by name, with the first error of each.
+
+        Always empty without ``partial``: such an error is raised then.
+        """
+        return self._admin.missing_brokers
 
     def start(self) -> None:
         """Make the methods usable. Connections are made when needed.

@@ -160,7 +160,7 @@ def test_the_signature_of_a_blocking_method_is_that_of_the_asynchronous_one() ->
 
     assert blocking == asynchronous
     assert [*blocking.parameters] == ["self", "message", "queue", "selector", "arg", "timeout"]
-    assert [*inspect.signature(rmqtools.Admin).parameters] == ["config"]
+    assert [*inspect.signature(rmqtools.Admin).parameters] == ["config", "partial"]
 
 
 @pytest.mark.parametrize("face", [rmqtools, aio], ids=["blocking", "asynchronous"])

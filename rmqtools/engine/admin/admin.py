@@ -1,6 +1,6 @@
 """Administration of a cluster: all its parts in one class."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from rmqtools.config import ClientConfig
 from rmqtools.config.client import check_config
@@ -14,6 +14,7 @@ from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.reading.client import Client
 from rmqtools.engine.reading.read_messages import read_messages
+from rmqtools.errors import RemotingError
 from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
@@ -26,15 +27,33 @@ class Admin(BrokerAdmin, TopicAdmin, MessageAdmin, PinAdmin, Connected):
 
     Every method raises ``RemotingError`` if no answer comes within ``request_timeout`` and
     ``BrokerError`` if a server refuses.
+
+    Args:
+        config: the settings, or the client.
+        partial: leave masters that do not answer out of the results of requests that only read, instead of
+            raising: one hung broker does not hide the rest. :attr:`missing_brokers` names them. This object
+            asks them no more: make another one, on the same client, to ask again. If no master answers,
+            or a change does not reach every master, the error is raised.
     """
 
     __module__ = "rmqtools.aio"
 
-    def __init__(self, config: ClientConfig | Client) -> None:
+    def __init__(self, config: ClientConfig | Client, *, partial: bool = False) -> None:
         self._owns_client = not isinstance(config, Client)
         if self._owns_client:
             check_config(type(self).__name__, config, ClientConfig)
-        super().__init__(config._client if isinstance(config, Client) else ClientCore(config))
+        super().__init__(
+            config._client if isinstance(config, Client) else ClientCore(config), partial=partial
+        )
+
+    @property
+    @blocking("direct")
+    def missing_brokers(self) -> Mapping[str, RemotingError]:
+        """The masters that the results lack, by name, with the first error of each.
+
+        Always empty without ``partial``: such an error is raised then.
+        """
+        return dict(self._masters.missing)
 
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:

@@ -1,6 +1,5 @@
 """Administration of consumer groups: which there are, and their settings. Each broker has its own."""
 
-import asyncio
 from dataclasses import replace
 from typing import Unpack
 
@@ -44,7 +43,8 @@ class GroupConfigAdmin(GroupOffsetAdmin):
 
     async def fetch_group_list(self) -> list[str]:
         """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
-        return [*await self.fetch_all_group_configs()]
+        tables = await self._masters.each(self._table_of)
+        return sorted(self._ours({name for table in tables.values() for name in table}))
 
     async def has_group(self, group: str, queue: MessageQueue) -> bool:
         """Return whether the master of a queue has a group.
@@ -61,19 +61,12 @@ class GroupConfigAdmin(GroupOffsetAdmin):
 
         Fetches the settings of all groups: a request for those of one group creates it (5.5.0).
         """
-        return (await self.fetch_all_group_configs()).get(group, {})
-
-    async def fetch_all_group_configs(self) -> dict[str, dict[str, SubscriptionGroupConfig]]:
-        """Return the settings of all groups by group and broker name, sorted; RocketMQ's own included."""
-        masters = await self._masters.addrs()
-        tables = await asyncio.gather(*map(self._table_of, masters.values()))
+        tables = await self._masters.each(self._table_of)
+        wire = self._wire(group)
         return {
-            group: {
-                broker: replace(table[wire], group_name=group)
-                for broker, table in zip(masters, tables, strict=True)
-                if (wire := self._wire(group)) in table
-            }
-            for group in sorted(self._ours({name for table in tables for name in table}))
+            broker: replace(table[wire], group_name=group)
+            for broker, table in tables.items()
+            if wire in table
         }
 
     async def create_group(self, group: str, **settings: Unpack[GroupSettings]) -> None:
@@ -121,7 +114,7 @@ class GroupConfigAdmin(GroupOffsetAdmin):
             mode=MessageRequestMode(mode),
             pop_share_queue_num=pop_share_queue_num,
         )
-        await self._masters.invoke_all(SetMessageRequestModeRequestHeader(), format_body(body))
+        await self._masters.change_all(SetMessageRequestModeRequestHeader(), format_body(body))
 
     async def delete_group(self, group: str, *, clean_offset: bool = False) -> None:
         """Delete a group's settings on all brokers. No error if it does not exist.
@@ -131,7 +124,7 @@ class GroupConfigAdmin(GroupOffsetAdmin):
             clean_offset: delete its consumer offsets too.
         """
         header = DeleteSubscriptionGroupRequestHeader(group_name=self._wire(group), clean_offset=clean_offset)
-        await self._masters.invoke_all(header)
+        await self._masters.change_all(header)
 
     async def _unreadable_retries(self, group: str) -> list[UnreadableQueues]:
         """Compare the group's retry queues on each broker with those that the route shows."""
@@ -152,11 +145,8 @@ class GroupConfigAdmin(GroupOffsetAdmin):
 
     async def _retry_queue_nums(self, group: str) -> dict[str, int]:
         """Return the number of retry queues on each broker; brokers that do not report it are left out."""
-        found: dict[str, int] = {}
-        for name, addr in (await self._masters.addrs()).items():
-            if (config := await self._config_of(addr, group)) is not None:
-                found[name] = config.retry_queue_nums
-        return found
+        found = await self._masters.each(lambda addr: self._config_of(addr, group))
+        return {name: config.retry_queue_nums for name, config in found.items() if config is not None}
 
     async def _config_of(self, addr: str, group: str) -> SubscriptionGroupConfig | None:
         """Return a group's settings on a broker, which may create the group; None: it has no such group."""

@@ -54,8 +54,7 @@ class GroupOffsetAdmin(QueueAdmin):
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
         """
         queues = await self.fetch_subscribe_queues(topic)
-        offsets = await asyncio.gather(*(self._fetch_consumer_offset(group, queue) for queue in queues))
-        return dict(zip(queues, offsets, strict=True))
+        return await self._masters.each_queue(lambda one: self._fetch_consumer_offset(group, one), queues)
 
     async def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Store a group's consumer offset for one queue. The broker creates a group it does not know.
@@ -175,7 +174,7 @@ class GroupOffsetAdmin(QueueAdmin):
         header = GetConsumeStatsRequestHeader(consumer_group=self._wire(group), topic=wire)
         stats = [
             await parse_aside(parse_consume_stats, answer.body)
-            for answer in await self._masters.invoke_all(header)
+            for answer in (await self._masters.invoke_each(header)).values()
         ]
         table = {
             self._bare_queue(queue): replace(

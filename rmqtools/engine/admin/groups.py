@@ -73,6 +73,7 @@ class GroupAdmin(GroupConfigAdmin):
             progress=progress,
             missing_topics=missing,
             unreadable=await self._unreadable(group, topics - set(missing)),
+            silent_brokers={name: str(error) for name, error in self._masters.missing.items()},
             proxied=await fetch_proxied_members(self._client, self, self._wire(group)),
             now_ms=self._client.clock.now_ms(),
         )
@@ -105,6 +106,7 @@ class GroupAdmin(GroupConfigAdmin):
                 min_offset=first.get(queue, 0),
             )
             for queue, each in table.items()
+            if each.consumer_offset or queue in first
         }
         topics = connection.subscription_table.keys() | {queue.topic for queue in table}
         rest, _ = await self._progress(group, topics, known=table.keys())
@@ -113,10 +115,7 @@ class GroupAdmin(GroupConfigAdmin):
     async def fetch_topic_groups(self, topic: str) -> list[str]:
         """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
         header = QueryTopicConsumeByWhoRequestHeader(topic=self._wire(topic))
-        masters = await self._masters.addrs()
-        answers = await asyncio.gather(
-            *(self._client.remoting.invoke_ok(addr, request(header)) for addr in masters.values())
-        )
+        answers = (await self._masters.invoke_each(header)).values()
         return sorted(self._ours({name for answer in answers for name in parse_group_list(answer.body)}))
 
     async def fetch_consumer_connection(self, group: str) -> ConsumerConnection:
@@ -148,10 +147,10 @@ class GroupAdmin(GroupConfigAdmin):
         """Return the client ids of a group's members, collected from all brokers, in Java's order."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=self._wire(group))
         # SYSTEM_ERROR: "no consumer for ..."
-        answers = await self._masters.invoke_all(header, nothing=ResponseCode.SYSTEM_ERROR)
+        answers = await self._masters.invoke_each(header, nothing=ResponseCode.SYSTEM_ERROR)
         ids = {
             client_id
-            for answer in answers
+            for answer in answers.values()
             for client_id in await parse_aside(parse_consumer_list, answer.body)
         }
         return sorted(ids, key=java_order)
@@ -165,7 +164,9 @@ class GroupAdmin(GroupConfigAdmin):
         """
         header = GetConsumerRunningInfoRequestHeader(consumer_group=self._wire(group), client_id=client_id)
         refusal = BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, "no broker is there to ask", "nobody")
-        for addr in (await self._masters.addrs()).values():
+        for name, addr in (await self._masters.addrs()).items():
+            if name in self._masters.missing:
+                continue
             try:
                 answer = await self._client.remoting.invoke_ok(addr, request(header))
             except BrokerError as error:
@@ -204,18 +205,21 @@ class GroupAdmin(GroupConfigAdmin):
     async def _progress_of(
         self, group: str, queues: Sequence[MessageQueue]
     ) -> dict[MessageQueue, QueueProgress]:
-        found = await asyncio.gather(*(self._fetch_consumer_offset(group, queue) for queue in queues))
-        offsets = dict(zip(queues, found, strict=True))
-        ends = await asyncio.gather(*(self.max_offset(queue) for queue in offsets))
+        ask = self._masters.each_queue
+        offsets = await ask(lambda queue: self._fetch_consumer_offset(group, queue), queues)
+        ends = await ask(self.max_offset, offsets)
         first = await self._first_stored([queue for queue, offset in offsets.items() if not offset])
         return {
-            queue: QueueProgress(max_offset=end, consumer_offset=offset, min_offset=first.get(queue, 0))
-            for (queue, offset), end in zip(offsets.items(), ends, strict=True)
+            queue: QueueProgress(
+                max_offset=end, consumer_offset=offsets[queue], min_offset=first.get(queue, 0)
+            )
+            for queue, end in ends.items()
+            if offsets[queue] or queue in first
         }
 
     async def _first_stored(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
         """Return the offset of the first message of queues of which the group has consumed nothing."""
-        return dict(zip(queues, await asyncio.gather(*map(self.min_offset, queues)), strict=True))
+        return await self._masters.each_queue(self.min_offset, queues)
 
     async def _unreadable(self, group: str, topics: Set[str]) -> tuple[UnreadableQueues, ...]:
         """Return queues of the topics that take messages and are not read, broker by broker.

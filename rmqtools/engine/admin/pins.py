@@ -14,8 +14,8 @@ class PinAdmin(AdminPart):
     replicate pins, so each has its own copy. Members with the strategy PINS read all copies.
     """
 
-    def __init__(self, client: ClientCore) -> None:
-        super().__init__(client)
+    def __init__(self, client: ClientCore, *, partial: bool = False) -> None:
+        super().__init__(client, partial=partial)
         self._pins = PinStore(client)
 
     async def fetch_pins(self, group: str) -> Pins:

@@ -134,19 +134,14 @@ class TopicAdmin(AdminPart):
         masters = {
             data.broker_name: data.broker_addrs[0] for data in route.broker_datas if 0 in data.broker_addrs
         }
-        ask = self._client.remoting.invoke
-        answers = await asyncio.gather(*(ask(addr, request(header)) for addr in masters.values()))
-        found: dict[str, RemotingCommand] = {}
-        for (name, addr), answer in zip(masters.items(), answers, strict=True):
-            if answer.code == ResponseCode.SUCCESS:
-                found[name] = answer
-            elif answer.code != ResponseCode.TOPIC_NOT_EXIST:
-                raise BrokerError(answer.code, answer.remark, addr)
-        if masters and not found:
+        answers = await self._masters.invoke_each(
+            header, nothing=ResponseCode.TOPIC_NOT_EXIST, masters=masters
+        )
+        if masters and not answers:
             raise TopicNotFoundError(
                 f"topic {topic!r} is in the route, but no broker has it: create it again"
             )
-        return found
+        return answers
 
     async def _delete_on_broker(self, addr: str, topic: str) -> None:
         """Delete a topic on one broker.

@@ -15,6 +15,7 @@ from rmqtools.clock import Clock
 from rmqtools.compiled import twins
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.errors import ConnectionLostError, ProtocolError, RemotingConnectError, RemotingTimeoutError
+from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, decode_whole
 from rmqtools.protocol.wire.framing import FrameDecoder
 from rmqtools.protocol.wire.template import Request
@@ -86,7 +87,7 @@ class BlockingConnection:
             answer = self._exchange(data, opaque, deadline, timeout)
         except TimeoutError as error:
             self.beside.note_silence(received_before, timeout)
-            text = f"{self.addr} did not answer request {command.code} within {timeout:.3f} s"
+            text = f"{self.addr} did not answer {RequestCode.describe(command.code)} within {timeout:.3f} s"
             raise RemotingTimeoutError(text) from error
         except OSError as error:
             raise ConnectionLostError(f"connection to {self.addr} lost: {error}") from error

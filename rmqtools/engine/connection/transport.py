@@ -16,6 +16,7 @@ from rmqtools.errors import (
     RocketMQError,
 )
 from rmqtools.log import get_logger
+from rmqtools.model.codes import RequestCode
 from rmqtools.model.frozen import maker_of
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, decode_whole
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder
@@ -353,7 +354,9 @@ class Connection(asyncio.BufferedProtocol):
     def _give_up(self, awaited: _Awaited) -> None:
         if awaited.answer.done():
             return
-        text = f"{self.addr} did not answer request {awaited.code} within {awaited.timeout:.3f} s"
+        text = (
+            f"{self.addr} did not answer {RequestCode.describe(awaited.code)} within {awaited.timeout:.3f} s"
+        )
         awaited.answer.set_exception(RemotingTimeoutError(text))
         if self.note_silence(awaited.bytes_received_before, awaited.timeout):
             return

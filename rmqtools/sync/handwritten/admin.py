@@ -9,6 +9,7 @@ from rmqtools.sync.lifecycle import Blocking
 class BlockingAdmin(Blocking):
     """Blocking administration without the methods of one line."""
 
-    def __init__(self, config: ClientConfig | Client) -> None:
-        self._admin = aio.Admin(config.asynchronous if isinstance(config, Client) else config)
+    def __init__(self, config: ClientConfig | Client, *, partial: bool = False) -> None:
+        core = config.asynchronous if isinstance(config, Client) else config
+        self._admin = aio.Admin(core, partial=partial)
         super().__init__(self._admin)

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.errors import ConfigError, RocketMQError, UnsupportedError
+from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.testing import Reaction
+from tests.unit.cli.top.scene import report
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -37,6 +39,32 @@ def test_a_list_for_programs_has_the_same(run):
     (row,) = json.loads(run("group", "list", "--json").stdout)
 
     assert (row["group"], row["members"], row["lag"]) == ("billing", 0, 2)
+
+
+@pytest.mark.parametrize(
+    "command", [("group", "list"), ("topic", "list", "--stats"), ("group", "show", "billing")]
+)
+def test_a_broker_that_does_not_answer_is_named_and_the_rest_is_listed(run, cluster, command):
+    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+    shown = run(*command)
+    fault.remove()
+
+    assert shown.exit_code == 1
+    assert "billing" in shown.stdout or "orders" in shown.stdout
+    assert shown.stderr.startswith("warning: without broker broker-b, which does not answer: ")
+
+
+def test_a_check_that_lacks_a_broker_cannot_tell(run, cluster):
+    cluster.add_member(
+        "billing", "10.0.0.1@one", report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
+    )
+    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+    found = run("group", "check", "billing")
+    fault.remove()
+    cluster.remove_member("billing", "10.0.0.1@one")
+
+    assert found.exit_code == 2
+    assert "broker_silent" in found.stdout
 
 
 def test_a_group_without_members_is_shown_with_its_offsets(run):

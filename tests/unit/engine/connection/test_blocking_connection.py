@@ -178,7 +178,9 @@ def test_a_large_request_is_written_while_the_peer_reads():
 @pytest.mark.process
 def test_silence_is_a_timeout_of_a_spent_connection_and_is_told_to_the_loops():
     with connected(until_closed) as connection:
-        with pytest.raises(RemotingTimeoutError, match=r"did not answer request 310 within 0\.150 s"):
+        with pytest.raises(
+            RemotingTimeoutError, match=r"did not answer SEND_MESSAGE_V2 \(310\) within 0\.150 s"
+        ):
             connection.invoke(REQUEST, 0.15)
 
         assert connection.is_spent

@@ -61,7 +61,8 @@ async def test_silence_ends_in_a_timeout_that_names_address_request_and_seconds(
     async with ScriptedPeer().serving() as peer:
         client = remoting()
         with pytest.raises(
-            RemotingTimeoutError, match=rf"{peer.addr} did not answer request 28 within 0\.\d+ s"
+            RemotingTimeoutError,
+            match=rf"{peer.addr} did not answer GET_BROKER_RUNTIME_INFO \(28\) within 0\.\d+ s",
         ):
             await client.invoke(peer.addr, ASK, timeout=0.05)
         await client.close()

@@ -201,7 +201,7 @@ def test_a_silent_broker_ends_in_a_timeout_within_the_budget():
         def __call__(self, request: RemotingCommand) -> Answer:
             return super().__call__(request) if request.code != RequestCode.PULL_MESSAGE else None
 
-    with pytest.raises(RemotingTimeoutError, match="did not answer request 11"):
+    with pytest.raises(RemotingTimeoutError, match=r"did not answer PULL_MESSAGE \(11\)"):
         read(Silent(0, 10), 0, 10, request_timeout=0.1)
 
 

@@ -1,0 +1,123 @@
+"""Brokers that do not answer: an error, or left out and named."""
+
+import pytest
+
+from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.errors import ConnectionLostError, RemotingError, RemotingTimeoutError
+from rmqtools.group import FindingKind, check_group
+from rmqtools.model.codes import RequestCode
+from rmqtools.testing import FakeCluster, Reaction
+
+A, B = "broker-a", "broker-b"
+QUEUES = [MessageQueue("orders", broker, 0) for broker in (A, B)]
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster(brokers=(A, B), auto_create_topics=False) as cluster:
+        cluster.create_topic("orders", queues=1)
+        cluster.create_group("billing")
+        for queue in QUEUES:
+            cluster.store("orders", b"1", b"2", queue=queue)
+            cluster.commit("billing", queue, 1)
+        yield cluster
+
+
+@pytest.fixture
+def admin(cluster):
+    with Admin(ClientConfig(name_server=cluster.name_server), partial=True) as admin:
+        yield admin
+
+
+def cut_off(cluster, *brokers):
+    """Let brokers break each connection on which a request comes."""
+    return [cluster.fault(broker=name, times=None, answer=Reaction.DISCONNECT) for name in brokers]
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        pytest.param(lambda admin: admin.fetch_group_list(), ["billing"], id="groups"),
+        pytest.param(lambda admin: [*admin.fetch_group_configs("billing")], [A], id="settings"),
+        pytest.param(lambda admin: admin.fetch_topic_groups("orders"), ["billing"], id="topic-groups"),
+        pytest.param(lambda admin: [*admin.fetch_topic_configs("orders")], [A], id="topic"),
+        pytest.param(lambda admin: [*admin.fetch_topic_stats("orders").offset_table], QUEUES[:1], id="stats"),
+        pytest.param(lambda admin: [*admin.fetch_progress("billing")], QUEUES[:1], id="progress"),
+        pytest.param(
+            lambda admin: admin.fetch_consumer_offsets("billing", "orders"), {QUEUES[0]: 1}, id="offsets"
+        ),
+        pytest.param(lambda admin: admin.fetch_consumer_ids("billing"), [], id="ids"),
+        pytest.param(lambda admin: [*admin.fetch_group("billing").progress], QUEUES[:1], id="group"),
+    ],
+)
+def test_the_rest_is_returned_and_the_broker_without_an_answer_is_named(cluster, admin, ask, expected):
+    cut_off(cluster, B)
+
+    assert ask(admin) == expected
+    assert list(admin.missing_brokers) == [B]
+    assert isinstance(admin.missing_brokers[B], ConnectionLostError)
+
+
+def test_a_missing_broker_gets_no_second_request(cluster, admin):
+    (fault,) = cut_off(cluster, B)
+
+    admin.fetch_group_list()
+    admin.fetch_group("billing")
+
+    assert fault.fired() == 1
+
+
+def test_another_one_on_the_same_client_asks_again(cluster, admin):
+    (fault,) = cut_off(cluster, B)
+    admin.fetch_group_list()
+    fault.remove()
+
+    with Admin(ClientConfig(name_server=cluster.name_server), partial=True) as again:
+        assert [*again.fetch_progress("billing")] == QUEUES
+        assert again.missing_brokers == {}
+
+
+@pytest.mark.process  # the broker's silence lasts as long as the request's timeout
+def test_the_error_of_a_hung_broker_has_its_address_and_the_name_of_the_request(cluster):
+    cluster.fault(broker=B, times=None, answer=Reaction.SILENCE)
+    config = ClientConfig(name_server=cluster.name_server, request_timeout=5)
+
+    with Admin(config, partial=True) as admin:
+        names = admin.fetch_group_list()
+        error = admin.missing_brokers[B]
+
+    assert names == ["billing"]
+    assert isinstance(error, RemotingTimeoutError)
+    assert str(error).startswith(f"{cluster.addr(B)} did not answer GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)")
+
+
+def test_without_any_answer_the_error_is_raised(cluster, admin):
+    cut_off(cluster, A, B)
+
+    with pytest.raises(RemotingError):
+        admin.fetch_group_list()
+
+
+def test_without_partial_the_first_error_is_raised(cluster):
+    cut_off(cluster, B)
+
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        with pytest.raises(ConnectionLostError):
+            admin.fetch_group_list()
+        assert admin.missing_brokers == {}
+
+
+def test_a_change_that_does_not_reach_every_broker_is_an_error(cluster, admin):
+    cluster.fault(code=RequestCode.DELETE_SUBSCRIPTIONGROUP, broker=B, answer=Reaction.DISCONNECT)
+
+    with pytest.raises(ConnectionLostError):
+        admin.delete_group("billing")
+
+
+def test_a_silent_broker_is_a_finding_of_its_groups(cluster, admin):
+    cut_off(cluster, B)
+
+    found = check_group(admin.fetch_group("billing"))
+
+    assert [one.kind for one in found] == [FindingKind.NO_MEMBERS, FindingKind.BROKER_SILENT]
+    assert "broker broker-b does not answer, so nothing is known of its queues: " in found[1].text
