@@ -20,6 +20,7 @@ from types import FunctionType
 
 from rmqtools import aio
 from rmqtools.engine.admin.brokers import BrokerAdmin
+from rmqtools.engine.admin.drains import DrainAdmin
 from rmqtools.engine.admin.group_configs import GroupConfigAdmin
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.groups import GroupAdmin
@@ -78,7 +79,7 @@ class BlockingClass:
 
 
 _GROUP_PARTS = (GroupOffsetAdmin, GroupConfigAdmin, GroupAdmin)
-_ADMIN_PARTS = (BrokerAdmin, TopicAdmin, QueueAdmin, *_GROUP_PARTS, MessageAdmin, PinAdmin)
+_ADMIN_PARTS = (BrokerAdmin, DrainAdmin, TopicAdmin, QueueAdmin, *_GROUP_PARTS, MessageAdmin, PinAdmin)
 CLASSES = (
     BlockingClass(aio.Client, "asynchronous", _SHARED, (aio.Client, Connected)),
     BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, Connected, aio.Admin)),

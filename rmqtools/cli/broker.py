@@ -1,21 +1,23 @@
 """``rmqtools broker`` and ``rmqtools health``: the state of brokers, their settings, one line for a probe."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from rmqtools import Admin, ClientConfig
+from rmqtools.broker import BrokerState, broker_note, check_broker
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, warn, warning
 from rmqtools.errors import ConfigError, RemotingError, RocketMQError
+from rmqtools.model.route import ClusterInfo
 from rmqtools.unknown_name import unknown_name
 
 UNHEALTHY, CANNOT_TELL = 1, 2  # exit codes of health
 _AT_ONCE = 16
-_DISK = "commitLogDiskRatio"  # brokers 5.x have one for each directory, with its path behind the name
-_FULL = 0.9  # of the disk: brokers refuse messages from diskMaxUsedSpaceRatio on
+_NEARLY_FULL = 85  # percent of the disk
 
 app = typer.Typer(no_args_is_help=True, help="Brokers: their state and their settings.")
 
@@ -27,10 +29,10 @@ def status(name_server: NameServer = "", settings: Settings = None, as_json: Jso
     """Show every broker: version, role, messages in and out a second, disk, waits, lengths of queues.
 
     "put p99" and "page cache wait" (the commit log is locked so long) are milliseconds, "send queue" is the
-    number of requests that wait.
+    number of requests that wait. A broker is read-only after drain, or by its brokerPermission.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        rows = broker_rows(admin)
+        rows = [broker_values(broker) for broker in fetch_brokers(admin)]
     if as_json:
         print_json(rows)
         return
@@ -42,7 +44,7 @@ def status(name_server: NameServer = "", settings: Settings = None, as_json: Jso
         Column("put/s"),
         Column("get/s"),
         Column("put p99", 4),
-        Column("disk %", 1, lambda value: "bold red" if (value or 0) >= _FULL * 100 else ""),
+        Column("disk %", 1, lambda value: "bold red" if (value or 0) >= _NEARLY_FULL else ""),
         Column("page cache wait", 6, warning),
         Column("send queue", 5, warning),
         Column("note", style=finding),
@@ -106,6 +108,10 @@ def health(
     brokers: Annotated[
         int | None, typer.Option(min=1, help="Minimum number of masters. Default: one.")
     ] = None,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print nothing while it is healthy: for cron, which mails the rest."),
+    ] = False,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -116,82 +122,76 @@ def health(
     config = client_config(name_server, settings, ClientConfig)
     try:
         with Admin(config) as admin:
-            rows = broker_rows(admin)
+            found = fetch_brokers(admin)
     except RemotingError as error:
         warn(f"error: {error}")
         raise typer.Exit(CANNOT_TELL) from error
-    masters = sum(row["role"] == "master" and "put_tps" in row for row in rows)
-    wrong = [f"{row['broker_name']} ({row['role']}): {row['note']}" for row in rows if row["note"]]
+    masters = sum(broker.broker_id == 0 and broker.error is None for broker in found)
+    wrong = [finding.text for broker in found for finding in check_broker(broker)]
     if masters < (brokers or 1):
         wrong.append(f"{masters} masters answer, want {brokers or 1}")
-    if as_json:
-        print_json({"healthy": not wrong, "brokers": len(rows), "masters": masters, "wrong": wrong})
-    else:
-        say(f"unhealthy: {'; '.join(wrong)}" if wrong else f"healthy: {len(rows)} brokers, {masters} masters")
+    if as_json and (wrong or not quiet):
+        print_json({"healthy": not wrong, "brokers": len(found), "masters": masters, "wrong": wrong})
+    elif wrong or not quiet:
+        say(
+            f"unhealthy: {'; '.join(wrong)}" if wrong else f"healthy: {len(found)} brokers, {masters} masters"
+        )
     if wrong:
         raise typer.Exit(UNHEALTHY)
 
 
-def broker_rows(admin: Admin) -> list[dict[str, Any]]:
-    """Ask every broker for its statistics; one that does not answer has a note and no numbers."""
-    info = admin.fetch_cluster_info()
-    servers = [
-        (data.broker_name, data.cluster, broker_id, addr)
+def fetch_brokers(admin: Admin) -> list[BrokerState]:
+    """Ask every broker for its statistics; one that does not answer has its error."""
+    read_only = set(admin.fetch_read_only_brokers())
+    places = broker_places(admin.fetch_cluster_info(), read_only)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda place: _state(admin, place), places))
+
+
+def broker_places(info: ClusterInfo, read_only: Collection[str]) -> list[BrokerState]:
+    """Return every server of every broker, as the name server knows it."""
+    return [
+        BrokerState(
+            broker_name=data.broker_name,
+            cluster=data.cluster,
+            broker_id=broker_id,
+            addr=addr,
+            is_read_only=data.broker_name in read_only,
+        )
         for data in sorted(info.broker_addr_table.values(), key=lambda data: data.broker_name)
         for broker_id, addr in sorted(data.broker_addrs.items())
     ]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda server: _row(admin, *server), servers))
 
 
-def _row(admin: Admin, broker_name: str, cluster: str, broker_id: int, addr: str) -> dict[str, Any]:
-    place = broker_place(broker_name, cluster, broker_id, addr)
+def _state(admin: Admin, place: BrokerState) -> BrokerState:
     try:
-        return place | broker_values(admin.fetch_broker_runtime_info(addr))
+        return replace(place, statistics=admin.fetch_broker_runtime_info(place.addr))
     except RocketMQError as error:
-        return place | {"note": str(error)}
+        return replace(place, error=str(error))
 
 
-def broker_place(broker_name: str, cluster: str, broker_id: int, addr: str) -> dict[str, Any]:
-    """Return the part of a row that the name server knows."""
-    role = "master" if broker_id == 0 else f"slave {broker_id}"
-    return {"broker_name": broker_name, "cluster": cluster, "role": role, "addr": addr}
-
-
-def broker_values(info: Mapping[str, str]) -> dict[str, Any]:
-    """Return the part of a row that the broker says of itself."""
-    disks = [_number(info, name) for name in info if name.startswith(_DISK)]
-    disk = max((ratio for ratio in disks if ratio is not None), default=None)
-    row = {
-        "version": info.get("brokerVersionDesc"),
-        "put_tps": _number(info, "putTps"),
-        "get_tps": _number(info, "getTransferredTps"),
-        "put_latency_p99_ms": _number(info, "putLatency99"),
-        "disk_percent": None if disk is None else round(disk * 100, 1),
-        "page_cache_wait_ms": _number(info, "pageCacheLockTimeMills"),
-        "send_queue": _number(info, "sendThreadPoolQueueSize"),
-        "send_queue_wait_ms": _number(info, "sendThreadPoolQueueHeadWaitTimeMills"),
-        "boot_timestamp_ms": _number(info, "bootTimestamp"),
+def broker_values(broker: BrokerState) -> dict[str, Any]:
+    """Return a broker as a row; without an answer it has no numbers."""
+    row: dict[str, Any] = {
+        "broker_name": broker.broker_name,
+        "cluster": broker.cluster,
+        "role": broker.role,
+        "addr": broker.addr,
+        "read_only": broker.is_read_only,
     }
-    return row | {"note": _note(info, disk)}
-
-
-def _note(info: Mapping[str, str], disk: float | None) -> str:
-    notes = []
-    if info.get("brokerActive", "true") != "true":
-        notes.append("not active")
-    if disk is not None and disk >= _FULL:
-        notes.append(f"disk {disk:.0%} full")
-    return ", ".join(notes)
-
-
-def _number(info: Mapping[str, str], name: str) -> float | int | None:
-    """Return a statistic; of several (10 s, 1 min, 10 min) the first; None if the broker does not have it."""
-    words = info.get(name, "").split()
-    try:
-        return int(words[0]) if words and words[0].lstrip("-").isdigit() else float(words[0])
-    except (ValueError, IndexError):
-        return None
+    if broker.error is None:
+        row |= {
+            "version": broker.statistics.get("brokerVersionDesc"),
+            "put_tps": broker.number("putTps"),
+            "get_tps": broker.number("getTransferredTps"),
+            "put_latency_p99_ms": broker.number("putLatency99"),
+            "disk_percent": None if broker.disk is None else round(broker.disk * 100, 1),
+            "page_cache_wait_ms": broker.number("pageCacheLockTimeMills"),
+            "send_queue": broker.number("sendThreadPoolQueueSize"),
+            "send_queue_wait_ms": broker.number("sendThreadPoolQueueHeadWaitTimeMills"),
+            "boot_timestamp_ms": broker.number("bootTimestamp"),
+        }
+    return row | {"note": broker_note(broker)}
 
 
 def _addr(admin: Admin, broker: str) -> str:

@@ -156,7 +156,10 @@ class GroupView:
 
 
 class FindingKind(StrEnum):
-    """The problems of a group. With ``MEMBER_SILENT`` or ``BROKER_SILENT``, others may be undetected."""
+    """The problems of a group or a broker.
+
+    With ``MEMBER_SILENT`` or ``BROKER_SILENT``, others may be undetected.
+    """
 
     QUEUE_UNOWNED = "queue_unowned"
     QUEUE_OWNED_TWICE = "queue_owned_twice"
@@ -184,14 +187,25 @@ class FindingKind(StrEnum):
     NAME_SERVERS_DIFFER = "name_servers_differ"
     VERSIONS_DIFFER = "versions_differ"
     BROKER_SILENT = "broker_silent"
+    BROKER_GONE = "broker_gone"
+    BROKER_INACTIVE = "broker_inactive"
+    BROKER_READ_ONLY = "broker_read_only"
+    DISK_FULL = "disk_full"
+    DISK_NEARLY_FULL = "disk_nearly_full"
+    PAGE_CACHE_BUSY = "page_cache_busy"
+    SENDS_WAIT = "sends_wait"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem: its kind for programs, its text for people."""
+    """One problem: its kind for programs, its text for people.
+
+    ``subject``: the client id of the member, or the name of the broker, if it is about a single one.
+    """
 
     kind: FindingKind
     text: str
+    subject: str = ""
 
 
 class TrackType(StrEnum):

@@ -3,11 +3,12 @@
 Change the class of :mod:`rmqtools.aio` instead, and run the program again. One file because it is one class.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Unpack
 
 from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.block import CorruptBody
+from rmqtools.model.broker_view import BrokerBacklog
 from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode, TopicStatsTable
 from rmqtools.model.group_config import GroupSettings, SubscriptionGroupConfig
 from rmqtools.model.group_view import GroupView, MessageTrack, QueueProgress
@@ -58,6 +59,60 @@ class Admin(BlockingAdmin):
     def update_broker_config(self, broker_addr: str, settings: Mapping[str, str]) -> None:
         """Change settings of a running broker. Not all take effect before its next start."""
         self._bridge.run(self._admin.update_broker_config(broker_addr, settings))
+
+    def fetch_read_only_brokers(self) -> list[str]:
+        """Return the brokers that routes show as not writable, sorted.
+
+        Either :meth:`forbid_writing` was called, or ``brokerPermission`` of the broker lacks the write bit.
+        """
+        return self._bridge.run(self._admin.fetch_read_only_brokers())
+
+    def forbid_writing(self, broker_name: str) -> None:
+        """Ask clients to send no more messages to a broker, at every name server.
+
+        Producers see it with their next look at the route (``poll_name_server_interval``, 30 s). The broker
+        itself goes on accepting: clients that ignore permissions still send, and failed messages can
+        still be delivered again. Ends by itself when the broker restarts or one of its topics changes.
+
+        Args:
+            broker_name: its name.
+
+        Raises:
+            ConfigError: no such broker; nothing was sent.
+        """
+        self._bridge.run(self._admin.forbid_writing(broker_name))
+
+    def allow_writing(self, broker_name: str) -> None:
+        """Undo :meth:`forbid_writing`, and wait until the route shows it.
+
+        Sets the broker's ``brokerPermission`` to read and write, with which it registers its topics anew.
+        Topics get their own permission back: ADD_WRITE_PERM_OF_BROKER would make all of them writable.
+
+        Args:
+            broker_name: its name.
+
+        Raises:
+            ConfigError: no such broker; nothing was sent.
+            RemotingTimeoutError: the route does not show it after ``request_timeout``.
+        """
+        self._bridge.run(self._admin.allow_writing(broker_name))
+
+    def fetch_broker_backlog(
+        self, broker_name: str, *, topics: Collection[str], groups: Collection[str]
+    ) -> BrokerBacklog:
+        """Return what waits on a broker.
+
+        Costs a request for each topic and several for each group.
+
+        Args:
+            broker_name: its name.
+            topics: those whose new messages are counted.
+            groups: those whose lag is counted; a group without offsets on the broker has none.
+
+        Raises:
+            ConfigError: no such broker.
+        """
+        return self._bridge.run(self._admin.fetch_broker_backlog(broker_name, topics=topics, groups=groups))
 
     def fetch_topic_list(self) -> list[str]:
         """Return the names of all topics, sorted; system topics included.

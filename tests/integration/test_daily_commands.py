@@ -7,15 +7,7 @@ import uuid
 import pytest
 from typer.testing import CliRunner
 
-from rmqtools import (
-    ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
-    ConsumeOrderlyStatus,
-    Message,
-    MessageQueue,
-    PushConsumer,
-    PushConsumerConfig,
-)
+from rmqtools import LocalTransactionState, Message, MessageQueue, ProducerConfig, TransactionProducer
 from rmqtools.cli import app
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
@@ -192,3 +184,65 @@ def test_brokers_have_numbers_settings_and_are_healthy(run):
     assert all(0 <= row["disk_percent"] <= 100 and row["send_queue"] == 0 for row in rows)
     assert (before, after) == ("32", "33")
     assert run("health") == "healthy: 2 brokers, 2 masters\n"
+
+
+def test_a_broker_is_drained_and_takes_messages_again(run, admin, topic):
+    run("topic", "create", topic, "--queues", 1)
+    try:
+        drained = run("broker", "drain", "broker-b", "--yes", "--interval", 1, "--timeout", PATIENCE)
+        noted = {row["broker_name"]: row["note"] for row in json.loads(run("broker", "status", "--json"))}
+        health = run("health", code=1)
+        run("produce", topic, stdin="".join(f"{n}\n" for n in range(8)))
+        places = {queue.broker_name for queue, offsets in _stored(admin, topic) if offsets.max_offset}
+    finally:
+        undrained = run("broker", "undrain", "broker-b")
+
+    assert drained.splitlines()[0].startswith("broker broker-b is read-only")
+    assert noted == {"broker-a": "", "broker-b": "read-only"}
+    assert health == "unhealthy: broker-b (master): read-only\n"
+    assert places == {"broker-a"}
+    assert undrained.startswith("broker broker-b is writable")
+    assert run("health") == "healthy: 2 brokers, 2 masters\n"
+
+
+def test_what_waits_on_a_broker_is_counted_until_it_is_there(admin, producer, topic):
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
+
+    def waits():
+        return admin.fetch_broker_backlog("broker-a", topics=[topic], groups=[])
+
+    empty = waits().ends
+    producer.send(Message(topic, b"later", delay_level=3))
+    waiting = waits().delayed
+    wait_until(lambda: waits().delayed == 0)
+    wait_until(lambda: waits().ends == {topic: 1})
+
+    assert empty == {topic: 0}
+    assert waiting >= 1
+
+
+def test_a_half_message_waits_on_its_broker_until_it_is_decided(admin, local_cluster, topic):
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
+    waiting = []
+
+    def half():
+        return admin.fetch_broker_backlog("broker-a", topics=[], groups=[]).half
+
+    class Listener:
+        def execute_local_transaction(self, message, arg):
+            waiting.append(half())
+            return LocalTransactionState.COMMIT_MESSAGE
+
+        def check_local_transaction(self, message):
+            return LocalTransactionState.COMMIT_MESSAGE
+
+    config = ProducerConfig(name_server=local_cluster.name_server, group=f"group-{topic}")
+    with TransactionProducer(config, Listener()) as producer:
+        producer.send_message_in_transaction(Message(topic, b"x"))
+
+    assert waiting[0] >= 1
+    wait_until(lambda: half() == 0)
+
+
+def _stored(admin, topic):
+    return admin.fetch_topic_stats(topic).offset_table.items()

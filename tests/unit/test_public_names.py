@@ -32,6 +32,9 @@ PUBLIC = {
         AllocateByMachineRoom AllocateByPins AllocateMachineRoomNearby AllocateMessageQueueStrategy
         AllocatePinnedByIp MachineRoomResolver NO_PINS Pins RoomByPrefix STRATEGIES client_address newest
         share strategy_of""",
+    "rmqtools.broker": """
+        BrokerBacklog BrokerState GroupBacklog awaited broker_note check_broker check_gone incoming
+        left_behind""",
     "rmqtools.compatibility": "FEATURES Feature feature_rows",
     "rmqtools.compiled": "state twins why_pure",
     "rmqtools.compat.client": """

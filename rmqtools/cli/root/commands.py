@@ -32,7 +32,9 @@ COMMANDS = {
     "message": LazyCommand(
         "rmqtools.cli.message", "app", "Single messages: find them, and the groups that consumed them."
     ),
-    "broker": LazyCommand("rmqtools.cli.broker", "app", "Brokers: their state and their settings."),
+    "broker": LazyCommand(
+        "rmqtools.cli.root.broker_commands", "app", "Brokers: their state and their settings."
+    ),
     "cluster": LazyCommand(
         "rmqtools.cli.cluster",
         "app",

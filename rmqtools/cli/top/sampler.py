@@ -3,12 +3,13 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from rmqtools import aio
 from rmqtools.allocate import NO_PINS, Pins
-from rmqtools.cli.broker import broker_place, broker_values
+from rmqtools.broker import BrokerState
+from rmqtools.cli.broker import broker_places, broker_values
 from rmqtools.cli.group import is_system_group
 from rmqtools.cli.printing import now
 from rmqtools.cli.top.rates import Meter
@@ -74,12 +75,8 @@ class Sampler:
         Raises:
             RocketMQError: no name server answers.
         """
-        table = (await self._admin.fetch_cluster_info()).broker_addr_table
-        places = [
-            broker_place(data.broker_name, data.cluster, broker_id, addr)
-            for data in sorted(table.values(), key=lambda data: data.broker_name)
-            for broker_id, addr in sorted(data.broker_addrs.items())
-        ]
+        read_only = await self._admin.fetch_read_only_brokers()
+        places = broker_places(await self._admin.fetch_cluster_info(), read_only)
         return await self._each(self._broker, places)
 
     async def topics(self) -> list[Row]:
@@ -119,15 +116,16 @@ class Sampler:
             meter=self._meters["group", group],
         )
 
-    async def _broker(self, place: dict[str, Any]) -> Row:
-        name = f"{place['broker_name']} {place['role']}"
-        meter = self._meters["broker", place["addr"]]
+    async def _broker(self, place: BrokerState) -> Row:
+        meter = self._meters["broker", place.addr]
         try:
-            values = broker_values(await self._admin.fetch_broker_runtime_info(place["addr"]))
+            broker = replace(place, statistics=await self._admin.fetch_broker_runtime_info(place.addr))
         except RocketMQError as error:
-            return Row(name=name, values=place, meter=meter, note=str(error))
-        meter.rates.append(values["put_tps"] or 0.0)
-        return Row(name=name, values=place | values, meter=meter, note=values["note"])
+            broker = replace(place, error=str(error))
+        values = broker_values(broker)
+        if broker.error is None:
+            meter.rates.append(values["put_tps"] or 0.0)
+        return Row(name=f"{place.broker_name} {place.role}", values=values, meter=meter, note=values["note"])
 
     async def _topic(self, topic: str) -> Row:
         meter = self._meters["topic", topic]

@@ -26,7 +26,7 @@ from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.messages import encode_with_body
 from rmqtools.testing.fake.server import Peer
 from rmqtools.testing.fake.state import DELAY_SECONDS, Handlers, State, refused, succeeded
-from rmqtools.testing.fake.topics import TopicConfig
+from rmqtools.testing.fake.topics import SCHEDULE_TOPIC, TopicConfig
 
 _MOST_BY_KEY = 64  # maxMsgsNumBatch
 _MOST_BY_UNIQUE_KEY = 32  # defaultQueryMaxNum
@@ -56,8 +56,7 @@ class Administration:
             "brokerName": state.name,
             "brokerClusterName": state.cluster,
             "fileReservedTime": "72",
-            "useServerSideResetOffset": "true",
-            "messageDelayLevel": " ".join(f"{seconds}s" for seconds in DELAY_SECONDS),
+            "brokerPermission": "6",
         }
 
     def _create_topic(self, request: RemotingCommand, _: Peer) -> RemotingCommand:
@@ -107,6 +106,10 @@ class Administration:
 
     def _runtime_info(self, _request: RemotingCommand, _: Peer) -> RemotingCommand:
         table = {"brokerVersionDesc": "fake", "brokerActive": "true", "putTps": "0.0 0.0 0.0"}
+        for level in range(1, len(DELAY_SECONDS) + 1):
+            stored = self._state.log.queue(SCHEDULE_TOPIC, level - 1).max_offset
+            waiting = self._state.delayed[level]
+            table[f"scheduleMessageOffset_{level}"] = f"{stored - waiting},{stored}"
         return succeeded(body=format_body(KVTable(table=table)))
 
     def _get_config(self, _request: RemotingCommand, _: Peer) -> RemotingCommand:
@@ -114,7 +117,11 @@ class Administration:
         return succeeded(GetBrokerConfigResponseHeader(version="{}"), body=text.encode())
 
     def _update_config(self, request: RemotingCommand, _: Peer) -> RemotingCommand:
-        self._config |= parse_properties_text(request.body)
+        changed = parse_properties_text(request.body)
+        self._config |= changed
+        if "brokerPermission" in changed:  # the broker registers all its topics anew
+            self._state.topics.permission = int(changed["brokerPermission"])
+            self._state.topics.is_wiped = False
         return succeeded()
 
     def _get_topic(self, request: RemotingCommand, _: Peer) -> RemotingCommand:

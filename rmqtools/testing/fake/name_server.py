@@ -19,6 +19,8 @@ from rmqtools.protocol.headers import (
     GetKVListByNamespaceRequestHeader,
     GetRouteInfoRequestHeader,
     PutKVConfigRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
     decode_header,
 )
 from rmqtools.protocol.wire.body_codec import format_body
@@ -51,6 +53,7 @@ class NameServer:
             RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._topic_list,
             RequestCode.GET_TOPICS_BY_CLUSTER: self._topic_list,
             RequestCode.DELETE_TOPIC_IN_NAMESRV: self._delete_topic,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self._wipe,
             RequestCode.PUT_KV_CONFIG: self._put,
             RequestCode.GET_KV_CONFIG: self._get,
             RequestCode.DELETE_KV_CONFIG: self._delete,
@@ -85,7 +88,7 @@ class NameServer:
                     name,
                     config.read_queue_nums,
                     config.write_queue_nums,
-                    config.perm,
+                    self._brokers[name].topics.shown_perm(config),
                     config.topic_sys_flag,
                 )
                 for name, config in homes.items()
@@ -94,6 +97,14 @@ class NameServer:
             order_topic_conf=self.settings.get(_ORDER_NAMESPACE, {}).get(topic),
         )
         return succeeded(body=format_body(route))
+
+    def _wipe(self, request: RemotingCommand) -> RemotingCommand:
+        name = decode_header(WipeWritePermOfBrokerRequestHeader, request.ext_fields).broker_name
+        topics = self._brokers[name].topics if name in self._brokers else None
+        if topics is not None:
+            topics.is_wiped = True
+        count = 0 if topics is None else len(topics.names)
+        return succeeded(WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
 
     def _broker_data(self, name: str) -> BrokerData:
         broker = self._brokers[name]

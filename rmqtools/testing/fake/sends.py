@@ -72,10 +72,12 @@ class Sends:
             message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties={**message.properties, **home}
         )
         seconds = DELAY_SECONDS[level - 1] * self._state.settings.delay_scale
-        self._state.timers.after(seconds, lambda: self._deliver(waiting))
+        self._state.delayed[level] += 1
+        self._state.timers.after(seconds, lambda: self._deliver(waiting, level))
         return self._state.log.append(waiting)
 
-    def _deliver(self, message: MessageExt) -> None:
+    def _deliver(self, message: MessageExt, level: int) -> None:
+        self._state.delayed[level] -= 1
         self._state.log.append(
             replace(
                 message,

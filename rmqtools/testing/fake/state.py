@@ -1,5 +1,6 @@
 """The state of one broker of a fake cluster, shared by its request handlers."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -42,7 +43,7 @@ class State:
     log: CommitLog
     groups: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    resets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    delayed: Counter[int] = field(default_factory=Counter)  # messages that wait, by delay level
     addr: str = "127.0.0.1:0"  # until it listens
 
     def group(self, name: str) -> SubscriptionGroupConfig:

@@ -39,10 +39,17 @@ class TopicConfig:
 
 
 class Topics:
-    """The topics of one broker by name."""
+    """The topics of one broker by name.
+
+    Attributes:
+        permission: the broker's ``brokerPermission``.
+        is_wiped: whether name servers were asked to show no topic as writable; any change of a topic ends it.
+    """
 
     def __init__(self, *, auto_create: bool) -> None:
         self._auto_create = auto_create
+        self.permission = _READ_WRITE
+        self.is_wiped = False
         self._configs = {
             HALF_TOPIC: TopicConfig(1, 1),
             SCHEDULE_TOPIC: TopicConfig(18, 18),
@@ -64,8 +71,14 @@ class Topics:
         return self._configs.get(topic)
 
     def put(self, topic: str, config: TopicConfig) -> None:
-        """Create or change a topic."""
+        """Create or change a topic; then the broker registers all of them anew."""
         self._configs[topic] = config
+        self.is_wiped = False
+
+    def shown_perm(self, config: TopicConfig) -> int:
+        """The permission of a topic in routes."""
+        perm = config.perm & self.permission if self.permission != _READ_WRITE else config.perm
+        return perm & ~int(Perm.WRITE) if self.is_wiped else perm
 
     def delete(self, topic: str) -> None:
         """Delete a topic, if it exists."""
@@ -75,7 +88,7 @@ class Topics:
         """Return the topic of a message, created if that is allowed; None: it does not exist."""
         if topic not in self._configs and self._auto_create and default_topic == AUTO_CREATE_TOPIC:
             count = min(queues, _MAX_AUTO_QUEUES)
-            self._configs[topic] = TopicConfig(count, count)
+            self.put(topic, TopicConfig(count, count))
         return self._configs.get(topic)
 
     def retry(self, group: str, queues: int) -> str:
@@ -87,5 +100,6 @@ class Topics:
         return self._made(dlq_topic(group), 1)
 
     def _made(self, topic: str, queues: int) -> str:
-        self._configs.setdefault(topic, TopicConfig(queues, queues))
+        if topic not in self._configs:
+            self.put(topic, TopicConfig(queues, queues))
         return topic

@@ -16,6 +16,7 @@ from rmqtools.model.message_const import (
     PROPERTY_TRANSACTION_ID,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
+from rmqtools.model.names import CID_RMQ_SYS_PREFIX
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.protocol.headers import (
     CheckTransactionStateRequestHeader,
@@ -31,6 +32,8 @@ from rmqtools.testing.fake.server import Peer
 from rmqtools.testing.fake.state import Handlers, State, refused, succeeded
 from rmqtools.testing.fake.topics import HALF_TOPIC
 
+_CHECKING_GROUP = f"{CID_RMQ_SYS_PREFIX}TRANS"
+
 
 class Transactions:
     """The undecided half messages of one broker, by commit log offset."""
@@ -45,6 +48,7 @@ class Transactions:
     def prepared(self, entry: Entry) -> None:
         """Add a stored half message."""
         self._open[entry.commit_log_offset] = entry
+        self._commit()
 
     def messages(self) -> list[MessageExt]:
         """Return the half messages without a decision."""
@@ -95,7 +99,14 @@ class Transactions:
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_COMMIT_TYPE:
             self._sends.store(self._committed(half, header.transaction_id or ""))
         self._open.pop(header.commit_log_offset, None)
+        self._commit()
         return succeeded()
+
+    def _commit(self) -> None:
+        """Move the broker's own offset to the first open half message; a real one does so once per check."""
+        end = self._state.log.queue(HALF_TOPIC, 0).max_offset
+        first = min((entry.queue_offset for entry in self._open.values()), default=end)
+        self._state.offsets[_CHECKING_GROUP, HALF_TOPIC, 0] = first
 
     def _committed(self, half: MessageExt, transaction_id: str) -> MessageExt:
         message = _at_home(half)

@@ -83,6 +83,18 @@ def test_a_healthy_cluster_is_one_line_and_exit_code_0(run):
     assert (healthy.exit_code, healthy.stdout) == (0, "healthy: 2 brokers, 2 masters\n")
 
 
+def test_a_quiet_probe_prints_only_what_is_wrong(run, says):
+    well = run("health", "--quiet")
+    says(**{"commitLogDiskRatio_/store/commitlog": "0.86"})
+    full = run("health", "--quiet")
+
+    assert (well.exit_code, well.stdout) == (0, "")
+    assert full.exit_code == 1
+    assert full.stdout == (
+        "unhealthy: broker-a (master): disk 86% full: old messages are deleted before their time\n"
+    )
+
+
 def test_a_full_disk_and_missing_masters_are_unhealthy(run, says):
     says(**{"commitLogDiskRatio_/store/commitlog": "0.95"})
 

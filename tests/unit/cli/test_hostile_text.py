@@ -138,6 +138,8 @@ COMMANDS = [
     ("dlq", "replay", "--group", "billing", "--no-progress"),
     ("broker", "status"),
     ("broker", "config", "127.0.0.1:9", "-c", "flushDiskType=SYNC_FLUSH"),
+    ("broker", "drain", "nowhere", "--yes"),
+    ("broker", "undrain", "nowhere"),
     ("health",),
     ("allocate", "-t", "orders", "-s", "AVG", "-g", "billing"),
     ("pin", "show"),

@@ -1,0 +1,79 @@
+"""``rmqtools broker drain`` and ``undrain``: before a broker is stopped, and after."""
+
+from threading import Event
+from typing import Annotated
+
+import typer
+
+from rmqtools import Admin, ClientConfig
+from rmqtools.broker import BrokerBacklog, awaited, incoming, left_behind
+from rmqtools.cli.broker import Broker
+from rmqtools.cli.connection import NameServer, Settings, client_config
+from rmqtools.cli.group import is_system_group
+from rmqtools.cli.printing import confirm, ends_quietly, now, say
+from rmqtools.cli.topic import user_topics
+from rmqtools.clock import SYSTEM_CLOCK
+
+NOT_EMPTY = 1  # exit code of drain
+_QUIET_LOOKS = 2  # so many looks in a row without a new message: producers look at routes every 30 s
+
+
+def drain(
+    broker: Broker,
+    name_server: NameServer = "",
+    timeout: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="End after so long, drained or not.")
+    ] = 600,
+    interval: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds between two looks.")
+    ] = 15,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    settings: Settings = None,
+) -> None:
+    """Forbid writing to a broker, wait until its messages are consumed, and say when it may be stopped.
+
+    Shows what still comes in, and what waits: groups, delayed and timer messages, half and popped messages.
+    Exit code 0: it may be stopped; 1: something is left. Groups without members never end: what they have
+    left is named, and is there again when the broker is back. undrain or a restart allows writing again.
+    """
+    with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        before = _backlog(admin, broker)
+        confirm(f"Forbid writing to broker {broker}, and wait until it is drained?", yes=yes)
+        admin.forbid_writing(broker)
+        say(f"broker {broker} is read-only: producers look at routes every 30 s")
+        deadline, quiet = SYSTEM_CLOCK.monotonic() + timeout, 0
+        while True:
+            Event().wait(interval)
+            if broker not in admin.fetch_read_only_brokers():
+                say(f"broker {broker} had registered its topics anew: forbidding it again")
+                admin.forbid_writing(broker)
+            backlog = _backlog(admin, broker)
+            comes = incoming(before, backlog)
+            before, quiet = backlog, 0 if comes else quiet + 1
+            say(f"{now():%H:%M:%S}  {_in_text(comes)}; waiting: {'; '.join(awaited(backlog)) or 'nothing'}")
+            if quiet >= _QUIET_LOOKS and not awaited(backlog):
+                break
+            if SYSTEM_CLOCK.monotonic() > deadline:
+                say(f"broker {broker} is not drained after {timeout:.0f} s; it stays read-only")
+                raise typer.Exit(NOT_EMPTY)
+    if left := left_behind(backlog):
+        say(f"broker {broker} has messages that nobody consumes now: {'; '.join(left)}")
+        raise typer.Exit(NOT_EMPTY)
+    say(f"broker {broker} may be stopped")
+
+
+def undrain(broker: Broker, name_server: NameServer = "", settings: Settings = None) -> None:
+    """Allow writing to a broker again: after drain, or where brokerPermission forbids it."""
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        admin.allow_writing(broker)
+    say(f"broker {broker} is writable: producers send to it within 30 s")
+
+
+def _backlog(admin: Admin, broker: str) -> BrokerBacklog:
+    groups = [name for name in admin.fetch_group_list() if not is_system_group(name)]
+    return admin.fetch_broker_backlog(broker, topics=user_topics(admin), groups=groups)
+
+
+def _in_text(comes: dict[str, int]) -> str:
+    topics = ", ".join(f"{topic} {count}" for topic, count in sorted(comes.items()))
+    return f"came in: {topics}" if topics else "nothing came in"
