@@ -13,7 +13,7 @@ from rmqtools.compat.lifecycle import Startable
 from rmqtools.compat.message import Message, Text, plain_message, to_text
 from rmqtools.compat.settings import seconds
 from rmqtools.compat.sharding import select_by_native_hash
-from rmqtools.compat.status import SendResult, SendStatus, TraceModel
+from rmqtools.compat.status import SendResult, SendStatus, TraceModel, is_trace_open
 from rmqtools.errors import ClientStateError
 
 _STATUS = {status.name: status for status in SendStatus} | {"SEND_OK": SendStatus.OK}
@@ -69,10 +69,7 @@ class Producer(Startable[rmqtools.Producer]):
 
     def set_message_trace(self, message_trace: bool | TraceModel) -> None:
         """Set whether a trace record is sent for every message: True or TraceModel.OPEN."""
-        is_open = message_trace is TraceModel.OPEN or (
-            not isinstance(message_trace, TraceModel) and bool(message_trace)
-        )
-        self._set("enable_trace", is_open)
+        self._set("enable_trace", is_trace_open(message_trace))
 
     def start(self) -> None:
         """Make the producer usable. No server is asked before the first send.

@@ -7,7 +7,7 @@ from rmqtools.allocate import AllocateMessageQueueStrategy
 from rmqtools.compat.exceptions import ConsumerException, PushConsumerStartFailed, raised_as
 from rmqtools.compat.lifecycle import Startable
 from rmqtools.compat.message import ReceivedMessage, Text, to_text
-from rmqtools.compat.status import ConsumeStatus, MessageModel, TraceModel
+from rmqtools.compat.status import ConsumeStatus, MessageModel, TraceModel, is_trace_open
 from rmqtools.log import get_logger
 
 Callback = Callable[[ReceivedMessage], object]
@@ -64,13 +64,8 @@ class PushConsumer(Startable[rmqtools.PushConsumer]):
         self._set("consume_message_batch_max_size", max_size)
 
     def set_message_trace(self, message_trace: bool | TraceModel) -> None:
-        """Accept False or TraceModel.CLOSE.
-
-        Raises:
-            ConsumerException: for anything else, because our consumers send no trace records.
-        """
-        if message_trace is not TraceModel.CLOSE and message_trace is not False:
-            raise ConsumerException(f"message trace {message_trace!r}: consumers send no trace records")
+        """Set whether records are sent before and after each callback: True or TraceModel.OPEN."""
+        self._set("enable_trace", is_trace_open(message_trace))
 
     def subscribe(self, topic: Text, callback: Callback, expression: Text = "*") -> None:
         """Call ``callback(message)`` for each message of a topic; before or after the start.

@@ -42,6 +42,13 @@ class TraceModel(IntEnum):
     CLOSE = 1
 
 
+def is_trace_open(message_trace: bool | TraceModel) -> bool:
+    """Return whether a setting of message trace means that records are sent."""
+    return message_trace is TraceModel.OPEN or (
+        not isinstance(message_trace, TraceModel) and bool(message_trace)
+    )
+
+
 class SendResult(NamedTuple):
     """A stored message. ``msg_id`` equals the ``id`` that consumers see; ``offset`` is its queue offset."""
 

@@ -203,6 +203,17 @@ class PushConsumerConfig(ConsumerConfig):
 
     Popping waits above. Lower it where listeners are slow, for the same reason.
     """
+    enable_trace: bool = False
+    """Whether records are sent before and after each listener call, for each message; upstream enableTrace.
+
+    Set it where dashboards, ``mqadmin`` and ``rmqtools message story`` shall show which member consumed a
+    message, when and with which result. Each delivery adds two records of about 150 bytes to the trace topic.
+    """
+    trace_topic: str = "RMQ_SYS_TRACE_TOPIC"
+    """Topic of the trace records; upstream traceTopic.
+
+    Set it where traces of one application are kept apart. The member needs the permission to send there.
+    """
 
     def __post_init__(self) -> None:
         super(PushConsumerConfig, self).__post_init__()

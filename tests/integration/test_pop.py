@@ -7,11 +7,13 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from rmqtools import (
     Admin,
+    Client,
     ClientConfig,
     ConsumeContext,
     ConsumeFromWhere,
@@ -24,9 +26,12 @@ from rmqtools import (
 )
 from rmqtools.cluster import LocalCluster
 from rmqtools.group import MessageRequestMode
+from rmqtools.model.trace import SubAfterTrace, SubBeforeTrace
+from rmqtools.protocol.messages.trace import parse_traces
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Listener
 from tests.support.raw_sends import create_batch_topic, send_batch
+from tests.support.transactions import read_all
 
 pytestmark = pytest.mark.broker
 
@@ -91,7 +96,14 @@ class Heard:
 
 
 def member(
-    cluster: LocalCluster, group: str, topic: str, heard: Listener, name: str, *, tags: str = "*"
+    cluster: LocalCluster,
+    group: str,
+    topic: str,
+    heard: Listener,
+    name: str,
+    *,
+    tags: str = "*",
+    **settings: Any,
 ) -> PushConsumer:
     config = PushConsumerConfig(
         name_server=cluster.name_server,
@@ -102,6 +114,7 @@ def member(
         pop_invisible_time=INVISIBLE,
         request_timeout=10.0,
         rebalance_interval=1.0,
+        **settings,
     )
     consumer = PushConsumer(config)
     consumer.subscribe(topic, heard, tags=tags)
@@ -228,3 +241,19 @@ def test_a_failed_message_of_a_popped_batch_comes_again_alone(cluster, admin, gr
 
     assert heard.seen() == Counter({b"0": 1, b"1": 2, b"3": 1, b"4": 1})
     assert heard.tries[b"1"] == [0, 1]
+
+
+def test_deliveries_of_popped_messages_are_traced(cluster, admin, producer, group, topic):
+    heard, traces = Heard(b"m-0"), f"traces-{uuid.uuid4().hex[:12]}"
+    admin.create_topic(traces, read_queue_nums=1, write_queue_nums=1)
+    send(producer, topic, 2)
+    with member(cluster, group, topic, heard, "one", enable_trace=True, trace_topic=traces):
+        wait_until(lambda: heard.seen().total() == 3, seconds=REVIVED)
+    with Client(ClientConfig(name_server=cluster.name_server)) as client:
+        messages = read_all(client, admin, traces)
+    records = [record for message in messages for record in parse_traces(message.body)]
+
+    begun = {one.request_id: one.retry_times for one in records if isinstance(one, SubBeforeTrace)}
+    ended = {one.request_id: one.success for one in records if isinstance(one, SubAfterTrace)}
+    told = sorted((begun[request_id], ended[request_id]) for request_id in begun)
+    assert told == [(0, False), (0, True), (1, True)]

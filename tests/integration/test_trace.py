@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
-from rmqtools.protocol.messages.trace import PubTrace, TraceMessageType
+from rmqtools.model.trace import PubTrace, TraceMessageType
 from tests.support.cluster_scene import wait_until
 from tests.support.trace_records import parse_pubs
 from tests.support.transactions import read_all

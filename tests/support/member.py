@@ -3,8 +3,8 @@
     python -m tests.support.member NAME_SERVER GROUP TOPIC [OPTION]...
 
 Writes the same JSON lines. Options: --strategy NAME, --option NAME=VALUE (of the strategy), --orderly,
---broadcasting, --print, --fail N, --instance NAME, --ip ADDRESS, --pin-poll SECONDS, --reports VERSION (the
-protocol version in its report). Ends cleanly at SIGTERM or when standard input ends.
+--broadcasting, --print, --fail N, --seed N, --trace TOPIC, --instance NAME, --ip ADDRESS, --pin-poll SECONDS,
+--reports VERSION (the protocol version in its report). Ends cleanly at SIGTERM or when standard input ends.
 """
 
 import argparse
@@ -13,12 +13,15 @@ import json
 import signal
 import sys
 import threading
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
 from rmqtools import (
+    ConsumeConcurrentlyStatus,
     ConsumeContext,
     ConsumeFromWhere,
+    ConsumeOrderlyStatus,
     MessageExt,
     MessageModel,
     MessageQueue,
@@ -57,20 +60,32 @@ class Member:
         faulthandler.cancel_dump_traceback_later()
         self._say({"stopped": True})
 
-    def _listen(self, messages: Sequence[MessageExt], _: ConsumeContext) -> None:
+    def _listen(self, messages: Sequence[MessageExt], context: ConsumeContext) -> Any:
+        outcome = "success" if self._given.seed is None else _outcome(self._given.seed, messages[0])
+        context.delay_level_when_next_consume = 0 if self._given.seed is None else 1
         with self._lock:
-            failed = self._failures > 0
+            failed = self._failures > 0 or outcome != "success"
             self._failures -= 1
         if self._given.print:
             for message in messages:
                 self._say(_shown(message) | {"failed": failed})
+        if outcome == "fail":
+            suspend = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+            return suspend if self._given.orderly else ConsumeConcurrentlyStatus.RECONSUME_LATER
         if failed:
             raise RuntimeError("told to fail")
+        return None
 
     def _say(self, row: dict[str, Any]) -> None:
         line = json.dumps(row)
         with self._lock:
             print(line, flush=True)
+
+
+def _outcome(seed: str, message: MessageExt) -> str:
+    """The same in Consumer.java: of eight deliveries one raises, and one more fails."""
+    drawn = zlib.crc32(f"{seed}:{message.body.hex()}:{message.reconsume_times}".encode()) % 8
+    return {0: "raise", 1: "fail"}.get(drawn, "success")
 
 
 def _row(queue: MessageQueue) -> list[Any]:
@@ -108,6 +123,8 @@ def _config(given: argparse.Namespace) -> PushConsumerConfig:
         poll_name_server_interval=1.0,
         heartbeat_broker_interval=1.0,
         pin_poll_interval=given.pin_poll,
+        enable_trace=given.trace is not None,
+        trace_topic=given.trace or "RMQ_SYS_TRACE_TOPIC",
     )
 
 
@@ -123,6 +140,8 @@ def main() -> None:
     parser.add_argument("--fail", type=int, default=0)
     parser.add_argument("--instance")
     parser.add_argument("--ip")
+    parser.add_argument("--seed")
+    parser.add_argument("--trace")
     parser.add_argument("--pin-poll", type=float, default=5.0)
     parser.add_argument("--reports", default=MQ_VERSION_NAME)
     stop = threading.Event()

@@ -9,6 +9,7 @@ from typing import Any
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import ErrorListener, tell_error
+from rmqtools.engine.consumer.trace import ConsumeTraces
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -65,8 +66,10 @@ class Listeners:
         orderly: bool,
         observer: Observer | None = None,
         identity: Identity | None = None,
+        traces: ConsumeTraces | None = None,
     ) -> None:
         self._clock = clock
+        self._traces = traces
         self._group = group
         self._observer = observer
         self._identity = identity or Identity(group, "")
@@ -86,7 +89,7 @@ class Listeners:
             TypeError: its signature does not fit.
         """
         check_listener(topic, listener)
-        self._by_topic[topic] = listener
+        self._by_topic[topic] = listener if self._traces is None else self._traced(listener, self._traces)
 
     def block_on(self, on_thread: OnThread) -> None:
         """Note that listeners are functions that may block; ``on_thread`` runs something on their threads."""
@@ -94,7 +97,9 @@ class Listeners:
 
     def register_blocking(self, topic: str, listener: BlockingListener) -> None:
         """Register the function behind a topic's listener, for :meth:`call_here`."""
-        self._blocking[topic] = listener
+        self._blocking[topic] = (
+            listener if self._traces is None else self._traced_here(listener, self._traces)
+        )
 
     @property
     def on_thread(self) -> OnThread | None:
@@ -185,6 +190,33 @@ class Listeners:
         if (listener := self._by_topic.get(topic)) is None:
             raise _no_listener(topic)
         return self.checked(await listener(messages, context))
+
+    def _traced(self, listener: Listener, traces: ConsumeTraces) -> Listener:
+        async def call(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+            traced = traces.begin(tuple(messages))
+            try:
+                status = self.checked(await listener(messages, context))
+            except (Exception, asyncio.CancelledError):  # a user's callback
+                if not _is_being_cancelled():  # then the result does not count
+                    traces.raised(traced)
+                raise
+            traces.end(traced, status, context)
+            return status
+
+        return call
+
+    def _traced_here(self, listener: BlockingListener, traces: ConsumeTraces) -> BlockingListener:
+        def call(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+            traced = traces.begin(tuple(messages))
+            try:
+                status = self.checked(listener(messages, context))
+            except BaseException:
+                traces.raised(traced)
+                raise
+            traces.end(traced, status, context)
+            return status
+
+        return call
 
     def closes(self, task: asyncio.Task[Any] | None) -> None:
         """Note that ``task`` closes the consumer. If a listener runs in it, closing does not wait for it."""

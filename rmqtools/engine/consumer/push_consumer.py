@@ -27,6 +27,7 @@ from rmqtools.engine.consumer.pop import Popper
 from rmqtools.engine.consumer.puller import Puller
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.consumer.start_offsets import StartOffsets
+from rmqtools.engine.consumer.trace import ConsumeTraces
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.ownership import Ownership
 from rmqtools.engine.group.pop_assignment import BrokerRebalance, check_brokers_know
@@ -108,14 +109,7 @@ class PushConsumer(Connected):
             config, strategy, ConsumeType.CONSUME_PASSIVELY, is_orderly=config.orderly, clock=clock
         )
         self._client = member.client
-        self._listeners = Listeners(
-            clock,
-            member.rates,
-            group=member.group,
-            orderly=config.orderly,
-            observer=member.client.observer,
-            identity=member.identity,
-        )
+        self._make_listeners(clock)
         send_back = SendBack(
             self._client, member.group, max_reconsume_times=max_reconsume_times(config.max_reconsume_times)
         )
@@ -141,6 +135,7 @@ class PushConsumer(Connected):
             self._puller.close,
             self._popper.close,
             self._end_listeners,
+            self._flush_traces,
             member.held.close,
             member.membership.leave,
         )
@@ -238,6 +233,20 @@ class PushConsumer(Connected):
             self._listeners, plain, context, orderly=self._config.orderly, clock=self._client.clock
         )
 
+    def _make_listeners(self, clock: Clock) -> None:
+        """Create the part that calls listeners, and the traces of its calls."""
+        member, config = self._member, self._config
+        self._traces = ConsumeTraces(member.client, config) if config.enable_trace else None
+        self._listeners = Listeners(
+            clock,
+            member.rates,
+            group=member.group,
+            orderly=config.orderly,
+            observer=member.client.observer,
+            identity=member.identity,
+            traces=self._traces,
+        )
+
     def _make_popper(self, send_back: SendBack) -> None:
         """Create the parts that consume popped queues (5.x)."""
         config, acknowledger = self._config, Acknowledger(self._client, self._member.group)
@@ -260,10 +269,16 @@ class PushConsumer(Connected):
         OperatorRequests(self._member, self._consume_directly).listen()
         await self._ownership.join()
         self._client.background.spawn_loop("watch_timeouts", self._consumption.watch_timeouts_forever)
+        if self._traces is not None:
+            self._client.background.spawn_loop("trace", self._traces.dispatcher.run)
 
     async def _end_listeners(self) -> None:
         timeout = self._config.close_timeout
         await asyncio.gather(self._consumption.close(timeout), self._pop_consumption.close(timeout))
+
+    async def _flush_traces(self) -> None:
+        if self._traces is not None:
+            await self._traces.dispatcher.close()
 
 
 def _kind_of_rebalance(config: PushConsumerConfig, strategy: AllocateMessageQueueStrategy) -> type[Rebalance]:

@@ -25,7 +25,7 @@ from rmqtools.engine.producer.request_reply import RequestReply
 from rmqtools.engine.producer.send import QueueChoice, Sender, Sending, queue_choice, queue_locks
 from rmqtools.engine.producer.send_many import ManySender
 from rmqtools.engine.producer.send_way import SendWay
-from rmqtools.engine.producer.trace import TraceDispatcher
+from rmqtools.engine.producer.trace import SendTraces
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.names import with_namespace
@@ -79,12 +79,12 @@ class Producer(Connected):
             InFlight(config, self._client.clock) if config.enable_backpressure_for_async_mode else None
         )
         self._requests = RequestReply(self._client)
-        self._tracer = TraceDispatcher(self._client, config, self._encoder) if config.enable_trace else None
+        self._traces = SendTraces(self._client, config, self._encoder) if config.enable_trace else None
         self._parcels = ParcelSends(
-            self._client, config, self._many, self._ids, are_traced=self._tracer is not None
+            self._client, config, self._many, self._ids, are_traced=self._traces is not None
         )
         # whether sends run on the loop only: messages are traced there, and share requests there
-        self._needs_loop = self._tracer is not None or self._accumulator is not None
+        self._needs_loop = self._traces is not None or self._accumulator is not None
         self._closing = Closing(f"producer {self._client.client_id}", *self._closing_steps())
         self._observer = self._client.observer
         self._identity = Identity(config.group, self._client.client_id, config.namespace)
@@ -110,8 +110,8 @@ class Producer(Connected):
             self._client.background.spawn_repeated(
                 "fault_detector", ROUND_INTERVAL, partial(detect_once, self._client, self._sender.tolerance)
             )
-        if self._tracer is not None:
-            self._client.background.spawn_loop("trace", self._tracer.run)
+        if self._traces is not None:
+            self._client.background.spawn_loop("trace", self._traces.dispatcher.run)
 
     @blocking(
         "base",
@@ -130,7 +130,8 @@ class Producer(Connected):
         await self._closing.wait()
 
     def _closing_steps(self) -> list[Callable[[], Awaitable[None]]]:
-        flush = [part.close for part in (self._accumulator, self._tracer) if part is not None]
+        traces = None if self._traces is None else self._traces.dispatcher
+        flush = [part.close for part in (self._accumulator, traces) if part is not None]
         return [self._requests.close, *flush, self._leave_group, self._client.close]
 
     async def _leave_group(self) -> None:
@@ -194,7 +195,7 @@ class Producer(Connected):
         ``way``: None: on the client's loop.
         """
         size = self._check(message)
-        if self._observer is None and self._tracer is None:
+        if self._observer is None and self._traces is None:
             return self._deliver(message, choice, timeout, way, size)
         return self._watched(message, choice, timeout, way)
 
@@ -497,8 +498,8 @@ class Producer(Connected):
             raise
 
     def _traced(self, messages: Sequence[Message], results: list[SendResult]) -> list[SendResult]:
-        if self._tracer is not None:
-            self._tracer.stored(messages, results)
+        if self._traces is not None:
+            self._traces.stored(messages, results)
         return results
 
     def _check_all(self, messages: Sequence[Message]) -> Checked:

@@ -70,7 +70,7 @@ TRANSACTIONS = Feature(
     "default within a minute, not at once",
 )
 TRACES = Feature(
-    name="traces of sent messages (enable_trace)",
+    name="traces of sent and consumed messages (enable_trace)",
     note="where the proxy has traceOn=true, which is not its default; else the log has trace_switched_off",
 )
 REQUEST_REPLY = Feature(

@@ -6,6 +6,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.zip.CRC32;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -31,6 +32,8 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
  *   --broadcasting   every member gets every message
  *   --print          say of every message that was consumed
  *   --fail N         the first N deliveries fail: they come again by the retry topic, or at once if orderly
+ *   --seed N         deliveries fail or raise as N, the body and reconsumeTimes decide: see outcome()
+ *   --trace TOPIC    send trace records there
  *   --max-reconsume N   then a message goes to the dead-letter topic
  *   --tags EXPR      subscription expression (*)
  *   --instance NAME  second half of the client id
@@ -63,6 +66,10 @@ public final class Consumer {
         consumer.setPollNameServerInterval(1_000); // members of a test come and go
         consumer.setHeartbeatBrokerInterval(1_000);
         consumer.setMaxReconsumeTimes(Integer.parseInt(option("--max-reconsume", "-1")));
+        if (options.contains("--trace")) {
+            consumer.setEnableTrace(true);
+            consumer.setTraceTopic(option("--trace", ""));
+        }
         if (options.contains("--broadcasting")) {
             consumer.setMessageModel(MessageModel.BROADCASTING);
         }
@@ -146,11 +153,24 @@ public final class Consumer {
     }
 
     private boolean consume(List<MessageExt> messages) {
-        boolean failed = failures.getAndUpdate(left -> Math.max(0, left - 1)) > 0;
+        String outcome = options.contains("--seed") ? outcome(messages.get(0)) : "success";
+        boolean failed = failures.getAndUpdate(left -> Math.max(0, left - 1)) > 0 || !outcome.equals("success");
         if (options.contains("--print")) {
             messages.forEach(message -> Peer.print(describe(message, failed)));
         }
+        if (outcome.equals("raise")) {
+            throw new IllegalStateException("told to fail");
+        }
         return !failed;
+    }
+
+    /** The same in member.py: of eight deliveries one raises, and one more fails. */
+    private String outcome(MessageExt message) {
+        CRC32 crc = new CRC32();
+        String body = HexFormat.of().formatHex(message.getBody());
+        crc.update((option("--seed", "") + ":" + body + ":" + message.getReconsumeTimes()).getBytes());
+        long drawn = crc.getValue() % 8;
+        return drawn == 0 ? "raise" : drawn == 1 ? "fail" : "success";
     }
 
     private static Map<String, Object> describe(MessageExt message, boolean failed) {

@@ -204,12 +204,18 @@ def test_a_name_server_that_does_not_answer_is_told_at_the_start(consumer, clust
         consumer.start()
 
 
-def test_what_cannot_be_called_or_traced_is_refused(consumer) -> None:
+def test_what_cannot_be_called_is_refused(consumer) -> None:
     with pytest.raises(TypeError, match="callback 7 of topic 'orders' cannot be called"):
         consumer.subscribe("orders", 7)
-    with pytest.raises(ConsumerException, match="consumers send no trace records"):
-        consumer.set_message_trace(TraceModel.OPEN)
-    consumer.set_message_trace(TraceModel.CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_open"), [(True, True), (TraceModel.OPEN, True), (TraceModel.CLOSE, False), (False, False)]
+)
+def test_message_trace_reaches_the_engine(consumer, value, is_open) -> None:
+    consumer.set_message_trace(value)
+
+    assert consumer._settings["enable_trace"] is is_open
 
 
 def test_a_consumer_that_was_never_started_may_be_dropped_and_shut_down() -> None:

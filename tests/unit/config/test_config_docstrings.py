@@ -124,6 +124,8 @@ DEFAULTS = {
         "pop_invisible_time": 60.0,
         "pop_batch_nums": 32,
         "pop_threshold_for_queue": 96,
+        "enable_trace": False,
+        "trace_topic": "RMQ_SYS_TRACE_TOPIC",
     },
     PullConsumerConfig: CONSUMER
     | {"auto_commit": True, "auto_commit_interval": 5.0, "poll_batch_size": 10, "poll_timeout": 5.0},
