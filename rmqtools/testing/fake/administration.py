@@ -56,7 +56,8 @@ class Administration:
             "brokerName": state.name,
             "brokerClusterName": state.cluster,
             "fileReservedTime": "72",
-            "brokerPermission": "6",
+            "storeType": "default",
+            "enableBuildConsumeQueueConcurrently": "false",
         }
 
     def _create_topic(self, request: RemotingCommand, _: Peer) -> RemotingCommand:
@@ -105,11 +106,12 @@ class Administration:
         return succeeded(body=encode_with_body(message))
 
     def _runtime_info(self, _request: RemotingCommand, _: Peer) -> RemotingCommand:
-        table = {"brokerVersionDesc": "fake", "brokerActive": "true", "putTps": "0.0 0.0 0.0"}
-        for level in range(1, len(DELAY_SECONDS) + 1):
-            stored = self._state.log.queue(SCHEDULE_TOPIC, level - 1).max_offset
-            waiting = self._state.delayed[level]
-            table[f"scheduleMessageOffset_{level}"] = f"{stored - waiting},{stored}"
+        table = {
+            "brokerVersionDesc": "fake",
+            "brokerActive": "true",
+            "putTps": "0.0 0.0 0.0",
+            "bootTimestamp": str(self._state.boot_timestamp_ms),
+        }
         return succeeded(body=format_body(KVTable(table=table)))
 
     def _get_config(self, _request: RemotingCommand, _: Peer) -> RemotingCommand:

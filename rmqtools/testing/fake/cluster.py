@@ -221,6 +221,17 @@ class FakeCluster:
         log = self._brokers[queue.broker_name].state.log
         self._call(lambda: log.queue(queue.topic, queue.queue_id).erase(offset))
 
+    def hide_new(self, broker: str = "broker-a") -> None:
+        """Acknowledge new messages, but do not show them to pulls and look-ups of offsets.
+
+        A real broker does so for some milliseconds, and for longer if its dispatching lags behind.
+        """
+        self._call(self._brokers[broker].state.log.hide_new)
+
+    def show_all(self, broker: str = "broker-a") -> None:
+        """Show all messages again, the hidden ones in the order in which they were stored."""
+        self._call(self._brokers[broker].state.log.show_all)
+
     def requests(
         self, code: int | None = None, *, broker: str | None = None, topic: str | None = None
     ) -> list[RemotingCommand]:

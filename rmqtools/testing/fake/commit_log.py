@@ -40,11 +40,26 @@ class QueueLog:
         self.min_offset = 0
         self._first = 0
         self._entries: list[Entry | None] = []
+        self._hidden = 0
 
     @property
     def max_offset(self) -> int:
-        """The offset of the next message."""
+        """One more than the offset of the last message that is visible."""
         return self._first + len(self._entries)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next message."""
+        return self.max_offset + self._hidden
+
+    def hide(self) -> None:
+        """Count a message that is stored, and not visible yet."""
+        self._hidden += 1
+
+    def show(self, entry: Entry) -> None:
+        """Add a message at the end that was hidden."""
+        self._hidden -= 1
+        self.append(entry)
 
     def append(self, entry: Entry) -> None:
         """Add a message at the end."""
@@ -96,6 +111,8 @@ class CommitLog:
         self._queues: dict[QueueKey, QueueLog] = {}
         self._by_place: dict[int, Entry] = {}
         self._end = 0
+        self._hides = False
+        self._hidden: list[tuple[QueueKey, Entry]] = []
 
     @property
     def is_full(self) -> bool:
@@ -120,7 +137,7 @@ class CommitLog:
         queue = self.queue(message.topic, message.queue_id)
         placed = replace(
             message,
-            queue_offset=queue.max_offset,
+            queue_offset=queue.next_offset,
             commit_log_offset=self._end,
             body_crc=0,
             store_size_bytes=0,
@@ -128,11 +145,27 @@ class CommitLog:
         data = encode_with_body(placed)
         code = java_hash_code(message.tags) if message.tags else 0
         entry = Entry(data, placed.queue_offset, self._end, code, message.store_timestamp_ms)
-        queue.append(entry)
         self._by_place[self._end] = entry
         self._end += len(data)
-        self._on_append((message.topic, message.queue_id), entry)
+        key = (message.topic, message.queue_id)
+        if self._hides:
+            queue.hide()
+            self._hidden.append((key, entry))
+        else:
+            queue.append(entry)
+            self._on_append(key, entry)
         return entry
+
+    def hide_new(self) -> None:
+        """Make no new message visible, as a broker does whose dispatching lags behind."""
+        self._hides = True
+
+    def show_all(self) -> None:
+        """Make all messages visible, in the order in which they were stored."""
+        self._hides, hidden, self._hidden = False, self._hidden, []
+        for key, entry in hidden:
+            self.queue(*key).show(entry)
+            self._on_append(key, entry)
 
     def look_up(self, commit_log_offset: int) -> MessageExt | None:
         """Return the message at a commit log offset, with its body as stored."""

@@ -45,6 +45,7 @@ class Servers:
         self, brokers: Mapping[str, Broker], timers: Timers, *, slaves: int, name_servers: int
     ) -> None:
         self._timers = timers
+        self._brokers = brokers
         self._known = {
             name: Registered(cluster=broker.state.cluster, topics=broker.state.topics)
             for name, broker in brokers.items()
@@ -86,6 +87,8 @@ class Servers:
     def stop(self, name: str, *, in_route: bool) -> None:
         """See :meth:`FakeCluster.stop`."""
         self._by_name[name].stop()
+        if (backlog := self._frozen.get(name)) is not None:
+            backlog.requests.clear()  # its buffers are gone
         if name in self._places and not in_route:
             master, broker_id = self._places[name]
             self._known[master].addrs.pop(broker_id, None)
@@ -95,6 +98,9 @@ class Servers:
         self._by_name[name].start()
         if name in self._places:
             self.announce(name, self.addr(name))
+        if name in self._brokers:
+            state = self._brokers[name].state
+            state.boot_timestamp_ms = max(state.boot_timestamp_ms + 1, self._timers.now_ms())
 
     def announce(self, name: str, addr: str) -> None:
         """See :meth:`FakeCluster.announce`."""

@@ -45,6 +45,7 @@ class State:
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     delayed: Counter[int] = field(default_factory=Counter)  # messages that wait, by delay level
     addr: str = "127.0.0.1:0"  # until it listens
+    boot_timestamp_ms: int = 0  # of the last start
 
     def group(self, name: str) -> SubscriptionGroupConfig:
         """Return the settings of a group; created if missing."""
