@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from rmqtools import errors
     from rmqtools.config import ClientConfig, ProducerConfig
     from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
+    from rmqtools.config.mirror import MirrorConfig
     from rmqtools.config.simple_consumer import SimpleConsumerConfig
     from rmqtools.errors import RocketMQError
     from rmqtools.model.block import MessageBlock
     from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
+    from rmqtools.model.decision import Decision
     from rmqtools.model.group import ConsumeFromWhere, MessageModel
     from rmqtools.model.message import Message, MessageExt
+    from rmqtools.model.mirror import MovedOffset, QueueMirror
     from rmqtools.model.queue import MessageQueue, QueueRange
     from rmqtools.model.reply import ReplyMessage
     from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
@@ -33,7 +36,10 @@ if TYPE_CHECKING:
     from rmqtools.sync import (
         Admin,
         Client,
+        DecisionLog,
+        ExactAppender,
         MessageListener,
+        Mirror,
         Producer,
         PullConsumer,
         PushConsumer,
@@ -53,6 +59,9 @@ __all__ = [
     "ConsumeContext",
     "ConsumeFromWhere",
     "ConsumeOrderlyStatus",
+    "Decision",
+    "DecisionLog",
+    "ExactAppender",
     "HalfMessage",
     "LocalTransactionState",
     "Message",
@@ -61,6 +70,9 @@ __all__ = [
     "MessageListener",
     "MessageModel",
     "MessageQueue",
+    "Mirror",
+    "MirrorConfig",
+    "MovedOffset",
     "Outcome",
     "Perm",
     "Producer",
@@ -70,6 +82,7 @@ __all__ = [
     "PushConsumer",
     "PushConsumerConfig",
     "QueueData",
+    "QueueMirror",
     "QueueRange",
     "ReplyMessage",
     "RocketMQError",
@@ -91,12 +104,15 @@ __all__ = [
 _HOMES = {
     "rmqtools.config": "ClientConfig ProducerConfig",
     "rmqtools.config.consumer": "PullConsumerConfig PushConsumerConfig",
+    "rmqtools.config.mirror": "MirrorConfig",
     "rmqtools.config.simple_consumer": "SimpleConsumerConfig",
     "rmqtools.errors": "RocketMQError",
     "rmqtools.model.block": "MessageBlock",
     "rmqtools.model.consume": "ConsumeConcurrentlyStatus ConsumeContext ConsumeOrderlyStatus",
+    "rmqtools.model.decision": "Decision",
     "rmqtools.model.group": "ConsumeFromWhere MessageModel",
     "rmqtools.model.message": "Message MessageExt",
+    "rmqtools.model.mirror": "MovedOffset QueueMirror",
     "rmqtools.model.queue": "MessageQueue QueueRange",
     "rmqtools.model.reply": "ReplyMessage",
     "rmqtools.model.result": "Outcome SendAttempt SendResult SendStatus",
@@ -104,8 +120,8 @@ _HOMES = {
     "rmqtools.model.topic_type": "TopicMessageType",
     "rmqtools.model.transaction": "HalfMessage LocalTransactionState TransactionSendResult",
     "rmqtools.policy.reply": "create_reply",
-    "rmqtools.sync": "Admin Client MessageListener Producer PullConsumer PushConsumer SimpleConsumer "
-    "TransactionListener TransactionProducer",
+    "rmqtools.sync": "Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer "
+    "PushConsumer SimpleConsumer TransactionListener TransactionProducer",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -18,6 +18,7 @@
     ├── DataLossError            offsets asked for do not exist, or no longer
     ├── ReceiptError             a received message can no longer be settled     also ValueError
     ├── AcknowledgeError         some messages were not acknowledged (``failed`` says which)
+    ├── ExactAppendError         an exact appender cannot be sure of its queue, and has stopped
     └── SendError                a message was not stored (``attempts`` says why)
         ├── BackPressureError    too much is in flight already: nothing was sent
         ├── UnknownOutcomeError  at least one attempt may have stored it
@@ -223,6 +224,13 @@ class AcknowledgeError(RocketMQError):
 
     def __reduce__(self) -> tuple[type["AcknowledgeError"], tuple[object, int]]:
         return type(self), (self.failed, self.total)
+
+
+class ExactAppendError(RocketMQError):
+    """An exact appender cannot be sure of its queue: another writer, a lost end, a position not known.
+
+    It has stopped, so that no message is stored twice. The text names the queue and the remedy.
+    """
 
 
 class SendError(RocketMQError):

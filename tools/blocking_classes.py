@@ -103,6 +103,9 @@ CLASSES = (
         _SHARED,
         (aio.SimpleConsumer, Connected),
     ),
+    BlockingClass(aio.ExactAppender, "_appender", "One thread appends."),
+    BlockingClass(aio.DecisionLog, "_log", _SHARED),
+    BlockingClass(aio.Mirror, "_mirror", "One thread runs it, any may ask for its progress."),
 )
 
 

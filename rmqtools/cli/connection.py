@@ -45,17 +45,25 @@ _COMPLETION_SECONDS = "1"  # a shell waits for it
 _PLAIN_NAMES = {match_name(name): name for name in SECRETS}
 
 
-def client_config(name_server: str, settings: Sequence[str] | None, kind: type[C], **more: str) -> C:
+def client_config(
+    name_server: str,
+    settings: Sequence[str] | None,
+    kind: type[C],
+    *,
+    profile: str | None = None,
+    **more: str,
+) -> C:
     """Make a config of the command line's settings; they take precedence over environment and profile.
 
-    ``more``: settings that the command itself has chosen.
+    ``profile``: this one, and nothing from the environment. ``more``: settings that the command itself has
+    chosen.
 
     Raises:
         ConfigError: an unknown setting, one not of the form NAME=VALUE, a secret, or no name server.
     """
     known = {f.name for f in fields(kind)}
-    values = {name: value for name, value in profile_settings().items() if name in known}
-    values |= _environment(known)
+    values = {name: value for name, value in profile_settings(profile).items() if name in known}
+    values |= {} if profile else _environment(known)
     for name, value in pairs(settings).items():
         refuse_secret(_PLAIN_NAMES.get(match_name(name), name), "--set")
         values[name] = value

@@ -43,14 +43,14 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(help="The profile.", show_default=False)]
 
 
-def profile_settings() -> dict[str, str]:
-    """Return the settings of the chosen profile; none if none is chosen. Secret files are read.
+def profile_settings(name: str | None = None) -> dict[str, str]:
+    """Return the settings of a profile, by default of the chosen one; none if none is. Reads secret files.
 
     Raises:
         ConfigError: there is no such profile, or one of its settings cannot be used.
     """
     document = _document()
-    chosen = os.environ.get("RMQTOOLS_PROFILE") or document.get("current")
+    chosen = name or os.environ.get("RMQTOOLS_PROFILE") or document.get("current")
     if not chosen:
         return {}
     given = _profile(document, chosen)

@@ -30,7 +30,7 @@ def _name_servers_of_environment() -> str:
     return os.environ.get("NAMESRV_ADDR", "")
 
 
-def check_config(owner: str, config: object, wanted: type["ClientConfig"]) -> None:
+def check_config(owner: str, config: object, wanted: type[object]) -> None:
     """Refuse a config of another class.
 
     Raises:

@@ -58,6 +58,7 @@ class Parcel:
         message: instead of both: sent alone, so it may have a delay and is compressed if it is large.
         queue: send to this queue, one attempt only. None: queues in turn; retries take another broker.
         may_move: after a failure at ``queue``, try a queue of another broker.
+        sys_flag: of all messages in ``body``; not 0 if they are compressed already.
     """
 
     topic: str
@@ -66,6 +67,7 @@ class Parcel:
     message: Message | None = None
     queue: MessageQueue | None = None
     may_move: bool = False
+    sys_flag: int = 0
 
     def __len__(self) -> int:
         return len(self.msg_ids) if self.message is None else 1

@@ -3,8 +3,11 @@
 from rmqtools.policy.reply import create_reply
 from rmqtools.sync.admin import Admin
 from rmqtools.sync.client import Client
+from rmqtools.sync.decision_log import DecisionLog
+from rmqtools.sync.exact_appender import ExactAppender
 from rmqtools.sync.handwritten.push_consumer import MessageListener
 from rmqtools.sync.handwritten.transaction_producer import TransactionListener
+from rmqtools.sync.mirror import Mirror
 from rmqtools.sync.producer import Producer
 from rmqtools.sync.pull_consumer import PullConsumer
 from rmqtools.sync.push_consumer import PushConsumer
@@ -14,7 +17,10 @@ from rmqtools.sync.transaction_producer import TransactionProducer
 __all__ = [
     "Admin",
     "Client",
+    "DecisionLog",
+    "ExactAppender",
     "MessageListener",
+    "Mirror",
     "Producer",
     "PullConsumer",
     "PushConsumer",

@@ -19,14 +19,15 @@ from rmqtools import aio, sync
 PUBLIC = {
     "rmqtools": """
         Admin BrokerData Client ClientConfig ClusterInfo ConsumeConcurrentlyStatus ConsumeContext
-        ConsumeFromWhere ConsumeOrderlyStatus HalfMessage LocalTransactionState Message MessageBlock
-        MessageExt MessageListener MessageModel MessageQueue Outcome Perm Producer ProducerConfig
-        PullConsumer PullConsumerConfig PushConsumer PushConsumerConfig QueueData QueueRange ReplyMessage
+        ConsumeFromWhere ConsumeOrderlyStatus Decision DecisionLog ExactAppender HalfMessage
+        LocalTransactionState Message MessageBlock MessageExt MessageListener MessageModel MessageQueue Mirror
+        MirrorConfig MovedOffset Outcome Perm Producer ProducerConfig PullConsumer PullConsumerConfig
+        PushConsumer PushConsumerConfig QueueData QueueMirror QueueRange ReplyMessage
         RocketMQError SendAttempt SendResult SendStatus SimpleConsumer SimpleConsumerConfig TopicMessageType
         TopicRouteData TransactionListener TransactionProducer TransactionSendResult create_reply errors""",
     "rmqtools.aio": """
-        Admin Client MessageListener Producer PullConsumer PushConsumer SimpleConsumer TransactionListener
-        TransactionProducer create_reply""",
+        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer PushConsumer
+        SimpleConsumer TransactionListener TransactionProducer create_reply""",
     "rmqtools.allocate": """
         AllocateAveragely AllocateAveragelyByCircle AllocateByConfig AllocateByConsistentHash
         AllocateByMachineRoom AllocateByPins AllocateMachineRoomNearby AllocateMessageQueueStrategy
@@ -49,8 +50,8 @@ PUBLIC = {
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",
     "rmqtools.sync": """
-        Admin Client MessageListener Producer PullConsumer PushConsumer SimpleConsumer TransactionListener
-        TransactionProducer create_reply""",
+        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer PushConsumer
+        SimpleConsumer TransactionListener TransactionProducer create_reply""",
     "rmqtools.testing": """
         Drain FakeCluster Fault NAME_SERVER PinnedGroup Reaction RequestCode ResponseCode encode_stored
         stored_message""",
@@ -59,6 +60,9 @@ PUBLIC = {
 CLASSES = (
     "Admin",
     "Client",
+    "DecisionLog",
+    "ExactAppender",
+    "Mirror",
     "Producer",
     "PullConsumer",
     "PushConsumer",

@@ -29,6 +29,11 @@ COMMANDS = {
         "Watch groups, topics and brokers: rates, lag, and which member owns which queue.",
     ),
     "topic": LazyCommand("rmqtools.cli.topic", "app", "Topics: list, describe, create, alter, delete."),
+    "mirror": LazyCommand(
+        "rmqtools.cli.mirror",
+        "app",
+        "Copies of topics in another cluster, or in other topics: each message once and in order.",
+    ),
     "message": LazyCommand(
         "rmqtools.cli.message", "app", "Single messages: find them, and the groups that consumed them."
     ),

@@ -5,11 +5,14 @@ look up the name -> connect -> shake hands (TLS)
 
 import asyncio
 import socket
+import struct
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+_NO_LINGER = struct.pack("ii", 1, 0)  # on, for no seconds: close sends a reset
 
 _Address = tuple[int, int, int, str, Any]
 """One result of getaddrinfo: family, kind, protocol, canonical name, address."""
@@ -34,9 +37,18 @@ class Opening:
         self.step = Step.LOOK_UP
 
     async def open(
-        self, host: str, port: int, protocol_factory: Callable[[], P], *, ssl: Any = None, **tls: Any
+        self,
+        host: str,
+        port: int,
+        protocol_factory: Callable[[], P],
+        *,
+        resets: bool = False,
+        ssl: Any = None,
+        **tls: Any,
     ) -> P:
         """Open a connection to one of a host's addresses; ``ssl``, ``tls``: as for ``create_connection``.
+
+        ``resets``: closing, and the end of this process, drop what the peer has not accepted yet.
 
         Raises:
             OSError: an address refused, or TLS failed.
@@ -46,6 +58,9 @@ class Opening:
         found = await _look_up(host, port)
         self.step = Step.CONNECT
         sock = await _connect(found)
+        if resets:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a host that is gone is noticed
         if ssl is not None:
             self.step = Step.HANDSHAKE
         loop = asyncio.get_running_loop()

@@ -231,8 +231,30 @@ class Remoting:
         answer.add_done_callback(ended)
         return await asyncio.shield(answer)
 
+    async def open_alone(self, addr: str) -> Connection:
+        """Open a connection for its caller alone, who closes it. It is not shared, and not kept here.
+
+        Closing it, and the end of this process, drop what the peer has not accepted yet (SO_LINGER 0).
+
+        Raises:
+            RemotingConnectError: as :meth:`connect`.
+        """
+        if self._closed:
+            raise ClientStateError("the client is closed")
+        if (reason := self._backoff.reason(addr, self.clock.monotonic())) is not None:
+            raise self._unreachable(addr, reason, is_final=addr in self._final)
+        return await self._open_connection(addr, resets=True)
+
     async def _make_connection(self, addr: str) -> Connection:
-        """Open and register a connection. Converts every error of resolver, socket or TLS to ours."""
+        """Open and register a connection."""
+        connection = await self._open_connection(addr)
+        if (silent := self._open.get(addr)) is not None:
+            silent.retire()
+        self._open[addr] = connection
+        return connection
+
+    async def _open_connection(self, addr: str, *, resets: bool = False) -> Connection:
+        """Open a connection. Converts every error of resolver, socket or TLS to ours."""
         timeout = self._config.connect_timeout
         opening = self._openings[addr] = Opening()
         try:
@@ -250,6 +272,7 @@ class Remoting:
                         first_opaque=random.getrandbits(31),
                         may_restart=self._may_restart(addr),
                     ),
+                    resets=resets,
                     ssl=self._tls,
                     server_hostname=(self.name_servers.host_of(addr) or host) if self._tls else None,
                     ssl_shutdown_timeout=None if self._tls is None else _TLS_SHUTDOWN,
@@ -268,9 +291,6 @@ class Remoting:
         self._backoff.connected(addr)
         self._own_addresses.append(connection.local_addr)
         self._final.discard(addr)
-        if (silent := self._open.get(addr)) is not None:
-            silent.retire()
-        self._open[addr] = connection
         return connection
 
     def _may_restart(self, addr: str) -> bool:

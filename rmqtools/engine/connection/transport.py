@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import ssl
 from dataclasses import dataclass
 from typing import cast
@@ -134,6 +135,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def start(self, command: Request, timeout: float) -> asyncio.Future[RemotingCommand]:
         """Write a request at once; return a future with the answer, or an error as of :meth:`invoke`."""
+        return self._start(command, timeout)
+
+    def start_kept(self, command: Request) -> asyncio.Future[RemotingCommand]:
+        """Write a request at once, as :meth:`start`; its answer counts however late it comes.
+
+        The future ends with the answer, or with an error once the connection is lost. The connection is kept
+        open until then, unless its owner closes it.
+        """
+        return self._start(command, math.inf)
+
+    def _start(self, command: Request, timeout: float) -> asyncio.Future[RemotingCommand]:
         opaque = next(self._opaques) & 0x7FFF_FFFF
         future: asyncio.Future[RemotingCommand] = self._loop.create_future()
         if timeout <= 0:
@@ -338,7 +350,10 @@ class Connection(asyncio.BufferedProtocol):
         """Check the requests when the earliest deadline is reached."""
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm, self._alarm_at = self._loop.call_at(deadline, self._expire), deadline
+        if deadline < math.inf:
+            self._alarm, self._alarm_at = self._loop.call_at(deadline, self._expire), deadline
+        else:
+            self._alarm = None  # only kept requests are on the wire
 
     def _expire(self) -> None:
         """Fail requests after their deadline; remove those whose callers were cancelled."""

@@ -25,11 +25,12 @@ LOCK_INTERVAL = 20.0  # seconds; upstream rocketmq.client.rebalance.lockInterval
 
 
 class QueueLocks:
-    """The locks of one member of a group. ``group`` is the wire name."""
+    """The locks of one member of a group. ``group`` is the wire name; ``client_id``: None: the client's."""
 
-    def __init__(self, client: ClientCore, group: str) -> None:
+    def __init__(self, client: ClientCore, group: str, client_id: str | None = None) -> None:
         self._client = client
         self._group = group
+        self._client_id = client_id or client.client_id
 
     async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, bool]:
         """Request locks; return whether each is granted. A missing or unreadable answer grants none."""
@@ -45,7 +46,7 @@ class QueueLocks:
         )
 
     async def _lock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> dict[MessageQueue, bool]:
-        body = format_lock(self._group, self._client.client_id, list(queues))
+        body = format_lock(self._group, self._client_id, list(queues))
         try:
             addr = self._client.routes.master_addr(broker_name)
             answer = await self._client.remoting.invoke_ok(addr, request(LockBatchMqRequestHeader(), body))
@@ -56,7 +57,7 @@ class QueueLocks:
         return {queue: queue in granted for queue in queues}
 
     async def _unlock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> None:
-        body = format_unlock(self._group, self._client.client_id, list(queues))
+        body = format_unlock(self._group, self._client_id, list(queues))
         try:
             addr = self._client.routes.master_addr(broker_name)
             await self._client.remoting.invoke_ok(addr, request(UnlockBatchMqRequestHeader(), body))

@@ -58,9 +58,15 @@ class Outgoing:
     code: RequestCode
     needs: Feature | None  # what not every broker has
 
-    def request_to(self, queue: MessageQueue, broker_name: str, *, oneway: bool = False) -> Request:
-        """Return the request that stores the content in ``queue``."""
-        template = _template(self.code, self.group, self.wire_topic, broker_name, oneway)
+    def request_to(
+        self, queue: MessageQueue, broker_name: str, *, oneway: bool = False, creates_topic: bool = True
+    ) -> Request:
+        """Return the request that stores the content in ``queue``.
+
+        ``creates_topic``: whether a broker that does not have the topic may make it like the default topic.
+        """
+        default = DEFAULT_TOPIC if creates_topic else self.wire_topic
+        template = _template(self.code, self.group, self.wire_topic, broker_name, oneway, default)
         numbers = (queue.queue_id, self.sys_flag, self.born_timestamp_ms, self.flag)
         return filled_request(template, numbers, self.properties_text, self.body)
 
@@ -70,13 +76,13 @@ _outgoing = maker_of(Outgoing)
 
 @lru_cache(maxsize=1024)
 def _template(
-    code: RequestCode, group: str, wire_topic: str, broker_name: str, oneway: bool
+    code: RequestCode, group: str, wire_topic: str, broker_name: str, oneway: bool, default_topic: str
 ) -> RequestTemplate:
     """Template of all requests to a topic's queues on one broker."""
     header = SendMessageRequestHeaderV2(
         producer_group=group,
         topic=wire_topic,
-        default_topic=DEFAULT_TOPIC,
+        default_topic=default_topic,
         default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS,
         queue_id=0,
         sys_flag=0,
@@ -183,9 +189,12 @@ class Encoder:
         """Encode the messages of a parcel that are not encoded yet, and add topic and properties."""
         if parcel.message is not None:
             return self.encode(parcel.message)
-        return self._batch(parcel.topic, parcel.msg_ids, memoryview(parcel.body).cast("B"), self._now_ms())
+        body = memoryview(parcel.body).cast("B")
+        return self._batch(parcel.topic, parcel.msg_ids, body, self._now_ms(), parcel.sys_flag)
 
-    def _batch(self, topic: str, msg_ids: Sequence[str], body: bytes | memoryview, now_ms: int) -> Outgoing:
+    def _batch(
+        self, topic: str, msg_ids: Sequence[str], body: bytes | memoryview, now_ms: int, sys_flag: int = 0
+    ) -> Outgoing:
         return _outgoing(
             topic=topic,
             wire_topic=with_namespace(topic, self._namespace),
@@ -194,7 +203,7 @@ class Encoder:
             body=body,
             properties_text=_WAIT_OK,
             born_timestamp_ms=now_ms,
-            sys_flag=0,
+            sys_flag=sys_flag,
             flag=0,
             code=RequestCode.SEND_BATCH_MESSAGE,
             needs=None,

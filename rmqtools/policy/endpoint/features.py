@@ -162,6 +162,11 @@ STATIC_TOPICS = Feature(
     note="until a queue moves to another broker: then requests are refused with NOT_LEADER_FOR_QUEUE, and "
     f"messages may be consumed again: {_NAME_SERVERS}",
 )
+EXACT_APPENDS = Feature(
+    name="exact appends, mirrors of topics (rmqtools mirror)",
+    through_proxy=False,
+    instead=f"the connection from a proxy to a broker is not the writer's own: {_NAME_SERVERS}",
+)
 ACCESS_KEYS = Feature(
     name="access control (access_key, secret_key)",
     note="the proxy checks its clients with authenticationEnabled=true and authorizationEnabled=true; "
@@ -245,6 +250,7 @@ FEATURES: Sequence[Feature] = (
     RANGE_READS,
     CONSUMER_OFFSETS,
     STATIC_TOPICS,
+    EXACT_APPENDS,
     ACCESS_KEYS,
     TLS,
     TOPIC_ATTRIBUTES,

@@ -65,6 +65,14 @@ def decode_batch(data: bytes) -> list[BatchMessage]:
     return messages
 
 
+def without_first(data: bytes | memoryview, count: int) -> memoryview:
+    """Return a batch body without its first messages; not copied."""
+    start = 0
+    for _ in range(count):
+        start += _HEAD.unpack_from(data, start)[0]
+    return memoryview(data)[start:]
+
+
 def _decode_one(data: bytes, start: int) -> tuple[BatchMessage, int]:
     if len(data) - start < FIXED_BYTES:
         raise ProtocolError(f"batch of {len(data)} bytes is cut off at {start}")

@@ -1,0 +1,260 @@
+"""``rmqtools mirror``: copies topics, each message once and in order, and moves groups to the copies."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Thread
+from typing import Annotated
+
+import typer
+
+from rmqtools import ClientConfig, Mirror, MirrorConfig, ProducerConfig, QueueMirror
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.moments import moment_ms
+from rmqtools.cli.printing import Column, confirm, ends_quietly, now, print_json, print_table, say, warn
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.config.mirror import Begin
+
+_LINE_SECONDS = 5.0  # between two lines of progress
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Copies of topics in another cluster, or in other topics: each message once and in order.",
+)
+
+Topics = Annotated[
+    list[str],
+    typer.Argument(metavar="TOPIC[=COPY]...", help="What to copy, and to which topic.", show_default=False),
+]
+To = Annotated[
+    str,
+    typer.Option("--to", metavar="HOST:PORT", help="Name server of the target. Default: the same cluster."),
+]
+ToProfile = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Profile of the target: its keys, certificates, namespace.")
+]
+ToSettings = Annotated[
+    list[str] | None,
+    typer.Option("--to-set", metavar="NAME=VALUE", help="A setting of the target's client; several times."),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(help="Name of the mirror, the same after a restart. Default: the source cluster's."),
+]
+SourceName = Annotated[
+    str | None, typer.Option(help="Name of the source cluster, if both clusters have the same.")
+]
+TargetName = Annotated[str | None, typer.Option(help="Name of the target cluster.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A mirror at one moment."""
+
+    moment: float
+    copied: int
+    lag: int
+
+    def line(self, before: "_Look") -> str:
+        """Return a line of progress; time left is that at the rate since the look before."""
+        seconds = max(0.001, self.moment - before.moment)
+        done = (before.lag - self.lag) / seconds
+        left = f"{self.lag / done:.0f} s left" if done > 0 else "time left unknown"
+        rate = (self.copied - before.copied) / seconds
+        return f"{now():%H:%M:%S}  copied {self.copied}, {rate:.0f}/s, lag {self.lag}, {left}"
+
+
+@app.command()
+def run(
+    topics: Topics,
+    name_server: NameServer = "",
+    to: To = "",
+    to_profile: ToProfile = None,
+    begin: Annotated[
+        str, typer.Option("--from", metavar="FROM", help="earliest, latest, a time, or -30m: at first only.")
+    ] = "earliest",
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only what was stored before; waits for it.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new messages, until Ctrl-C.")] = False,
+    tags: Annotated[str | None, typer.Option(help="Only these tags: 'a || b'.")] = None,
+    sql: Annotated[
+        str | None, typer.Option(help="Only messages whose properties meet this SQL92 condition.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Part of the messages, by key: 0.01 is one key in 100.")] = 1.0,
+    rate: Annotated[float | None, typer.Option(help="Messages a second, of all queues together.")] = None,
+    name: Name = None,
+    source_name: SourceName = None,
+    target_name: TargetName = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="The first copy to queues whose first messages have expired.")
+    ] = False,
+    settle: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Wait for late requests of a mirror that died.")
+    ] = 10.0,
+    settings: Settings = None,
+    to_settings: ToSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Copy topics: bodies, tags, keys, properties, and the order of each queue. Each message is stored once.
+
+    A mirror that was killed goes on where it was. The copies must exist and have as many queues. Two mirrors
+    may copy in both directions: a message never comes back to a cluster that it has passed.
+
+        rmqtools mirror run orders --to 10.0.1.5:9876 --follow
+
+        rmqtools mirror run orders=orders-staging --share 0.01 --follow
+    """
+    config = MirrorConfig(
+        source=client_config(name_server, settings, ClientConfig),
+        target=_target(name_server, settings, to, to_profile, to_settings),
+        topics=_topics(topics),
+        begin=_begin(begin),
+        tags=_tags(tags),
+        sql=sql,
+        share=share,
+        max_messages_per_second=rate,
+        name=name,
+        source_name=source_name,
+        target_name=target_name,
+        is_new=new,
+        settle_seconds=settle,
+    )
+    until_ms = None if until is None else moment_ms("--until", until)
+    with ends_quietly(), Mirror(config) as mirror:
+        done = _run_aside(mirror, follow=follow, until_ms=until_ms)
+        _show(_watched(mirror, done), as_json=as_json)
+
+
+@app.command()
+def groups(
+    topics: Topics,
+    group: Annotated[
+        list[str], typer.Option("--group", "-g", help="The group; several times.", show_default=False)
+    ],
+    name_server: NameServer = "",
+    to: To = "",
+    to_profile: ToProfile = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the offsets; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    name: Name = None,
+    source_name: SourceName = None,
+    target_name: TargetName = None,
+    settings: Settings = None,
+    to_settings: ToSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Set the offsets of groups on the copies to the messages that they would consume next at the source.
+
+    Name and topics are those of the mirror. A group must have no members at the target. Messages that are
+    copied later than the offset are consumed again; none is left out.
+    """
+    config = MirrorConfig(
+        source=client_config(name_server, settings, ClientConfig),
+        target=_target(name_server, settings, to, to_profile, to_settings),
+        topics=_topics(topics),
+        name=name,
+        source_name=source_name,
+        target_name=target_name,
+    )
+    with Mirror(config) as mirror:
+        planned = {each: mirror.move_group(each, dry_run=True) for each in group}
+        if as_json:
+            print_json(planned)
+        else:
+            rows = [
+                (each, *_place(moved.source), moved.source_offset, *_place(moved.target), moved.target_offset)
+                for each, offsets in planned.items()
+                for moved in offsets
+            ]
+            columns = ["group", "topic", "queue", "offset", "copy", "queue of copy", "offset there"]
+            print_table(columns, rows)
+        if dry_run:
+            return
+        confirm(f"Set these offsets of {', '.join(group)} at the target?", yes=yes)
+        for each in group:
+            mirror.move_group(each)
+    if not as_json:
+        say(f"{len(group)} group(s) go on at the copies")
+
+
+def _topics(texts: Sequence[str]) -> dict[str, str]:
+    """Return ``orders`` and ``orders=copy`` as a mapping."""
+    pairs = (text.partition("=") for text in texts)
+    return {source: target or source for source, _, target in pairs}
+
+
+def _tags(text: str | None) -> tuple[str, ...]:
+    return tuple(sorted(tag.strip() for tag in (text or "").split("||") if tag.strip()))
+
+
+def _target(
+    name_server: str,
+    settings: Sequence[str] | None,
+    to: str,
+    to_profile: str | None,
+    to_settings: Sequence[str] | None,
+) -> ProducerConfig:
+    """Return the settings of the target: of its own profile, or those of the source elsewhere."""
+    if to_profile is not None:
+        return client_config(to, to_settings, ProducerConfig, profile=to_profile)
+    return client_config(to or name_server, [*(settings or ()), *(to_settings or ())], ProducerConfig)
+
+
+def _begin(text: str) -> Begin:
+    return text if text in ("earliest", "latest") else moment_ms("--from", text)  # type: ignore[return-value]
+
+
+def _run_aside(mirror: Mirror, *, follow: bool, until_ms: int | None) -> "Future[list[QueueMirror]]":
+    """Run the mirror on a thread, so that this one can show progress and be interrupted."""
+    done: Future[list[QueueMirror]] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(mirror.run(follow=follow, until_ms=until_ms))
+        except BaseException as error:  # noqa: BLE001 - raised on the main thread
+            done.set_exception(error)
+
+    Thread(target=work, name="mirror", daemon=True).start()
+    return done
+
+
+def _watched(mirror: Mirror, done: "Future[list[QueueMirror]]") -> list[QueueMirror]:
+    """Print a line of progress on standard error now and then; return the result when it is there."""
+    before = _look(mirror)
+    while True:
+        try:
+            return done.result(_LINE_SECONDS)
+        except TimeoutError:
+            if done.done():  # its own error
+                raise
+            found = _look(mirror)
+            warn(found.line(before))
+            before = found
+
+
+def _look(mirror: Mirror) -> _Look:
+    states = mirror.progress()
+    return _Look(
+        SYSTEM_CLOCK.monotonic(),
+        sum(state.copied for state in states),
+        sum(state.lag for state in states),
+    )
+
+
+def _show(states: Sequence[QueueMirror], *, as_json: bool) -> None:
+    if as_json:
+        print_json(states)
+        return
+    columns = [Column("topic"), Column("queue"), Column("copy"), Column("queue of copy", 2)]
+    columns += [Column("copied"), Column("left out"), Column("position", 1)]
+    rows = [
+        (*_place(state.source), *_place(state.target), state.copied, state.left_out, state.position)
+        for state in states
+    ]
+    print_table(columns, rows)
+
+
+def _place(queue: object) -> tuple[str, str]:
+    topic, broker_name, queue_id = (getattr(queue, name) for name in ("topic", "broker_name", "queue_id"))
+    return topic, f"{broker_name}:{queue_id}"

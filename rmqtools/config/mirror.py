@@ -1,0 +1,88 @@
+"""Settings of mirrors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rmqtools.config.client import ClientConfig
+from rmqtools.config.producer import ProducerConfig
+from rmqtools.errors import ConfigError
+
+Begin: TypeAlias = Literal["earliest", "latest"] | int
+"""Where a mirror begins that has copied nothing yet: a word, or a time in milliseconds since 1970."""
+
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorConfig:
+    """What a mirror copies, from where to where."""
+
+    source: ClientConfig
+    """The cluster to copy from."""
+
+    target: ProducerConfig
+    """The cluster to copy to, the same one or another; without ``linger`` and ``enable_trace``."""
+
+    topics: Mapping[str, str]
+    """Each topic to copy, and the topic to copy it to, which must exist and have as many queues."""
+
+    name: str | None = None
+    """Name of the mirror, for its locks and marks; None: the name of the source cluster.
+
+    The same after a restart. Two mirrors that copy to the same topic need two names.
+    """
+
+    source_name: str | None = None
+    """Name of the source cluster in the way of its messages; None: its own. All mirrors use the same."""
+
+    target_name: str | None = None
+    """Name of the target cluster; see ``source_name``. Needed if both clusters have the same name."""
+
+    begin: Begin = "earliest"
+    """Where to begin in a queue of which nothing was copied yet: earliest, latest, or ms since 1970.
+
+    latest is looked up at each start until a first message was copied.
+    """
+
+    tags: tuple[str, ...] = ()
+    """Copy only messages with one of these tags; empty: all."""
+
+    sql: str | None = None
+    """Copy only messages whose properties meet this SQL92 condition."""
+
+    share: float = 1.0
+    """Part of the messages to copy, by sharding key or else by keys: all messages of a key, or none."""
+
+    max_messages_per_second: float | None = None
+    """Limit of all queues together; None: none."""
+
+    settle_seconds: float = 10.0
+    """See :class:`rmqtools.ExactAppender`: each start takes so long."""
+
+    is_new: bool = False
+    """See :class:`rmqtools.ExactAppender`: the first copy to queues whose first messages have expired."""
+
+    request_bytes: int = 1024 * 1024
+    """Bytes of messages in one request to the target. Brokers refuse more than their maxMessageSize."""
+
+    def __post_init__(self) -> None:
+        if not self.topics:
+            raise ConfigError("topics is empty: name a topic to copy")
+        for name in ("name", "source_name", "target_name"):
+            value = getattr(self, name)
+            if value is not None and not (value and _NAME_CHARACTERS.issuperset(value)):
+                raise ConfigError(f"{name}={value!r}: want letters, digits, _ and -")
+        if self.tags and self.sql is not None:
+            raise ConfigError(f"both tags={sorted(self.tags)} and sql={self.sql!r}: give one")
+        if not 0.0 < self.share <= 1.0:
+            raise ConfigError(f"share={self.share!r}: want a part of 1, such as 0.01")
+        rate = self.max_messages_per_second
+        if rate is not None and not rate > 0:
+            raise ConfigError(f"max_messages_per_second={rate!r}: want more than 0, or None")
+        if not self.settle_seconds >= 0:
+            raise ConfigError(f"settle_seconds={self.settle_seconds!r}: want 0 or more seconds")
+        if self.request_bytes <= 0:
+            raise ConfigError(f"request_bytes={self.request_bytes!r}: want more than 0")
+        if isinstance(self.begin, str) and self.begin not in ("earliest", "latest"):
+            raise ConfigError(f"begin={self.begin!r}: want earliest, latest, or milliseconds since 1970")

@@ -1,0 +1,1 @@
+"""Exact appends: each message is stored once in a queue, in order, whatever breaks."""

@@ -1,0 +1,25 @@
+"""Decisions that several processes share: the first record of a key in a queue."""
+
+from dataclasses import dataclass
+
+DECISION_TOKEN = "RMQTOOLS_DECISION"
+"""Property of a record: a random text by which its sender finds it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was said first about a key.
+
+    Attributes:
+        key: what it is about.
+        record: the content of the first record.
+        is_ours: whether the call that returned this has written it.
+        queue_offset: where it is.
+        store_timestamp_ms: when it was stored, by the clock of the broker; ms since 1970.
+    """
+
+    key: str
+    record: bytes
+    is_ours: bool
+    queue_offset: int
+    store_timestamp_ms: int

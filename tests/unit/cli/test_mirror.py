@@ -1,0 +1,49 @@
+"""``rmqtools mirror`` on two clusters in this process."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from rmqtools import MessageQueue
+from rmqtools.errors import ConfigError
+from rmqtools.testing import FakeCluster
+
+QUEUE = MessageQueue("mirrored", "broker-a", 0)
+QUICK = ("--settle", "0")
+
+
+@pytest.fixture
+def target(cluster: FakeCluster) -> Iterator[FakeCluster]:
+    """Another cluster, with the topic of the first one."""
+    with FakeCluster(cluster="west") as west:
+        for each in (cluster, west):
+            each.create_topic("mirrored", queues=1, broker_names=["broker-a"])
+        yield west
+
+
+def test_a_run_copies_what_is_there_and_a_second_one_what_came_since(run, cluster, target):
+    cluster.store("mirrored", b"1", b"2", queue=QUEUE)
+    first = run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK)
+    cluster.store("mirrored", b"3", queue=QUEUE)
+    second = run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK, "--json")
+
+    assert "broker-a:0" in first.stdout
+    assert [each["copied"] for each in json.loads(second.stdout)] == [1]
+    assert [message.body for message in target.messages("mirrored")] == [b"1", b"2", b"3"]
+
+
+def test_groups_are_shown_and_then_moved(run, cluster, target):
+    cluster.commit("billing", QUEUE, 2)
+    run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK)
+    arguments = ("mirror", "groups", "mirrored", "--to", target.name_server, "-g", "billing")
+    planned = json.loads(run(*arguments, "--dry-run", "--json").stdout)
+    assert target.committed("billing", QUEUE) is None
+
+    run(*arguments, "--yes")
+    assert target.committed("billing", QUEUE) == planned["billing"][0]["target_offset"]
+
+
+def test_an_error_of_the_run_ends_the_command(run, cluster, target):
+    with pytest.raises(ConfigError, match="copied to itself"):
+        run("mirror", "run", "mirrored", *QUICK)

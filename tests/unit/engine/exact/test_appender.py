@@ -1,0 +1,333 @@
+"""The exact appender on the fake cluster: one test for each rule, which fails without it."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rmqtools import ClientConfig, MessageQueue
+from rmqtools.aio import Admin, ExactAppender
+from rmqtools.errors import ClientStateError, ConfigError, ExactAppendError, SendError, UnsupportedError
+from rmqtools.model.append_mark import APPEND_MARK, FENCE_TOPIC
+from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
+from rmqtools.testing.fake.topics import TopicConfig
+from tests.unit.engine.exact.exact_scene import (
+    QUEUE,
+    TOPIC,
+    append,
+    appender,
+    cut,
+    messages,
+    scene,
+    stored,
+    until,
+)
+
+
+def transport_of(writer: ExactAppender) -> asyncio.Transport:
+    connection = writer._own._connection
+    assert connection is not None
+    assert connection._transport is not None
+    return connection._transport
+
+
+BATCH = RequestCode.SEND_BATCH_MESSAGE
+PULL = RequestCode.PULL_MESSAGE
+
+
+async def test_messages_are_appended_in_order_with_their_positions():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0, 1, 5)
+        await append(writer, 6)
+
+        assert writer.last_position == 6
+        assert stored(cluster) == [0, 1, 5, 6]
+        assert [message.body for message in cluster.messages(TOPIC, QUEUE)] == [b"0", b"1", b"5", b"6"]
+
+
+async def test_a_new_writer_of_the_same_name_goes_on_behind_the_last_position():
+    async with scene() as (_, producer):
+        async with appender(producer) as writer:
+            await append(writer, 3, 7)
+
+        async with appender(producer) as writer:
+            assert writer.last_position == 7
+
+
+async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():
+    async with scene() as (cluster, producer):
+        writer = appender(producer)
+        await writer.start()
+        await append(writer, 3, 7)
+        cluster.store(TOPIC, *[b"foreign"] * 500, queue=QUEUE)
+        writer._own.close()  # as the end of its process does; its lock stays for a minute
+        await writer._background.stop()
+        cluster.advance(61.0)
+
+        async with appender(producer) as second:
+            assert second.last_position == 7
+
+
+async def test_rule_1_a_late_answer_settles_its_request():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        late = cluster.fault(code=BATCH, answer=Reaction.PASS, delay=10.0)  # the default timeout is 3 s
+        await append(writer, 0, 1)
+
+        assert late.fired() == 1
+        assert stored(cluster) == [0, 1]
+
+
+async def test_rule_1_an_interrupted_append_is_settled_by_its_own_answer():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        cluster.fault(code=BATCH, answer=Reaction.PASS, delay=5.0)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await append(writer, 0, 1)
+        with pytest.raises(ClientStateError, match="call resume"):
+            await append(writer, 0, 1)
+
+        assert await writer.resume() == 1
+        assert stored(cluster) == [0, 1]
+
+
+async def test_rule_2_what_a_frozen_broker_stores_when_it_continues_is_waited_for():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        cluster.fault(code=BATCH, answer=Reaction.PASS, delay=1.5)  # it lies in a buffer for so long
+        appending = asyncio.create_task(append(writer, 0, 1))
+        await until(lambda: writer._own.has_request)
+        cut(writer)  # lost, with the request at the broker
+        await appending
+
+        assert stored(cluster) == [0, 1]
+
+
+async def test_rule_2_ends_where_the_broker_was_started_again_as_its_buffers_are_gone():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        writer._settle_seconds = 10_000.0  # never over in a test
+        cluster.fault(code=BATCH, answer=Reaction.SILENCE)
+        appending = asyncio.create_task(append(writer, 0, 1))
+        await until(lambda: writer._own.has_request)
+        cluster.stop("broker-a")
+        cluster.restart("broker-a")
+        await appending
+
+        assert stored(cluster) == [0, 1]
+
+
+async def test_rule_3_what_is_stored_and_not_visible_counts_as_stored():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        cluster.hide_new()
+        cluster.fault(code=BATCH, answer=Reaction.SWALLOW)
+        appending = asyncio.create_task(append(writer, 1, 2))
+        await until(lambda: len(cluster.requests(BATCH)) == 2)
+        cluster.hang_up("broker-a")
+        await until(lambda: len(cluster.requests(topic=FENCE_TOPIC)) > 4)  # of the start, and of now
+        await asyncio.sleep(3.0)
+        cluster.show_all()
+        await appending
+
+        assert stored(cluster) == [0, 1, 2]
+
+
+async def test_rule_4_the_connection_is_reset_when_its_process_ends():
+    async with scene() as (_, producer), appender(producer) as writer:
+        own = transport_of(writer).get_extra_info("socket")
+
+        linger = own.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)
+
+    assert struct.unpack("ii", linger) == (1, 0)
+
+
+async def test_rule_5_a_batch_of_which_the_first_messages_were_stored_is_completed():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+
+        def store_two(request):
+            cluster.store(TOPIC, b"0", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(0)})
+            cluster.store(TOPIC, b"1", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(1)})
+            return Reaction.DISCONNECT
+
+        cluster.fault(code=BATCH, answer=store_two)
+        await append(writer, 0, 1, 2, 3)
+
+        assert stored(cluster) == [0, 1, 2, 3]
+
+
+async def test_rule_5_a_second_writer_is_noticed_by_the_place_of_the_next_messages():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        cluster.store(TOPIC, b"1", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(1)})
+
+        with pytest.raises(ExactAppendError, match="another process has stored position 1"):
+            await append(writer, 1)
+
+
+async def test_rule_5_foreign_messages_in_between_are_allowed():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        cluster.store(TOPIC, b"foreign", queue=QUEUE)
+        await append(writer, 1)
+
+        assert stored(cluster) == [0, 1]
+
+
+async def test_rule_5_a_deleted_topic_is_not_made_by_an_append():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        request = cluster.requests(BATCH)[-1]
+
+        assert request.ext_fields["c"] == TOPIC  # the default topic: TBW102 would make it anew
+
+
+async def test_rule_6_a_writer_that_was_paused_looks_before_it_sends():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        cluster.advance(61.0)  # brokers keep a lock for a minute
+        second = appender(producer)
+        writer._lock.age.renewed(asyncio.get_running_loop().time() - 61.0)
+        await second.start()
+        await append(second, 1)
+        sent = len(cluster.requests(BATCH))
+
+        with pytest.raises(ExactAppendError, match="another writer has the lock"):
+            await append(writer, 1)
+        assert len(cluster.requests(BATCH)) == sent
+        assert stored(cluster) == [0, 1]
+        await second.close()
+
+
+@pytest.mark.parametrize("setting", [{"linger": 0.005}, {"enable_trace": True}])
+async def test_a_producer_that_shares_or_traces_requests_is_refused(setting):
+    async with scene(**setting) as (_, producer):
+        with pytest.raises(ConfigError, match=next(iter(setting))):
+            appender(producer)
+
+
+async def refused(prepare: Callable[[FakeCluster], object], **settings: Any) -> str:
+    """The text with which a start is refused."""
+    async with scene() as (cluster, producer):
+        prepare(cluster)
+        with pytest.raises((ConfigError, ExactAppendError, UnsupportedError)) as refusal:
+            await appender(producer, **settings).start()
+        assert not cluster.requests(topic=FENCE_TOPIC) or isinstance(refusal.value, ExactAppendError)
+    return str(refusal.value)
+
+
+async def configure(cluster: FakeCluster, **settings: str) -> None:
+    async with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        await admin.update_broker_config(cluster.addr(), settings)
+
+
+async def test_a_broker_that_shows_messages_in_another_order_is_refused():
+    for name, value in (("enableBuildConsumeQueueConcurrently", "true"), ("storeType", "defaultRocksDB")):
+        async with scene() as (cluster, producer):
+            await configure(cluster, **{name: value})
+            with pytest.raises(ConfigError, match=f"{name}={value}"):
+                await appender(producer).start()
+
+
+async def test_topics_whose_ends_say_nothing_are_refused():
+    for name, value in (("queue.type", "BatchCQ"), ("cleanup.policy", "COMPACTION")):
+        async with scene() as (cluster, producer):
+            topics = cluster._brokers["broker-a"].state.topics
+            topics.put(TOPIC, TopicConfig(2, 2, attributes={name: value}))
+            with pytest.raises(ConfigError, match=value):
+                await appender(producer).start()
+
+
+async def test_a_queue_that_the_topic_has_no_longer_is_refused():
+    async with scene() as (_, producer):
+        beyond = MessageQueue(TOPIC, "broker-a", 2)
+        with pytest.raises(ConfigError, match="fewer queues than before"):
+            await ExactAppender(producer, beyond, writer="w").start()
+
+
+async def test_a_tail_taken_by_retention_without_a_hint_is_refused():
+    def expire(cluster: FakeCluster) -> None:
+        cluster.store(TOPIC, *[b"x"] * 10, queue=QUEUE)
+        cluster.begin_at(QUEUE, 5)
+
+    assert "set is_new" in await refused(expire)
+
+
+async def test_a_new_writer_may_begin_in_a_queue_whose_first_messages_expired():
+    async with scene() as (cluster, producer):
+        cluster.store(TOPIC, *[b"x"] * 10, queue=QUEUE)
+        cluster.begin_at(QUEUE, 5)
+        async with appender(producer, is_new=True) as writer:
+            await append(writer, 0)
+
+        assert stored(cluster) == [0]
+
+
+async def test_a_hint_above_the_tail_is_refused():
+    text = await refused(lambda cluster: cluster.commit("RMQTOOLS_EXACT-w", QUEUE, 3))
+
+    assert "the topic was made anew" in text
+
+
+async def test_a_hint_whose_message_expired_is_refused():
+    def expire(cluster: FakeCluster) -> None:
+        cluster.store(TOPIC, *[b"x"] * 10, queue=QUEUE)
+        cluster.begin_at(QUEUE, 5)
+        cluster.commit("RMQTOOLS_EXACT-w", QUEUE, 3)
+
+    assert "has expired" in await refused(expire, is_new=True)
+
+
+async def test_a_start_reads_no_further_back_than_the_hint():
+    async with scene() as (cluster, producer):
+        async with appender(producer) as writer:
+            await append(writer, *range(400))
+        cluster.store(TOPIC, *[b"foreign"] * 3, queue=QUEUE)
+        async with appender(producer) as writer:
+            assert writer.last_position == 399
+            pulled = [
+                int(request.ext_fields["queueOffset"] or 0) for request in cluster.requests(PULL, topic=TOPIC)
+            ]
+
+        assert cluster.committed("RMQTOOLS_EXACT-w", QUEUE) == 399
+        assert min(pulled) >= 399
+
+
+async def test_an_answer_of_a_broker_that_is_too_busy_is_no_outcome():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        cluster.fault(code=BATCH, times=3, answer=ResponseCode.SYSTEM_BUSY)
+        await append(writer, 0, 1)
+
+        assert stored(cluster) == [0, 1]
+
+
+async def test_a_refusal_is_raised_and_the_writer_goes_on():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        cluster.fault(code=BATCH, answer=ResponseCode.MESSAGE_ILLEGAL)
+        with pytest.raises(SendError, match="did not take 2 message"):
+            await append(writer, 0, 1)
+        await append(writer, 0)
+
+        assert stored(cluster) == [0]
+
+
+async def test_an_internal_error_of_a_broker_that_has_stored_the_messages_counts_as_stored():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        cluster.fault(code=BATCH, answer=Reaction.PASS)
+
+        def store_and_fail(request):
+            cluster.store(TOPIC, b"1", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(1)})
+            return ResponseCode.SYSTEM_ERROR
+
+        cluster.fault(code=BATCH, answer=store_and_fail)
+        await append(writer, 1)
+
+        assert stored(cluster) == [0, 1]
+
+
+@pytest.mark.parametrize("positions", [(1, 1), (2, 1), (-1, 0), (0,)])
+async def test_positions_that_do_not_rise_are_refused(positions):
+    async with scene() as (_, producer), appender(producer) as writer:
+        with pytest.raises(ValueError, match="position"):
+            await writer.append(messages((0, 1)), positions)

@@ -1,0 +1,65 @@
+"""Decisions of two processes about the same keys."""
+
+import asyncio
+
+import pytest
+
+from rmqtools import ProducerConfig
+from rmqtools.aio import DecisionLog, Producer
+from rmqtools.errors import ConfigError
+from rmqtools.testing import FakeCluster, RequestCode
+
+
+async def test_two_processes_agree_on_what_was_said_first():
+    async with FakeCluster() as cluster:
+        cluster.create_topic("decisions", queues=1)
+        config = ProducerConfig(name_server=cluster.name_server)
+        async with (
+            Producer(config) as one,
+            Producer(config) as other,
+            DecisionLog(one, "decisions") as first,
+            DecisionLog(other, "decisions") as second,
+        ):
+            for number in range(20):
+                said = await asyncio.gather(
+                    first.decide(f"key-{number}", b"first"), second.decide(f"key-{number}", b"second")
+                )
+
+                assert {each.record for each in said} in ({b"first"}, {b"second"})
+                assert [each.is_ours for each in said].count(True) == 1
+
+
+async def test_a_later_record_changes_nothing():
+    async with FakeCluster() as cluster:
+        cluster.create_topic("decisions", queues=1)
+        async with (
+            Producer(ProducerConfig(name_server=cluster.name_server)) as producer,
+            DecisionLog(producer, "decisions") as log,
+        ):
+            assert await log.look_up("key") is None
+            first = await log.decide("key", b"yes")
+            later = await log.decide("key", b"no")
+
+            assert (first.record, first.is_ours) == (b"yes", True)
+            assert (later.record, later.is_ours, later.queue_offset) == (b"yes", False, 0)
+            assert await log.look_up("key") == later
+
+
+async def test_a_record_that_a_retry_stored_twice_is_still_ours():
+    async with FakeCluster() as cluster:
+        cluster.create_topic("decisions", queues=1)
+        config = ProducerConfig(name_server=cluster.name_server, send_timeout=1.0)
+        async with Producer(config) as producer, DecisionLog(producer, "decisions") as log:
+            cluster.fault(code=RequestCode.SEND_MESSAGE_V2, answer=None)
+            decision = await log.decide("key", b"yes")
+
+            assert decision.is_ours
+
+
+async def test_a_topic_of_two_queues_is_refused():
+    async with FakeCluster() as cluster:
+        cluster.create_topic("decisions", queues=2)
+        async with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+            with pytest.raises(ConfigError, match="2 queues: decisions need a topic of one queue"):
+                async with DecisionLog(producer, "decisions"):
+                    pass
