@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]  # has no types
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")

@@ -1,4 +1,4 @@
-"""Which dead letters a command is about: all, or those with a key, or with values of properties."""
+"""Choice of dead letters: all, those with a key, or those with values of properties."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Choice:
 
     @property
     def is_all(self) -> bool:
-        """Whether every dead letter is wanted."""
+        """True if every dead letter is chosen."""
         return self.key is None and not self.properties
 
     def fits(self, message: MessageExt) -> bool:

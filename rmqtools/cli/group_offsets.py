@@ -121,7 +121,7 @@ def skip(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """How the user wants a change: only shown, without a question, for programs."""
+    """Mode of a change: only shown, without a question, for programs."""
 
     dry_run: bool
     yes: bool

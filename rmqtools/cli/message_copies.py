@@ -30,7 +30,7 @@ _WAITING_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")
 
 
 class CopyState(StrEnum):
-    """Why a message has a copy outside its topic."""
+    """Reasons of a message's copy outside its topic."""
 
     DELAYED = "DELAYED"
     WAITS_FOR_RETRY = "WAITS_FOR_RETRY"

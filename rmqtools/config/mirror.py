@@ -16,7 +16,7 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorConfig:
-    """What a mirror copies, from where to where."""
+    """Settings of a mirror: topics, source and target."""
 
     source: ClientConfig
     """The cluster to copy from."""

@@ -50,7 +50,7 @@ class BrokerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBacklog:
-    """What a group has not consumed yet on one broker, its retry topic included, and its members."""
+    """Messages that a group has not consumed on one broker, its retry topic included, and its members."""
 
     lag: int
     members: int
@@ -58,7 +58,7 @@ class GroupBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerBacklog:
-    """What waits on one broker at one moment.
+    """Everything that waits on one broker at one moment.
 
     Attributes:
         broker_name: its name.

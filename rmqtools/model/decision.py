@@ -8,7 +8,7 @@ DECISION_TOKEN = "RMQTOOLS_DECISION"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was said first about a key.
+    """First record of a key.
 
     Attributes:
         key: what it is about.

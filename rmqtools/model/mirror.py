@@ -71,7 +71,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMirror:
-    """How far a mirror is in one queue.
+    """Progress of a mirror in one queue.
 
     Attributes:
         source: the queue that is copied.
@@ -97,7 +97,7 @@ class QueueMirror:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedOffset:
-    """Where a group goes on in a copy.
+    """New offset of a group in a copy.
 
     Attributes:
         source: the queue that was copied, and the group's offset there.

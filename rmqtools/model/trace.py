@@ -18,7 +18,7 @@ class TraceMessageType(IntEnum):
 
 
 class ConsumeReturnType(IntEnum):
-    """How a listener call ended (in the order of the Java client's enumeration)."""
+    """Result of a listener call, in the order of the Java client's enumeration."""
 
     SUCCESS = 0
     TIME_OUT = 1

@@ -23,7 +23,7 @@ LEAST_SLOW = 1.0  # seconds; a shorter wait for an answer proves nothing about t
 
 
 class Answered(Enum):
-    """What a broker's answer to a send means for its messages."""
+    """Meaning of a broker's answer to a send for its messages."""
 
     STORED = "stored"
     TRY_AGAIN = "not stored: the broker was too busy, or cannot store now"
@@ -53,7 +53,7 @@ def meaning_of(code: int) -> Answered:
 
 @dataclass(slots=True)
 class LockAge:
-    """When a writer's lock was renewed, and whether that is recent enough to send.
+    """Time of a writer's lock: when it was renewed, and whether that is recent enough to send.
 
     Times are seconds of a monotonic clock. A writer that was paused finds here that its lock is old: another
     writer may have taken it.
@@ -71,7 +71,7 @@ class LockAge:
         self._renewed_at = None
 
     def may_send(self, now: float) -> bool:
-        """Whether less than half of the lock's life has passed since it was renewed."""
+        """Return whether less than half of the lock's life has passed since it was renewed."""
         return self._renewed_at is not None and now - self._renewed_at < self.seconds / 2
 
 
@@ -104,12 +104,12 @@ class AnsweringPeriod:
         self._since = None
 
     def is_over(self, now: float) -> bool:
-        """Whether the broker has answered for long enough."""
+        """Return whether the broker has answered for long enough."""
         return self._since is not None and now - self._since >= self.seconds
 
 
 def is_restarted(boot_before: str | None, boot_now: str | None) -> bool:
-    """Whether a broker was started again between two connections: its buffers are gone."""
+    """Return whether a broker was started again between two connections: its buffers are gone."""
     return boot_before is not None and boot_now is not None and boot_before != boot_now
 
 
@@ -124,13 +124,13 @@ class Fence:
     queue_offset: int
 
     def is_passed(self, max_offset: int) -> bool:
-        """Whether the fence is visible, by the largest offset of its queue."""
+        """Return whether the fence is visible, by the largest offset of its queue."""
         return max_offset > self.queue_offset
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What the end of a queue says about one writer.
+    """End of a queue, as far as one writer is concerned.
 
     Attributes:
         position: the position of the writer's last message; None: it has none.

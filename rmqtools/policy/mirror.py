@@ -47,5 +47,5 @@ class Way:
 
 
 def is_in_share(key: bytes, share: float) -> bool:
-    """Whether messages of a key belong to a part of all: the same for every mirror of the same share."""
+    """Return whether messages of a key belong to a share of all: the same for every mirror."""
     return zlib.crc32(key) < share * _HASHES

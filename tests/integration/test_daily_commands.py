@@ -7,7 +7,18 @@ import uuid
 import pytest
 from typer.testing import CliRunner
 
-from rmqtools import LocalTransactionState, Message, MessageQueue, ProducerConfig, TransactionProducer
+from rmqtools import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    ConsumeOrderlyStatus,
+    LocalTransactionState,
+    Message,
+    MessageQueue,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+    TransactionProducer,
+)
 from rmqtools.cli import app
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE

@@ -84,7 +84,7 @@ ROOMS = {  # room -> the rooms of its package that it may import from; "" is the
         "reading": {"", "connection"},
         "admin": {"", "connection", "group", "reading"},
         "producer": {"", "connection"},
-        "consumer": {"", "connection", "admin", "group", "reading"},
+        "consumer": {"", "connection", "admin", "group", "producer", "reading"},
         "exact": {"", "connection", "admin", "group", "producer", "reading"},
     },
     "rmqtools.protocol": {"headers": set(), "messages": {"headers"}, "wire": {"headers"}},

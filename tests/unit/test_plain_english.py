@@ -74,7 +74,7 @@ def test_no_code_and_no_page_has_one_of_the_phrases():
         for prose in prose_of(path)
         for what in found_in(prose)
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_summary_line_begins_like_a_question():
@@ -86,4 +86,4 @@ def test_no_summary_line_begins_like_a_question():
         and (docstring := ast.get_docstring(part))
         and _QUESTION.match(summary := docstring.split("\n")[0])
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)

@@ -43,8 +43,7 @@ class GroupConfigAdmin(GroupOffsetAdmin):
 
     async def fetch_group_list(self) -> list[str]:
         """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
-        tables = await self._masters.each(self._table_of)
-        return sorted(self._ours({name for table in tables.values() for name in table}))
+        return [*await self.fetch_all_group_configs()]
 
     async def has_group(self, group: str, queue: MessageQueue) -> bool:
         """Return whether the master of a queue has a group.
@@ -61,12 +60,18 @@ class GroupConfigAdmin(GroupOffsetAdmin):
 
         Fetches the settings of all groups: a request for those of one group creates it (5.5.0).
         """
+        return (await self.fetch_all_group_configs()).get(group, {})
+
+    async def fetch_all_group_configs(self) -> dict[str, dict[str, SubscriptionGroupConfig]]:
+        """Return the settings of all groups by group and broker name, sorted; RocketMQ's own included."""
         tables = await self._masters.each(self._table_of)
-        wire = self._wire(group)
         return {
-            broker: replace(table[wire], group_name=group)
-            for broker, table in tables.items()
-            if wire in table
+            group: {
+                broker: replace(table[wire], group_name=group)
+                for broker, table in tables.items()
+                if (wire := self._wire(group)) in table
+            }
+            for group in sorted(self._ours({name for table in tables.values() for name in table}))
         }
 
     async def create_group(self, group: str, **settings: Unpack[GroupSettings]) -> None:

@@ -79,7 +79,7 @@ class ConsumeTraces:
         self.dispatcher.add([self._after(one, call, seconds, success=False, kind=kind) for one in traced])
 
     def _before(self, message: MessageExt, request_id: str, now_ms: int) -> SubBeforeTrace | None:
-        """Return the record of one message; None: its broker wants none."""
+        """Return the record of one message; None: its broker has traces switched off."""
         if message.properties.get(PROPERTY_TRACE_SWITCH) == "false":
             self.dispatcher.note_switched_off(message.broker_name)
             return None

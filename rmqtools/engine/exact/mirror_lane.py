@@ -95,7 +95,7 @@ class MirrorLane:
 
     @property
     def state(self) -> QueueMirror:
-        """How far it is."""
+        """Progress of this queue."""
         return self._state
 
     async def open(self) -> None:

@@ -38,12 +38,12 @@ class OwnConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a request can be written."""
+        """True if a request can be written."""
         return self._connection is not None and self._connection.is_open
 
     @property
     def has_request(self) -> bool:
-        """Whether a request is on the wire, or was when the connection was lost."""
+        """True if a request is on the wire, or was when the connection was lost."""
         return self._answer is not None
 
     async def open(self) -> None:

@@ -1,4 +1,4 @@
-"""What makes the end of a queue trustworthy: an answering period of its broker, then a fence message."""
+"""Waits after which the end of a queue is trustworthy: an answering period, then a fence message."""
 
 import asyncio
 import contextlib

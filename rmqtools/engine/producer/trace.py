@@ -65,7 +65,7 @@ class TraceDispatcher:
             self._loop.call_soon_threadsafe(self._enough.set)
 
     def note_switched_off(self, by: str) -> None:
-        """Log, once, that a server wants no records of its messages."""
+        """Log, once, that a server takes no records of its messages."""
         if not self._is_told:
             self._is_told = True
             log.warning("trace_switched_off", by=by, field="TRACE_ON=false")

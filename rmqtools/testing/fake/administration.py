@@ -56,6 +56,9 @@ class Administration:
             "brokerName": state.name,
             "brokerClusterName": state.cluster,
             "fileReservedTime": "72",
+            "brokerPermission": "6",
+            "useServerSideResetOffset": "true",
+            "messageDelayLevel": " ".join(f"{seconds}s" for seconds in DELAY_SECONDS),
             "storeType": "default",
             "enableBuildConsumeQueueConcurrently": "false",
         }
@@ -112,6 +115,10 @@ class Administration:
             "putTps": "0.0 0.0 0.0",
             "bootTimestamp": str(self._state.boot_timestamp_ms),
         }
+        for level in range(1, len(DELAY_SECONDS) + 1):
+            stored = self._state.log.queue(SCHEDULE_TOPIC, level - 1).max_offset
+            waiting = self._state.delayed[level]
+            table[f"scheduleMessageOffset_{level}"] = f"{stored - waiting},{stored}"
         return succeeded(body=format_body(KVTable(table=table)))
 
     def _get_config(self, _request: RemotingCommand, _: Peer) -> RemotingCommand:

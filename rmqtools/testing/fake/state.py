@@ -43,6 +43,7 @@ class State:
     log: CommitLog
     groups: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    resets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     delayed: Counter[int] = field(default_factory=Counter)  # messages that wait, by delay level
     addr: str = "127.0.0.1:0"  # until it listens
     boot_timestamp_ms: int = 0  # of the last start

@@ -76,7 +76,7 @@ class Topics:
         self.is_wiped = False
 
     def shown_perm(self, config: TopicConfig) -> int:
-        """The permission of a topic in routes."""
+        """Return the permission of a topic in routes."""
         perm = config.perm & self.permission if self.permission != _READ_WRITE else config.perm
         return perm & ~int(Perm.WRITE) if self.is_wiped else perm
 

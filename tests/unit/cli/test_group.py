@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.errors import ConfigError, RocketMQError, UnsupportedError
 from rmqtools.testing import Reaction
 from tests.unit.cli.top.scene import report
 

@@ -155,6 +155,8 @@ COMMANDS = [
     ("group", "create", "shipping"),
     ("group", "alter", "billing", "--change", "retry_max_times=3"),
     ("produce", "orders", "--file", __file__),
+    ("export",),
+    ("diff", os.devnull),
     ("mirror", "run", "orders", "--settle", "0"),
     ("mirror", "groups", "orders", "--group", "billing", "--dry-run"),
     ("profile", "list"),
