@@ -1,16 +1,17 @@
-"""Pictures as matplotlib figures, for notebooks and files: shares of queues, and lag over time.
+"""Pictures as matplotlib figures, for notebooks and files: shares of queues, lag over time, a message's life.
 
     figure = shares_figure({"AVG": {queue: ["10.0.0.1@a"], ...}, "AVG_BY_CIRCLE": {...}}, before={...})
     figure.savefig("shares.svg")
 
 Needs the extra ``plot``. The figures belong to no window; ``import matplotlib.pyplot`` lets a notebook show
-them. The commands ``rmqtools allocate --plot`` and ``rmqtools group watch --plot`` save the same.
+them. The commands ``rmqtools allocate``, ``group watch`` and ``message story`` save the same with ``--plot``.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rmqtools.model.message_story import MessageStory, StoryEvent, StoryEventKind
 from rmqtools.model.queue import MessageQueue
 from rmqtools.visible_text import visible
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Owners", "lag_figure", "shares_figure"]
+__all__ = ["Owners", "lag_figure", "shares_figure", "story_figure"]
 
 Owners = Mapping[MessageQueue, Sequence[str]]
 """Each queue's owners; normally one."""
@@ -26,6 +27,20 @@ Owners = Mapping[MessageQueue, Sequence[str]]
 _NOT_OWNED, _KEPT, _MOVED = 0, 1, 2
 _COLOURS = ("#f2f2f2", "#1f77b4", "#ff7f0e")  # of these three
 _NAMED_QUEUES = 64  # up to so many, each has its name and its cross
+_LAST_MS = 253_402_300_799_999  # of the year 9999
+_MESSAGE_LANE = "message"
+_FAILURE = "#d62728"
+_RESULTS = {"success": "#2ca02c", "result not known": "#7f7f7f"}  # colours of listener calls
+_MARKS = {  # of events that have no duration
+    StoryEventKind.BORN: ("o", "#1f77b4"),
+    StoryEventKind.SENT: (">", "#1f77b4"),
+    StoryEventKind.WAITS: ("d", "#ff7f0e"),
+    StoryEventKind.STORED: ("s", "#1f77b4"),
+    StoryEventKind.DECIDED: ("P", "#9467bd"),
+    StoryEventKind.SENT_BACK: ("<", "#ff7f0e"),
+    StoryEventKind.RETRY: ("^", "#ff7f0e"),
+    StoryEventKind.DEAD_LETTER: ("X", "black"),
+}
 _ROW_INCHES, _COLUMN_INCHES, _MAX_INCHES = 0.22, 0.45, 40.0
 
 
@@ -89,6 +104,76 @@ def lag_figure(
         axis.legend()
     figure.autofmt_xdate()
     return figure
+
+
+def story_figure(story: MessageStory) -> "Figure":
+    """Draw a message's life over time: a line for the message, for each group, and for each member.
+
+    A bar is a listener call: green for success, red for failure, grey where the result is not known.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: no event has a time.
+    """
+    events = [event for event in story.events if _is_time(event.at_ms)]
+    if not events:
+        raise ValueError("story_figure: no event of this message has a time")
+    lanes = list(dict.fromkeys([_MESSAGE_LANE, *map(_lane, events)]))
+    figure = _figure(12, min(0.4 * len(lanes) + 2, _MAX_INCHES))
+    axis = figure.subplots()
+    _draw_events(axis, events, lanes)
+    _draw_deliveries(axis, story, lanes)
+    axis.set_yticks(range(len(lanes)), [_label(lane) for lane in lanes])
+    axis.set_ylim(len(lanes) - 0.5, -0.7)
+    axis.set_xlabel("time (UTC)")
+    axis.grid(axis="x", alpha=0.3)
+    figure.suptitle(_label(f"message {story.msg_id} of topic {story.topic}"))
+    figure.legend(loc="outside lower center", ncols=5, frameon=False)
+    return figure
+
+
+def _draw_events(axis: "Axes", events: Sequence[StoryEvent], lanes: Sequence[str]) -> None:
+    for kind, (marker, colour) in _MARKS.items():
+        of_kind = [event for event in events if event.kind is kind]
+        if of_kind:
+            times = [_at(event.at_ms or 0) for event in of_kind]
+            heights = [lanes.index(_lane(event)) for event in of_kind]
+            axis.plot(times, heights, marker, color=colour, label=kind.value, linestyle="")  # type: ignore[arg-type]
+
+
+def _draw_deliveries(axis: "Axes", story: MessageStory, lanes: Sequence[str]) -> None:
+    """Draw a bar for each call; short ones are marked by a point, or they could not be seen."""
+    named: set[str] = set()
+    for group in story.groups:
+        for delivery in group.deliveries:
+            began = delivery.began_ms if delivery.began_ms is not None else delivery.ended_ms
+            ended = (began or 0) + round((delivery.seconds or 0) * 1000)
+            if began is None or not (_is_time(began) and _is_time(ended)):
+                continue
+            result = delivery.result or "result not known"
+            colour = _RESULTS.get(result, _FAILURE)
+            height = lanes.index(f"{group.group}: {delivery.client.name}")
+            label = "" if result in named else f"delivered: {result}"
+            named.add(result)
+            times = [_at(began), _at(ended)]
+            axis.plot(times, [height] * 2, color=colour, linewidth=6, label=label, marker="|")  # type: ignore[arg-type]
+
+
+def _lane(event: StoryEvent) -> str:
+    """Return the line of the picture that an event belongs to."""
+    if event.kind is StoryEventKind.DELIVERED:
+        return f"{event.group}: {event.client}"
+    of_group = event.kind in (StoryEventKind.SENT_BACK, StoryEventKind.RETRY, StoryEventKind.DEAD_LETTER)
+    return event.group if of_group else _MESSAGE_LANE
+
+
+def _is_time(timestamp_ms: int | None) -> bool:
+    """Whether a picture can show it; clients may have written any number."""
+    return timestamp_ms is not None and 0 < timestamp_ms <= _LAST_MS
+
+
+def _at(timestamp_ms: int) -> datetime:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
 
 
 def _figure(width: float, height: float) -> "Figure":

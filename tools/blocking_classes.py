@@ -27,6 +27,7 @@ from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.admin.messages import MessageAdmin
 from rmqtools.engine.admin.pins import PinAdmin
 from rmqtools.engine.admin.queues import QueueAdmin
+from rmqtools.engine.admin.stories import StoryAdmin
 from rmqtools.engine.admin.topics import TopicAdmin
 from rmqtools.engine.blocking_form import Form, mark_of
 from rmqtools.engine.connection.connected import Connected
@@ -79,7 +80,7 @@ class BlockingClass:
 
 
 _GROUP_PARTS = (GroupOffsetAdmin, GroupConfigAdmin, GroupAdmin)
-_ADMIN_PARTS = (BrokerAdmin, DrainAdmin, TopicAdmin, QueueAdmin, *_GROUP_PARTS, MessageAdmin, PinAdmin)
+_ADMIN_PARTS = (BrokerAdmin, TopicAdmin, QueueAdmin, *_GROUP_PARTS, MessageAdmin, StoryAdmin, PinAdmin)
 CLASSES = (
     BlockingClass(aio.Client, "asynchronous", _SHARED, (aio.Client, Connected)),
     BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, Connected, aio.Admin)),

@@ -1,4 +1,7 @@
-"""``rmqtools message``: finds single messages, and the groups that have consumed them."""
+"""``rmqtools message``: finds single messages, and the groups that have consumed them.
+
+``rmqtools message story`` is in :mod:`rmqtools.cli.message_story`.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -7,7 +10,7 @@ import typer
 
 from rmqtools import Admin, ClientConfig, MessageExt
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
-from rmqtools.cli.message_copies import MessageCopies, MessageCopy
+from rmqtools.cli.message_story import story
 from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.output_messages import message_row, user_properties
 from rmqtools.cli.printing import Column, print_json, print_table, say, time_text, warn
@@ -24,9 +27,7 @@ Found = tuple[MessageExt, MessageCopy | None]
 app = typer.Typer(no_args_is_help=True, help="Single messages: find them, and the groups that consumed them.")
 
 
-@app.callback()
-def _root() -> None:
-    """Make typer expect a group even while there is only one command."""
+app.command()(story)
 
 
 @app.command()

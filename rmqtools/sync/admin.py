@@ -13,6 +13,7 @@ from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageReques
 from rmqtools.model.group_config import GroupSettings, SubscriptionGroupConfig
 from rmqtools.model.group_view import GroupView, MessageTrack, QueueProgress
 from rmqtools.model.message import MessageExt
+from rmqtools.model.message_story import MessageStory
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import ClusterInfo, Perm, TopicConfig, TopicRouteData
 from rmqtools.model.running_info import ConsumerRunningInfo
@@ -523,6 +524,38 @@ class Admin(BlockingAdmin):
             message: from :meth:`view_message` or :meth:`query_messages`; ``broker_name`` must be set.
         """
         return self._bridge.run(self._admin.fetch_message_track(message))
+
+    def fetch_message_stories(
+        self,
+        key: str,
+        *,
+        topic: str | None = None,
+        trace_topic: str = "RMQ_SYS_TRACE_TOPIC",
+        max_num: int = 8,
+    ) -> list[MessageStory]:
+        """Return the lives of the messages with a key: sends, copies, deliveries, retries, dead letters.
+
+        Stored copies come from the brokers' key index, in the message's topic, in its groups' retry and
+        dead-letter topics and in the topics of delays. Sends and deliveries come from the trace topic: only
+        clients with ``enable_trace`` write them. What is not known is listed in each story.
+
+        Args:
+            key: a unique key (``msg_id``), an offset message id, or one of the keys of a message.
+            topic: the topic; None: as a trace record of the producer says, or the offset message id.
+            trace_topic: topic of the trace records.
+            max_num: the most messages to return.
+
+        Returns:
+            The stories, those of older messages first; none if there is neither a message nor a record.
+
+        Raises:
+            ConfigError: the topic is not given, and no record has it; or ``max_num`` is less than 1.
+            MessageRejectedError: the key is empty.
+            TopicNotFoundError: there is no such topic.
+        """
+        return self._bridge.run(
+            self._admin.fetch_message_stories(key, topic=topic, trace_topic=trace_topic, max_num=max_num)
+        )
 
     def fetch_pins(self, group: str) -> Pins:
         """Return the pins of a group that are valid: the highest version that any name server has.

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.plot import lag_figure, shares_figure
+from rmqtools.plot import lag_figure, shares_figure, story_figure
+from tests.unit.policy.test_message_story import begun, ended, found, pub, stored, story
 
 pytestmark = pytest.mark.process  # it draws for seconds
 
@@ -94,3 +95,29 @@ def test_a_picture_with_such_names_is_drawn(tmp_path):
     figure.savefig(tmp_path / "lag.svg")
 
     assert (tmp_path / "lag.svg").stat().st_size > 1000
+
+
+def test_a_story_has_a_line_for_the_message_its_group_and_each_member():
+    retry = stored("%RETRY%billing", 12_000, reconsume_times=1)
+    records = found(pub(), begun(), ended(success=False), begun("r2", at_ms=13_000, times=1))
+    told = story(copies=[stored(), retry], traces=records, retry_topics={"billing": ["%RETRY%billing"]})
+    (axis,) = story_figure(told).axes
+
+    assert [text.get_text() for text in axis.get_yticklabels()] == [
+        "message",
+        "billing: 10.0.0.5@411#7",
+        "billing",
+    ]
+    assert {line.get_label() for line in axis.lines} == {
+        "born",
+        "sent",
+        "stored",
+        "retry",
+        "delivered: failed",
+        "delivered: result not known",
+    }
+
+
+def test_a_story_without_any_time_cannot_be_drawn():
+    with pytest.raises(ValueError, match="no event of this message has a time"):
+        story_figure(story())

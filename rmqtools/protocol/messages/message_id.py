@@ -19,6 +19,7 @@ from rmqtools.protocol.messages.hosts import decode_host, encode_host
 
 _OFFSET = struct.Struct(">q")
 _UNIQUE_FIXED = struct.Struct(">HI")
+_AFTER_ADDRESS = _UNIQUE_FIXED.size + 6  # bytes of a unique id behind the address
 _MASK_16, _MASK_32 = 0xFFFF, 0xFFFF_FFFF
 
 
@@ -40,6 +41,21 @@ def parse_offset_msg_id(text: str) -> tuple[str, int]:
     if len(data) not in (16, 28) or len(text) != 2 * len(data):
         raise ProtocolError(f"offset message id {text[:100]!r}: want 32 or 56 hex digits")
     return decode_host(data[: -_OFFSET.size]), _OFFSET.unpack_from(data, len(data) - _OFFSET.size)[0]
+
+
+def parse_id_process(text: str) -> tuple[str, int] | None:
+    """Read the address and the lower 16 bits of the process id of the client that made an id.
+
+    None: the text is no unique id, or it has another form.
+    """
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        return None
+    length = len(data) - _AFTER_ADDRESS
+    if length not in (4, 16) or len(text) != 2 * len(data):
+        return None
+    return str(ipaddress.ip_address(data[:length])), int.from_bytes(data[length : length + 2])
 
 
 class UniqueIdGenerator:

@@ -130,6 +130,8 @@ COMMANDS = [
     ("consume", "orders", "--from", "earliest", "--format", "hex"),
     ("message", "get", "orders", "--key", "k"),
     ("message", "get", "orders", "--key", "k", "--json"),
+    ("message", "story", "k", "--topic", "orders"),
+    ("message", "story", "k", "--topic", "orders", "--json"),
     ("dlq", "list", "--group", "billing"),
     ("dlq", "export", "--group", "billing", "-f", "-"),
     ("dlq", "browse", "--group", "billing"),

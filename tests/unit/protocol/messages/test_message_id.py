@@ -11,6 +11,7 @@ from rmqtools.protocol.messages.message_id import (
     UniqueIdGenerator,
     format_offset_msg_id,
     month_bounds_ms,
+    parse_id_process,
     parse_offset_msg_id,
 )
 from tests.support.unique_ids import UniqueId, parse_unique_id
@@ -87,3 +88,13 @@ def test_a_month_begins_and_ends_in_local_time(time_zone, month):
 
     assert month_bounds_ms(start) == month_bounds_ms(following - 1) == (start, following)
     assert os.environ["TZ"] == time_zone
+
+
+@given(st.ip_addresses().map(str), st.integers(0, 2**32), st.integers(0, 2**40))
+def test_a_unique_id_tells_the_address_and_sixteen_bits_of_the_process(ip, pid, now_ms):
+    assert parse_id_process(UniqueIdGenerator(ip, pid, 7).next(now_ms)) == (ip, pid & 0xFFFF)
+
+
+@pytest.mark.parametrize("text", ["", "AB", "x" * 32, "AB" * 15, "AB" * 17, " " + "AB" * 16])
+def test_what_is_no_unique_id_has_no_process(text):
+    assert parse_id_process(text) is None

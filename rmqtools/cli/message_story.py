@@ -1,0 +1,113 @@
+"""``rmqtools message story``: the life of a message, as text, JSON or a picture."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqtools import Admin, ClientConfig
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.printing import Column, print_json, print_table, say, warn
+from rmqtools.cli.saving.picture import check_picture, save_picture
+from rmqtools.clock import as_time
+from rmqtools.errors import ConfigError
+from rmqtools.model.message_story import MessageStory, StoryEvent
+from rmqtools.plot import story_figure
+
+_NOT_FOUND = 1  # exit code
+_LAST_MS = 253_402_300_799_999  # of the year 9999
+_COLOURS = {"delivered": "", "sent back": "yellow", "retry": "yellow", "dead letter": "bold red"}
+
+
+def story(
+    key: Annotated[
+        str,
+        typer.Argument(metavar="KEY|ID", help="A message's key, its unique key (msg_id), or its offset id."),
+    ],
+    name_server: NameServer = "",
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", "-t", help="Its topic; not needed if its producer sends trace records."),
+    ] = None,
+    trace_topic: Annotated[
+        str, typer.Option(metavar="TOPIC", help="Where clients write their trace records.")
+    ] = "RMQ_SYS_TRACE_TOPIC",
+    limit: Annotated[int, typer.Option(min=1, help="At most this many messages with the key.")] = 8,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save a time line: .svg, .png or .pdf (extra plot). One message only."
+        ),
+    ] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Show a message's life: sends, copies, deliveries with member and result, retries, dead letters.
+
+    Deliveries come from trace records, which clients send with enable_trace. What is not known is listed at
+    the end. Exit code 1: no such message.
+    """
+    check_picture(plot)
+    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        stories = admin.fetch_message_stories(key, topic=topic, trace_topic=trace_topic, max_num=limit)
+    if as_json:
+        print_json(stories)
+    else:
+        for found in stories:
+            _print(found)
+    if not stories:
+        where = "no trace record has it: give --topic" if topic is None else f"topic {topic!r} has none"
+        warn(f"error: no message with key or id {key!r}: {where}")
+        raise typer.Exit(_NOT_FOUND)
+    if plot is not None:
+        _save(plot, key, stories)
+
+
+def _save(plot: Path, key: str, stories: list[MessageStory]) -> None:
+    if len(stories) > 1:
+        ids = ", ".join(found.msg_id for found in stories)
+        raise ConfigError(
+            f"--plot {plot}: key {key!r} has {len(stories)} messages: give one of the ids {ids}"
+        )
+    try:
+        save_picture(plot, lambda: story_figure(stories[0]))
+    except ValueError as error:
+        raise ConfigError(f"--plot {plot}: message {stories[0].msg_id}: {error}") from error
+
+
+def _print(found: MessageStory) -> None:
+    say(f"message {found.msg_id} of topic {found.topic}, tags {found.tags or '-'}, keys {found.keys or '-'}")
+    columns = [Column("time (UTC)"), Column("event", style=lambda kind: _COLOURS.get(kind, ""))]
+    columns += [Column("group"), Column("client", 1), Column("details", style=_colour)]
+    print_table(columns, [_row(event) for event in found.events])
+    tracks = [group.track for group in found.groups if group.track is not None]
+    if tracks:
+        say("")
+        rows = [
+            (one.consumer_group, one.track_type.value, one.consumer_offset, one.is_online) for one in tracks
+        ]
+        print_table(["group", "by its offset", "group offset", "members"], rows)
+    if found.unknown:
+        say("")
+        say("not known:")
+        for text in found.unknown:
+            say(f"- {text}")
+    say("")
+
+
+def _row(event: StoryEvent) -> tuple[str, str, str, str, str]:
+    return _time(event.at_ms), event.kind.value, event.group or "-", event.client or "-", event.text
+
+
+def _time(timestamp_ms: int | None) -> str:
+    """A time with milliseconds, in UTC."""
+    if timestamp_ms is None:
+        return "not known"
+    if not 0 < timestamp_ms <= _LAST_MS:
+        return f"{timestamp_ms} ms (no time)"
+    return f"{as_time(timestamp_ms):%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03}"
+
+
+def _colour(details: str) -> str:
+    failed = details.startswith(("failed", "exception", "timed out", "nothing returned"))
+    return "red" if failed else "yellow" if details.startswith("result not known") else ""

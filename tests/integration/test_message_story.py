@@ -1,0 +1,142 @@
+"""``rmqtools message story`` on a real group of Java's members and ours."""
+
+import json
+import uuid
+from collections import Counter
+from contextlib import ExitStack
+from functools import partial
+
+import pytest
+
+from rmqtools import Message, Producer, ProducerConfig
+from rmqtools.model.message_story import MessageStory
+from tests.support.cluster_scene import wait_until
+from tests.support.command_line import rmqtools
+from tests.support.java_consumer import JavaConsumer
+from tests.support.python_consumer import PythonConsumer
+
+pytestmark = pytest.mark.broker
+
+LAST_SECONDS = "the last seconds: clients send their trace records every 5 s"
+
+
+def deliveries(stories: list[MessageStory]) -> Counter[tuple[str, str, int | None, bool]]:
+    """Every delivery of the stories: message, member, number, whether it failed."""
+    return Counter(
+        (story.msg_id, one.client.name, one.reconsume_times, one.result != "success")
+        for story in stories
+        for group in story.groups
+        for one in group.deliveries
+    )
+
+
+def logged(members: list[JavaConsumer]) -> Counter[tuple[str, str, int | None, bool]]:
+    """Every delivery that the listeners have printed."""
+    return Counter(
+        (row["msgId"], member.client_id, row["reconsumeTimes"], row["failed"])
+        for member in members
+        for row in member.messages
+    )
+
+
+def all_consumed(members: list[JavaConsumer], count: int) -> bool:
+    return sum(not row["failed"] for member in members for row in member.messages) >= count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--orderly",)], ids=["concurrently", "in-order"])
+def test_the_stories_of_a_mixed_group_have_each_logged_delivery_with_its_member_and_no_other(
+    java_peer, local_cluster, admin, make_topic, options
+):
+    topic, traces, group = make_topic(), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
+    count, servers = 200, local_cluster.name_server
+    arguments = (servers, group, topic, "--print", "--seed", "46", "--trace", traces, *options)
+    java = (java_peer, *arguments, "--instance", "DEFAULT")
+    with ExitStack() as stack:
+        makers = [partial(JavaConsumer, *java)] * 2 + [partial(PythonConsumer, *arguments)] * 2
+        members = [stack.enter_context(make()) for make in makers]
+        for member in members:
+            member.await_assigned(2)
+        config = ProducerConfig(name_server=servers, group="shop", enable_trace=True, trace_topic=traces)
+        with Producer(config) as producer:
+            sent = [
+                producer.send(Message(topic, b"%d" % number, keys=f"order-{number}"))
+                for number in range(count)
+            ]
+        wait_until(partial(all_consumed, members, count))
+
+        def told() -> list[MessageStory]:
+            return [
+                story
+                for result in sent
+                for story in admin.fetch_message_stories(result.msg_id, topic=topic, trace_topic=traces)
+            ]
+
+        wait_until(lambda: deliveries(told()).total() >= logged(members).total())
+        stories = told()
+        seen = logged(members)
+
+    assert deliveries(stories) == seen
+    assert {row["failed"] for member in members for row in member.messages} == {False, True}
+    assert all(member.messages for member in members)
+    assert {text for story in stories for text in story.unknown} <= {LAST_SECONDS}
+    assert {(story.sendings[0].group, len(story.stored)) for story in stories} == {("shop", 1)}
+
+
+def test_a_message_is_told_from_its_birth_to_the_dead_letters_as_text_json_and_picture(
+    java_peer, local_cluster, admin, make_topic, tmp_path
+):
+    topic, traces, group = make_topic(queues=1), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
+    servers, variables = local_cluster.name_server, {"NAMESRV_ADDR": local_cluster.name_server}
+    config = ProducerConfig(name_server=servers, group="shop", enable_trace=True, trace_topic=traces)
+    with Producer(config) as producer:
+        sent = producer.send(Message(topic, b"body", keys="order-17"))
+    options = ("--print", "--fail", "2", "--max-reconsume", "1", "--trace", traces, "--instance", "DEFAULT")
+    with JavaConsumer(java_peer, servers, group, topic, *options) as member:
+        wait_until(lambda: stories(admin, "order-17", traces, dead=1, calls=2))
+        picture = tmp_path / "story.svg"
+        command = ("message", "story", "order-17", "--trace-topic", traces)
+        text = rmqtools(*command, "--plot", str(picture), **variables).stdout
+        (story,) = json.loads(rmqtools(*command, "--json", **variables).stdout)
+
+    kinds = [event["kind"] for event in story["events"]]
+    order = ["born", "stored", "delivered", "retry", "dead letter"]  # clocks of one machine
+    assert sorted(kinds) == sorted([*order, "sent", "sent back", "delivered"])
+    assert sorted(order, key=kinds.index) == order
+    (told,) = story["groups"]
+    assert [(one["client"]["name"], one["result"], one["reconsume_times"]) for one in told["deliveries"]] == [
+        (member.client_id, "failed", 0),
+        (member.client_id, "failed", 1),
+    ]
+    assert told["retries"][0]["delay_seconds"] > 0.9  # delay level 1 is a second
+    assert [copy["topic"] for copy in told["dead_letters"]] == [f"%DLQ%{group}"]
+    assert (story["msg_id"], story["sendings"][0]["group"]) == (sent.msg_id, "shop")
+    for shown in ("dead letter", "failed after", member.client_id, "delay level 1", "BY ITS OFFSET"):
+        assert shown in text
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_what_members_do_not_record_is_said_to_be_not_known(
+    java_peer, local_cluster, producer, admin, make_topic
+):
+    topic, traces, group = make_topic(queues=1), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
+    sent = producer.send(Message(topic, b"body"))
+    with JavaConsumer(java_peer, local_cluster.name_server, group, topic, "--print", "--fail", "1") as member:
+        member.await_messages(2)
+        member.stop()
+    (story,) = admin.fetch_message_stories(sent.msg_id, topic=topic, trace_topic=traces)
+
+    assert [(one.group, len(one.deliveries), len(one.retries)) for one in story.groups] == [(group, 0, 1)]
+    assert [text for text in story.unknown if text != LAST_SECONDS] == [
+        "the send, its duration and attempts: no trace record of its producer (enable_trace)",
+        f"group {group}, who got it, when, with which result: no trace records of its members (enable_trace)",
+    ]
+
+
+def stories(admin, key: str, traces: str, *, dead: int, calls: int) -> bool:
+    """Whether a message has so many dead letters and deliveries with a result."""
+    groups = [
+        group for story in admin.fetch_message_stories(key, trace_topic=traces) for group in story.groups
+    ]
+    ended = [one for group in groups for one in group.deliveries if one.result is not None]
+    return (sum(len(group.dead_letters) for group in groups), len(ended)) == (dead, calls)
