@@ -17,6 +17,7 @@ from rmqtools.model.group_config import (
     SubscriptionGroupConfig,
 )
 from rmqtools.model.group_view import (
+    DeadLetters,
     Finding,
     FindingKind,
     GroupMember,
@@ -28,9 +29,11 @@ from rmqtools.model.group_view import (
 )
 from rmqtools.policy.group_check import GroupLimits, check_group, check_pin_copies, pin_obstacles
 from rmqtools.policy.group_member import member_of, silent_member
+from rmqtools.policy.severity import severity, worst_first
 
 __all__ = [
     "CustomizedRetryPolicy",
+    "DeadLetters",
     "ExponentialRetryPolicy",
     "Finding",
     "FindingKind",
@@ -49,5 +52,7 @@ __all__ = [
     "check_pin_copies",
     "member_of",
     "pin_obstacles",
+    "severity",
     "silent_member",
+    "worst_first",
 ]

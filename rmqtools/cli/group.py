@@ -11,6 +11,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from rmqtools import Admin, ClientConfig, MessageModel, MessageQueue
 from rmqtools.allocate import NO_PINS, Pins, newest
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group, partial_admin
+from rmqtools.cli.group_member import show_member
 from rmqtools.cli.printing import (
     Column,
     confirm,
@@ -25,7 +26,7 @@ from rmqtools.cli.printing import (
     warn,
     warning,
 )
-from rmqtools.errors import RocketMQError
+from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import (
     Finding,
     FindingKind,
@@ -68,10 +69,28 @@ Group = Annotated[
 
 @app.command()
 def show(
-    group: Group, name_server: NameServer = "", settings: Settings = None, as_json: Json = False
+    group: Group,
+    name_server: NameServer = "",
+    member: Annotated[
+        str, typer.Option(metavar="ID", help="One member from inside: its client id, or the begin of it.")
+    ] = "",
+    stack: Annotated[
+        bool, typer.Option("--stack", help="With --member: where its threads and tasks are now.")
+    ] = False,
+    settings: Settings = None,
+    as_json: Json = False,
 ) -> None:
-    """Show a group's members, the queues each says it owns, and the group's offsets."""
-    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
+    """Show a group's members, the queues each says it owns, and the group's offsets.
+
+    With --member: the queues, fetched messages and rates of one member, by its own report.
+    """
+    if stack and not member:
+        raise ConfigError("--stack: whose? give --member ID")
+    config = client_config(name_server, settings, ClientConfig)
+    with partial_admin(config) as admin:
+        if member:
+            show_member(admin, group, member, namespace=config.namespace, stack=stack, as_json=as_json)
+            return
         view = known_group(admin, group)
         if as_json:
             print_json(_as_values(view))
@@ -191,11 +210,21 @@ def check(
             help="Of a listener call, and of the time without a fetch or a consumed message.",
         ),
     ] = 60,
+    max_lag: Annotated[
+        int | None, typer.Option(min=0, metavar="MESSAGES", help="Report a group that is further behind.")
+    ] = None,
+    max_age: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Report older messages that are not consumed yet."),
+    ] = None,
     repair: Annotated[
         bool,
         typer.Option(
             "--repair", help="First write the newest valid pins to every name server, over all other copies."
         ),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print nothing if nothing is found: for cron.")
     ] = False,
     settings: Settings = None,
     as_json: Json = False,
@@ -209,17 +238,15 @@ def check(
         with Admin(config, partial=True) as admin:
             if repair:
                 _repair_pins(admin, group)
-            findings = _findings(admin, group, within, GroupLimits(listener=limit, fetch=limit))
+            limits = GroupLimits(listener=limit, fetch=limit, max_lag=max_lag, max_age=max_age)
+            findings = _findings(admin, group, within, limits)
     except RocketMQError as error:
         warn(f"error: {error}")
         raise typer.Exit(CANNOT_TELL) from error
-    if as_json:
-        print_json(findings)
-    else:
-        _print_findings(group, findings)
+    if findings or not quiet:
+        print_json(findings) if as_json else _print_findings(group, findings)
     if findings:
-        unclear = all(finding.kind in _UNCLEAR for finding in findings)
-        raise typer.Exit(CANNOT_TELL if unclear else FOUND)
+        raise typer.Exit(CANNOT_TELL if all(one.kind in _UNCLEAR for one in findings) else FOUND)
 
 
 def _repair_pins(admin: Admin, group: str) -> None:
@@ -243,7 +270,7 @@ def _findings(admin: Admin, group: str, within: float, limits: GroupLimits) -> l
 
 
 def _check(admin: Admin, group: str, limits: GroupLimits) -> list[Finding]:
-    view = admin.fetch_group(group)
+    view = admin.fetch_group(group, ages=limits.max_age is not None)
     copies = admin.fetch_pin_copies(group)
     pins = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))
     return [

@@ -109,16 +109,32 @@ class QueueProgress:
         max_offset: one more than the last message's.
         consumer_offset: the offset read next; None: nothing was committed yet.
         min_offset: the first message still stored; known only where nothing was committed.
+        oldest_ms: when the first message not consumed was stored, in milliseconds since 1970; None: there is
+            none, or it was not asked for.
     """
 
     max_offset: int
     consumer_offset: int | None
     min_offset: int = 0
+    oldest_ms: int | None = None
 
     @property
     def lag(self) -> int:
         """The number of messages not consumed yet. If nothing was committed: all that are stored."""
         return self.max_offset - (self.consumer_offset or self.min_offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetters:
+    """The dead letters of a group.
+
+    Attributes:
+        count: those that are stored.
+        newest_ms: when the last one was stored, in milliseconds since 1970; 0: there never was any.
+    """
+
+    count: int = 0
+    newest_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +152,7 @@ class GroupView:
         proxied: members that came through a proxy, by client id; they are not among ``members``.
         silent_brokers: masters that did not answer, by name, with the error; their queues are not in
             ``progress``. Always empty unless the administration is ``partial``.
+        dead_letters: its messages that failed too often.
         now_ms: when it was looked at, in milliseconds since 1970; 0: unknown.
     """
 
@@ -148,6 +165,7 @@ class GroupView:
     unreadable: tuple[UnreadableQueues, ...] = ()
     proxied: tuple[ProxiedMember, ...] = ()
     silent_brokers: Mapping[str, str] = field(default_factory=dict)
+    dead_letters: DeadLetters = DeadLetters()
     now_ms: int = 0
 
     def owners(self, queue: MessageQueue) -> list[str]:
@@ -186,6 +204,9 @@ class FindingKind(StrEnum):
     OFFSET_BEYOND_END = "offset_beyond_end"
     NAME_SERVERS_DIFFER = "name_servers_differ"
     VERSIONS_DIFFER = "versions_differ"
+    DEAD_LETTERS = "dead_letters"
+    LAG_LARGE = "lag_large"
+    MESSAGES_OLD = "messages_old"
     BROKER_SILENT = "broker_silent"
     BROKER_GONE = "broker_gone"
     BROKER_INACTIVE = "broker_inactive"

@@ -18,12 +18,21 @@ PINS = AllocateByPins.name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """From when on a member counts as stuck, in seconds."""
+    """From when on a member counts as stuck, and a group as late."""
 
     listener: float = 60.0
-    """Of one listener call, and of fetched messages of which none is consumed."""
+    """Seconds of one listener call, and of fetched messages of which none is consumed."""
     fetch: float = 60.0
-    """Without a fetch; a long poll takes up to 30 s."""
+    """Seconds without a fetch; a long poll takes up to 30 s."""
+    dead_letter: float = 600.0
+    """Seconds for which a new dead letter is reported."""
+    max_lag: int | None = None
+    """Messages not consumed yet, of all queues together; None: any number is fine."""
+    max_age: float | None = None
+    """Seconds since the oldest message not consumed yet was stored; None: any age is fine.
+
+    The ages must be in the view: ``Admin.fetch_group(group, ages=True)``.
+    """
 
 
 _LIMITS = GroupLimits()
@@ -41,14 +50,17 @@ def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = _LI
         Findings, the most important first; empty if all is well.
     """
     if not view.members:
-        return [*_nobody(view), *_silent_brokers(view), *_offsets(view), *_unreadable(view)]
+        late = [*_silent_brokers(view), *_late(view, limits), *_dead_letters(view, limits)]
+        return [*_nobody(view), *late, *_offsets(view), *_unreadable(view)]
     listed = [*_listed_again(view)]
     findings = [
         *_silent_brokers(view),
+        *_late(view, limits),
         *_proxied(view),
         *listed,
         *_stuck(view, limits),
         *_failing(view),
+        *_dead_letters(view, limits),
         *_offsets(view),
         *_unreadable(view),
         *_silent(view),
@@ -106,7 +118,32 @@ def _nobody(view: GroupView) -> Iterator[Finding]:
 def _silent_brokers(view: GroupView) -> Iterator[Finding]:
     for name, error in view.silent_brokers.items():
         text = f"broker {name} does not answer, so nothing is known of its queues: {error}"
-        yield Finding(FindingKind.BROKER_SILENT, text)
+        yield Finding(FindingKind.BROKER_SILENT, text, name)
+
+
+def _dead_letters(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
+    """Find dead letters that are new; old ones are known."""
+    dead = view.dead_letters
+    age = _seconds_since(view, dead.newest_ms)
+    if dead.count and dead.newest_ms and age < limits.dead_letter:
+        text = f"group {view.group!r} has {dead.count} dead letters, the newest {max(age, 0):.0f} s old"
+        yield Finding(FindingKind.DEAD_LETTERS, f"{text}: its listener failed too often")
+
+
+def _late(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
+    """Compare lag and age with what the operator allows."""
+    lag = sum(each.lag for each in view.progress.values())
+    if limits.max_lag is not None and lag > limits.max_lag:
+        worst = max(view.progress, key=lambda queue: view.progress[queue].lag)
+        text = f"group {view.group!r} is {lag} messages behind, more than {limits.max_lag}"
+        most = f"{_name(worst)} has the most, {view.progress[worst].lag}"
+        yield Finding(FindingKind.LAG_LARGE, f"{text}: {most}")
+    times = {queue: each.oldest_ms for queue, each in view.progress.items() if each.oldest_ms is not None}
+    oldest = min(times, key=lambda queue: times[queue], default=None)
+    age = 0.0 if oldest is None else _seconds_since(view, times[oldest])
+    if oldest is not None and limits.max_age is not None and age > limits.max_age:
+        text = f"the oldest message that group {view.group!r} has not consumed is {age:.0f} s old"
+        yield Finding(FindingKind.MESSAGES_OLD, f"{text}, more than {limits.max_age:.0f} s: {_name(oldest)}")
 
 
 def _proxied(view: GroupView) -> Iterator[Finding]:
@@ -142,13 +179,14 @@ def _stuck(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
     for member in view.members:
         if member.longest_call is not None and member.longest_call > limits.listener:
             text = f"a listener call of member {member.client_id} runs for {member.longest_call:.0f} s"
-            yield Finding(FindingKind.LISTENER_SLOW, f"{text}: look at the stacks of its threads")
+            advice = "look at the stacks of its threads"
+            yield Finding(FindingKind.LISTENER_SLOW, f"{text}: {advice}", member.client_id)
         for waiting in member.waiting:
             text = (
                 f"{_name(waiting.queue)} waits for offset {waiting.queue_offset}, which failed "
                 f"{waiting.times} times at member {member.client_id}{_error(member)}"
             )
-            yield Finding(FindingKind.QUEUE_BLOCKED, text)
+            yield Finding(FindingKind.QUEUE_BLOCKED, text, member.client_id)
         yield from _idle_queues(view, member, limits)
 
 
@@ -162,12 +200,14 @@ def _idle_queues(view: GroupView, member: GroupMember, limits: GroupLimits) -> I
                 f"has {cached} fetched messages of {_name(queue)} and has consumed none for {consumed:.0f} s"
             )
             remedy = "a listener call may never return (look at the stacks of its threads), or nobody polls"
-            yield Finding(FindingKind.QUEUE_BLOCKED, f"member {member.client_id} {text}: {remedy}")
+            text = f"member {member.client_id} {text}: {remedy}"
+            yield Finding(FindingKind.QUEUE_BLOCKED, text, member.client_id)
         elif not cached and fetched > limits.fetch and _lag(view, queue):
             text = f"member {member.client_id} holds {_name(queue)} and has not fetched for {fetched:.0f} s"
             yield Finding(
                 FindingKind.QUEUE_NOT_FETCHED,
                 f"{text}, {_lag(view, queue)} messages behind: is it paused, or cut off from that broker?",
+                member.client_id,
             )
 
 
@@ -179,7 +219,7 @@ def _failing(view: GroupView) -> Iterator[Finding]:
                     f"member {member.client_id} fails for {rates.consume_failed_tps:.2f} messages/s of topic "
                     f"{topic}, {rates.consume_failed_msgs} in the last hour{_error(member)}"
                 )
-                yield Finding(FindingKind.MEMBER_FAILS, text)
+                yield Finding(FindingKind.MEMBER_FAILS, text, member.client_id)
 
 
 def _offsets(view: GroupView) -> Iterator[Finding]:
@@ -211,7 +251,7 @@ def _silent(view: GroupView) -> Iterator[Finding]:
     for member in view.members:
         if member.error:
             text = f"member {member.client_id} does not say what it does: {member.error}"
-            yield Finding(FindingKind.MEMBER_SILENT, text)
+            yield Finding(FindingKind.MEMBER_SILENT, text, member.client_id)
 
 
 def _missing_topics(view: GroupView) -> Iterator[Finding]:
@@ -239,7 +279,7 @@ def _idle(view: GroupView, pins: Pins) -> Iterator[Finding]:
         if not busy and not (pins.ips and member.strategy == PINS and not _is_pinned(member, pins)):
             count = len(_consumed(view))
             text = f"member {member.client_id} owns no queue ({count} queues, {len(view.members)} members)"
-            yield Finding(FindingKind.MEMBER_IDLE, text)
+            yield Finding(FindingKind.MEMBER_IDLE, text, member.client_id)
 
 
 def _differences(view: GroupView) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from rmqtools.model.block import CorruptBody
 from rmqtools.model.broker_view import BrokerBacklog
 from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode, TopicStatsTable
 from rmqtools.model.group_config import GroupSettings, SubscriptionGroupConfig
-from rmqtools.model.group_view import GroupView, MessageTrack, QueueProgress
+from rmqtools.model.group_view import DeadLetters, GroupView, MessageTrack, QueueProgress
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_story import MessageStory
 from rmqtools.model.queue import MessageQueue, QueueRange
@@ -384,13 +384,17 @@ class Admin(BlockingAdmin):
         """
         self._bridge.run(self._admin.delete_group(group, clean_offset=clean_offset))
 
-    def fetch_group(self, group: str) -> GroupView:
+    def fetch_group(self, group: str, *, ages: bool = False) -> GroupView:
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
         A member that does not answer has its ``error`` set. Members through a proxy are those whose
         heartbeats of the last minute can be read from the topic of the proxies. Every other failure raises.
+
+        Args:
+            group: its name.
+            ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``.
         """
-        return self._bridge.run(self._admin.fetch_group(group))
+        return self._bridge.run(self._admin.fetch_group(group, ages=ages))
 
     def fetch_progress(
         self, group: str, *, stats: ConsumeStats | None = None, connection: ConsumerConnection | None = None
@@ -406,6 +410,18 @@ class Admin(BlockingAdmin):
             connection: the answer of :meth:`fetch_consumer_connection`; None: it is fetched.
         """
         return self._bridge.run(self._admin.fetch_progress(group, stats=stats, connection=connection))
+
+    def fetch_dead_letters(self, group: str) -> DeadLetters:
+        """Return how many dead letters a group has, and when the last one was stored."""
+        return self._bridge.run(self._admin.fetch_dead_letters(group))
+
+    def fetch_ages(self, progress: Mapping[MessageQueue, QueueProgress]) -> dict[MessageQueue, QueueProgress]:
+        """Return progress with the ``oldest_ms`` of queues that are behind: their first message is read.
+
+        Args:
+            progress: as of :meth:`fetch_progress`.
+        """
+        return self._bridge.run(self._admin.fetch_ages(progress))
 
     def fetch_topic_groups(self, topic: str) -> list[str]:
         """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
@@ -425,14 +441,20 @@ class Admin(BlockingAdmin):
         """Return the client ids of a group's members, collected from all brokers, in Java's order."""
         return self._bridge.run(self._admin.fetch_consumer_ids(group))
 
-    def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+    def fetch_running_info(self, group: str, client_id: str, *, stacks: bool = False) -> ConsumerRunningInfo:
         """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
+
+        Args:
+            group: its group.
+            client_id: its client id.
+            stacks: also, as ``jstack``, the stacks of all threads of its process; a member of rmqtools
+                adds the tasks of its event loop.
 
         Raises:
             BrokerError: no broker has a connection to the member, or the member did not answer the broker.
             RemotingTimeoutError: no answer within ``request_timeout``; a broker gives a member 10 s.
         """
-        return self._bridge.run(self._admin.fetch_running_info(group, client_id))
+        return self._bridge.run(self._admin.fetch_running_info(group, client_id, stacks=stacks))
 
     def view_message(self, offset_msg_id: str) -> MessageExt:
         """Return the message with an offset message id: address and place in the commit log, as hex digits.

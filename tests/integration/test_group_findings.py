@@ -26,6 +26,8 @@ from rmqtools.version import __version__
 from tests.support import restarts
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
+from tests.support.java_consumer import JavaConsumer
+from tests.support.patience import PATIENCE
 from tests.support.python_consumer import PythonConsumer
 from tests.support.reading import await_readable
 
@@ -245,3 +247,37 @@ def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queue
     assert f"client id {member.client_id} is listed more than once: broker-a from 127.0.0.1:" in text
     assert "it forgets closed connections within two minutes" in text
     assert owners(member, topic=topic) == every
+
+
+def test_the_stacks_of_a_member_show_its_listener_and_the_tasks_of_its_loop(
+    make_topic, admin, group, join, producer, local_cluster
+):
+    topic = make_topic(queues=1)
+    entered, through = Event(), Event()
+
+    def never_returns(messages: Any, context: Any) -> None:
+        entered.set()
+        through.wait(PATIENCE)
+
+    member = join(topic, never_returns)
+    producer.send(Message(topic, b"x"))
+    assert entered.wait(PATIENCE)
+    of = ("group", "show", group, "--member", member.client_id)
+    shown = rmqtools(*of, "--stack", NAMESRV_ADDR=local_cluster.name_server)
+    through.set()
+
+    assert shown.returncode == 0, shown.stderr
+    assert f"member {member.client_id} of group {group}: PYTHON V5_5_0" in shown.stdout
+    assert "in never_returns" in shown.stdout
+    assert "  task\n" in shown.stdout
+
+
+def test_a_member_in_java_shows_the_stacks_of_its_threads(make_topic, admin, group, java_peer, local_cluster):
+    topic = make_topic(queues=1)
+    with JavaConsumer(java_peer, local_cluster.name_server, group, topic) as member:
+        member.await_assigned(2)
+        wait_until(lambda: admin.fetch_consumer_ids(group) == [member.client_id])
+        stacks = admin.fetch_running_info(group, member.client_id, stacks=True).jstack or ""
+
+    assert "TID:" in stacks
+    assert "org.apache.rocketmq" in stacks

@@ -42,11 +42,11 @@ PUBLIC = {
         ConsumeStatus Message MessageModel MessageProperty NullPointerException Producer PushConsumer
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",
     "rmqtools.group": """
-        CustomizedRetryPolicy ExponentialRetryPolicy Finding FindingKind GroupLimits GroupMember
+        CustomizedRetryPolicy DeadLetters ExponentialRetryPolicy Finding FindingKind GroupLimits GroupMember
         GroupRetryPolicy GroupSettings GroupView MessageRequestMode ProxiedMember QueueProgress
         SubscriptionGroupConfig UnreadableQueues WaitingQueue check_group check_pin_copies member_of
-        pin_obstacles silent_member""",
-    "rmqtools.plot": "Owners lag_figure shares_figure story_figure",
+        pin_obstacles severity silent_member worst_first""",
+    "rmqtools.plot": "Owners lag_figure shares_figure",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",
     "rmqtools.sync": """

@@ -12,6 +12,7 @@ from dataclasses import replace
 from rmqtools.engine.admin.group_configs import GroupConfigAdmin
 from rmqtools.engine.admin.proxied_members import fetch_proxied_members
 from rmqtools.engine.connection.large_bodies import parse_aside
+from rmqtools.engine.reading.read_messages import read_messages
 from rmqtools.errors import (
     BrokerError,
     PermissionDeniedError,
@@ -20,11 +21,12 @@ from rmqtools.errors import (
 )
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats
-from rmqtools.model.group_view import GroupMember, GroupView, QueueProgress, UnreadableQueues
+from rmqtools.model.group_view import DeadLetters, GroupMember, GroupView, QueueProgress, UnreadableQueues
 from rmqtools.model.names import (
     RETRY_GROUP_TOPIC_PREFIX,
+    dlq_topic,
 )
-from rmqtools.model.queue import MessageQueue, java_order
+from rmqtools.model.queue import MessageQueue, QueueRange, java_order
 from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.group_member import member_of, silent_member
@@ -32,6 +34,7 @@ from rmqtools.protocol.headers import (
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumerRunningInfoRequestHeader,
+    GetTopicStatsInfoRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
 from rmqtools.protocol.wire.bodies import (
@@ -39,8 +42,11 @@ from rmqtools.protocol.wire.bodies import (
     parse_consumer_list,
     parse_group_list,
     parse_running_info,
+    parse_topic_stats,
 )
 from rmqtools.protocol.wire.command import request
+
+_AT_ONCE = 16  # queues read at the same time
 
 
 class GroupAdmin(GroupConfigAdmin):
@@ -50,11 +56,15 @@ class GroupAdmin(GroupConfigAdmin):
     from the topics of answers.
     """
 
-    async def fetch_group(self, group: str) -> GroupView:
+    async def fetch_group(self, group: str, *, ages: bool = False) -> GroupView:
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
         A member that does not answer has its ``error`` set. Members through a proxy are those whose
         heartbeats of the last minute can be read from the topic of the proxies. Every other failure raises.
+
+        Args:
+            group: its name.
+            ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``.
         """
         by_broker = await self._connections(group)
         connection = self._merged(list(by_broker.values()))
@@ -65,6 +75,8 @@ class GroupAdmin(GroupConfigAdmin):
         topics = {queue.topic for queue in stats.offset_table} | connection.subscription_table.keys()
         topics |= {topic for member in members for topic, _, _ in member.subscriptions}
         progress, missing = await self._progress(group, topics)
+        if ages:
+            progress = await self.fetch_ages(progress)
         return GroupView(
             group=group,
             message_model=connection.message_model,
@@ -73,6 +85,7 @@ class GroupAdmin(GroupConfigAdmin):
             progress=progress,
             missing_topics=missing,
             unreadable=await self._unreadable(group, topics - set(missing)),
+            dead_letters=await self.fetch_dead_letters(group),
             silent_brokers={name: str(error) for name, error in self._masters.missing.items()},
             proxied=await fetch_proxied_members(self._client, self, self._wire(group)),
             now_ms=self._client.clock.now_ms(),
@@ -111,6 +124,52 @@ class GroupAdmin(GroupConfigAdmin):
         topics = connection.subscription_table.keys() | {queue.topic for queue in table}
         rest, _ = await self._progress(group, topics, known=table.keys())
         return dict(sorted((progress | rest).items(), key=lambda item: item[0].sort_key))
+
+    async def fetch_dead_letters(self, group: str) -> DeadLetters:
+        """Return how many dead letters a group has, and when the last one was stored."""
+        header = GetTopicStatsInfoRequestHeader(topic=dlq_topic(self._wire(group)))
+        answers = await self._masters.invoke_each(header, nothing=ResponseCode.TOPIC_NOT_EXIST)
+        tables = [parse_topic_stats(answer.body).offset_table for answer in answers.values()]
+        queues = [offsets for table in tables for offsets in table.values()]
+        return DeadLetters(
+            count=sum(each.max_offset - each.min_offset for each in queues),
+            newest_ms=max((each.last_update_timestamp for each in queues), default=0),
+        )
+
+    async def fetch_ages(
+        self, progress: Mapping[MessageQueue, QueueProgress]
+    ) -> dict[MessageQueue, QueueProgress]:
+        """Return progress with the ``oldest_ms`` of queues that are behind: their first message is read.
+
+        Args:
+            progress: as of :meth:`fetch_progress`.
+        """
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def oldest(queue: MessageQueue) -> int | None:
+            async with turns:
+                return await self._stored_at(queue, progress[queue])
+
+        behind = [queue for queue, each in progress.items() if each.lag > 0]
+        found = await self._masters.each_queue(oldest, behind)
+        return {queue: replace(each, oldest_ms=found.get(queue)) for queue, each in progress.items()}
+
+    async def _stored_at(self, queue: MessageQueue, progress: QueueProgress) -> int | None:
+        """Return the time of the first message not consumed; of the first one stored if that has expired."""
+        begin = max(progress.consumer_offset or 0, await self.min_offset(queue))
+        if begin >= progress.max_offset:
+            return None
+        read = read_messages(
+            self._client,
+            QueueRange(queue, begin, begin + 1),
+            max_messages=1,
+            max_bytes=1,
+            fail_on_data_loss=False,
+            corrupt_body="raw",
+        )
+        return next(
+            (one.store_timestamp_ms for messages in [m async for m in read] for one in messages), None
+        )
 
     async def fetch_topic_groups(self, topic: str) -> list[str]:
         """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
@@ -155,14 +214,24 @@ class GroupAdmin(GroupConfigAdmin):
         }
         return sorted(ids, key=java_order)
 
-    async def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+    async def fetch_running_info(
+        self, group: str, client_id: str, *, stacks: bool = False
+    ) -> ConsumerRunningInfo:
         """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
+
+        Args:
+            group: its group.
+            client_id: its client id.
+            stacks: also, as ``jstack``, the stacks of all threads of its process; a member of rmqtools
+                adds the tasks of its event loop.
 
         Raises:
             BrokerError: no broker has a connection to the member, or the member did not answer the broker.
             RemotingTimeoutError: no answer within ``request_timeout``; a broker gives a member 10 s.
         """
-        header = GetConsumerRunningInfoRequestHeader(consumer_group=self._wire(group), client_id=client_id)
+        header = GetConsumerRunningInfoRequestHeader(
+            consumer_group=self._wire(group), client_id=client_id, jstack_enable=stacks
+        )
         refusal = BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, "no broker is there to ask", "nobody")
         for name, addr in (await self._masters.addrs()).items():
             if name in self._masters.missing:

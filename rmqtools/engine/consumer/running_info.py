@@ -4,9 +4,10 @@ Source of the rules: DefaultMQPushConsumerImpl.consumerRunningInfo, DefaultLiteP
 consumerRunningInfo, MQClientInstance.consumerRunningInfo, ProcessQueue.fillProcessQueueInfo (Java client).
 Ours: the report includes the version of rmqtools, the strategy's name, the pins' version, the number of
 messages passed over, the longest running listener call, the last error of a listener, and queues that wait
-for a failing message.
+for a failing message; the stacks include the tasks of the event loop.
 """
 
+import asyncio
 import sys
 import threading
 import traceback
@@ -44,6 +45,7 @@ from rmqtools.version import __version__
 
 _MIB = 1024 * 1024
 _MOST_WAITING = 100
+_MOST_TASKS = 1000  # some 200 bytes each; brokers pass on 16 MB
 _JAVA_NAMES = {  # our settings, by the names that Java's consumers report
     "group": "consumerGroup",
     "message_model": "messageModel",
@@ -72,7 +74,7 @@ def running_info(member: Member, *, with_jstack: bool = False) -> ConsumerRunnin
         mq_table={queue: _queue_info(member, pulls[queue]) for queue in sorted(pulls)},
         mq_pop_table={queue: pops[queue].info() for queue in sorted(pops)},
         status_table={data.topic: _status(member, data.topic) for data in subscriptions},
-        jstack=thread_stacks() if with_jstack else None,
+        jstack=f"{thread_stacks()}\n{task_stacks()}" if with_jstack else None,
     )
 
 
@@ -84,6 +86,29 @@ def thread_stacks() -> str:
         for ident, frame in sys._current_frames().items()
     )
     return "\n".join(parts)
+
+
+def task_stacks() -> str:
+    """Return where each task of the running loop waits, its outermost coroutine first."""
+    tasks = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
+    parts = [f"{task.get_name()}  task\n{_waits(task.get_coro())}" for task in tasks[:_MOST_TASKS]]
+    left = len(tasks) - _MOST_TASKS
+    return "\n".join([*parts, f"and {left} more tasks\n"] if left > 0 else parts)
+
+
+def _waits(coroutine: Any) -> str:
+    """Format the frames of a coroutine, and of those that it awaits: a suspended one shows only its own."""
+    frames: list[traceback.FrameSummary] = []
+    while coroutine is not None:
+        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(coroutine, f"{kind}_frame")), None)
+        if kind is None:  # a future, or an object with __await__
+            break
+        if (frame := getattr(coroutine, f"{kind}_frame")) is not None:
+            frames.append(
+                traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+            )
+        coroutine = getattr(coroutine, "gi_yieldfrom" if kind == "gi" else f"{kind}_await")
+    return "".join(traceback.StackSummary.from_list(frames).format())
 
 
 def _properties(member: Member) -> Mapping[str, str]:

@@ -54,6 +54,25 @@ def test_a_broker_that_does_not_answer_is_named_and_the_rest_is_listed(run, clus
     assert shown.stderr.startswith("warning: without broker broker-b, which does not answer: ")
 
 
+@pytest.mark.parametrize(
+    ("limit", "kind"), [(("--max-lag", "1"), "lag_large"), (("--max-age", "3600"), "messages_old")]
+)
+def test_a_group_that_is_late_is_found_within_the_limits_given(run, limit, kind):
+    assert kind in run("group", "check", "billing", *limit).stdout
+    assert kind not in run("group", "check", "billing").stdout
+
+
+def test_a_quiet_check_prints_only_what_is_found(run, cluster):
+    cluster.add_member(
+        "billing", "10.0.0.1@one", report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
+    )
+    well = run("group", "check", "billing", "--quiet")
+    cluster.remove_member("billing", "10.0.0.1@one")
+
+    assert (well.exit_code, well.stdout) == (0, "")
+    assert "no_members" in run("group", "check", "billing", "--quiet").stdout
+
+
 def test_a_check_that_lacks_a_broker_cannot_tell(run, cluster):
     cluster.add_member(
         "billing", "10.0.0.1@one", report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")

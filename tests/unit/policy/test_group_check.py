@@ -6,6 +6,7 @@ import pytest
 
 from rmqtools.allocate import NO_PINS, Pins
 from rmqtools.model.group_view import (
+    DeadLetters,
     FindingKind,
     GroupMember,
     GroupView,
@@ -315,3 +316,47 @@ def test_members_that_differ_are_found(kind, values):
 def test_the_lag_of_a_queue_without_a_commit_is_all_that_is_stored():
     assert QueueProgress(max_offset=9, consumer_offset=4).lag == 5
     assert QueueProgress(max_offset=9, consumer_offset=None, min_offset=2).lag == 7
+
+
+def test_a_group_that_is_further_behind_than_allowed_is_found_with_its_worst_queue():
+    view = group(member(1, *QUEUES, RETRY))
+    lag = sum(each.lag for each in view.progress.values())
+
+    allowed, found = (check_group(view, NO_PINS, GroupLimits(max_lag=limit)) for limit in (lag, lag - 1))
+
+    assert allowed == []
+    assert [one.kind for one in found] == [FindingKind.LAG_LARGE]
+    assert f"group 'g' is {lag} messages behind, more than {lag - 1}: queue T " in found[0].text
+
+
+def test_an_old_message_is_found_also_in_a_group_without_members():
+    progress = {QUEUES[0]: QueueProgress(max_offset=9, consumer_offset=4, oldest_ms=40_000)}
+    view = group(progress=progress, now_ms=100_000)
+
+    allowed, found = (check_group(view, NO_PINS, GroupLimits(max_age=limit)) for limit in (60, 59))
+
+    assert [one.kind for one in allowed] == [FindingKind.NO_MEMBERS]
+    assert [one.kind for one in found] == [FindingKind.NO_MEMBERS, FindingKind.MESSAGES_OLD]
+    assert "has not consumed is 60 s old, more than 59 s: queue T" in found[1].text
+
+
+@pytest.mark.parametrize(
+    ("dead", "found"),
+    [
+        (DeadLetters(count=3, newest_ms=995_000), True),
+        (DeadLetters(count=3, newest_ms=1_003_000), True),  # the broker's clock is ahead
+        (DeadLetters(count=3, newest_ms=400_000), False),
+        (DeadLetters(count=0, newest_ms=995_000), False),
+        (DeadLetters(), False),
+    ],
+)
+def test_dead_letters_are_found_while_they_are_new(dead, found):
+    view = group(member(1, *QUEUES, RETRY), dead_letters=dead, now_ms=1_000_000)
+
+    assert (FindingKind.DEAD_LETTERS in kinds(view)) == found
+
+
+def test_a_finding_about_one_member_has_its_client_id():
+    view = group(member(1, *QUEUES, RETRY, longest_call=61.0), member(2, error="no answer"))
+
+    assert {one.subject for one in check_group(view)} == {"10.0.0.1@1", "10.0.0.2@1"}

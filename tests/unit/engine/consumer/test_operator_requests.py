@@ -85,6 +85,8 @@ async def test_the_running_info_tells_queues_messages_and_settings():
         assert [data.topic for data in info.subscription_set] == ["T"]
         assert set(info.status_table) == {"T"}
         assert "MainThread  TID:" in (info.jstack or "")
+        assert "  task\n" in (info.jstack or "")
+        assert "in ask\n" in (info.jstack or "")  # what the task of this test waits for
 
 
 async def test_the_running_info_has_no_secrets():

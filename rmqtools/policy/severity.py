@@ -1,0 +1,60 @@
+"""The order of findings: what loses or stops messages comes first. Pure."""
+
+from collections.abc import Iterable
+
+from rmqtools.model.group_view import Finding, FindingKind
+
+WORST_FIRST = (
+    # messages are refused, or lost
+    FindingKind.DISK_FULL,
+    FindingKind.DISK_NEARLY_FULL,
+    FindingKind.BROKER_GONE,
+    FindingKind.BROKER_SILENT,
+    FindingKind.PAGE_CACHE_BUSY,
+    FindingKind.SENDS_WAIT,
+    FindingKind.BROKER_INACTIVE,
+    FindingKind.OFFSET_BEYOND_END,
+    # messages are not consumed, or twice
+    FindingKind.SUBSCRIPTIONS_DIFFER,
+    FindingKind.LISTENER_SLOW,
+    FindingKind.QUEUE_BLOCKED,
+    FindingKind.QUEUE_UNOWNED,
+    FindingKind.QUEUES_UNREADABLE,
+    FindingKind.RETRY_QUEUES_UNREADABLE,
+    FindingKind.QUEUE_OWNED_TWICE,
+    FindingKind.MEMBERS_PROXIED,
+    FindingKind.CLIENT_ID_SHARED,
+    FindingKind.MODELS_DIFFER,
+    FindingKind.DEAD_LETTERS,
+    FindingKind.MEMBER_FAILS,
+    FindingKind.QUEUE_NOT_FETCHED,
+    FindingKind.TOPIC_MISSING,
+    FindingKind.MESSAGES_OLD,
+    FindingKind.LAG_LARGE,
+    # they may be, soon
+    FindingKind.NAME_SERVERS_DIFFER,
+    FindingKind.STRATEGIES_DIFFER,
+    FindingKind.MODES_DIFFER,
+    FindingKind.BROKER_READ_ONLY,
+    FindingKind.PIN_COPIES_DIFFER,
+    FindingKind.PINS_DIFFER,
+    FindingKind.PINNED_IP_ABSENT,
+    FindingKind.MEMBER_SILENT,
+    FindingKind.NO_MEMBERS,
+    FindingKind.MEMBER_LISTED_AGAIN,
+    FindingKind.MEMBER_IDLE,
+    FindingKind.VERSIONS_DIFFER,
+)
+"""Every kind, the worst first."""
+
+_RANKS = {kind: rank for rank, kind in enumerate(WORST_FIRST)}
+
+
+def severity(finding: Finding) -> int:
+    """Return the rank of a finding, for sorting: 0 is the worst."""
+    return _RANKS[finding.kind]
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by severity; equal ones keep their order."""
+    return sorted(findings, key=severity)

@@ -1,0 +1,54 @@
+"""What administration finds out about a group on a cluster in this process."""
+
+import pytest
+
+from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.group import DeadLetters
+from rmqtools.testing import FakeCluster
+
+FIRST, SECOND = (MessageQueue("orders", "broker-a", number) for number in range(2))
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster() as cluster:
+        cluster.create_topic("orders", queues=2)
+        cluster.create_group("billing")
+        for second in (1, 2, 3):
+            cluster.store("orders", b"x", queue=FIRST, store_timestamp_ms=second * 1000)
+        yield cluster
+
+
+@pytest.fixture
+def admin(cluster):
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        yield admin
+
+
+def test_the_age_of_a_queue_is_that_of_its_first_message_not_consumed(cluster, admin):
+    cluster.commit("billing", FIRST, 1)
+    cluster.commit("billing", SECOND, 0)
+
+    with_ages, without = admin.fetch_group("billing", ages=True), admin.fetch_group("billing")
+
+    assert {queue: each.oldest_ms for queue, each in with_ages.progress.items()} == {
+        FIRST: 2000,
+        SECOND: None,
+    }
+    assert {each.oldest_ms for each in without.progress.values()} == {None}
+
+
+def test_a_group_that_has_consumed_everything_has_no_oldest_message(cluster, admin):
+    cluster.commit("billing", FIRST, 3)
+
+    assert admin.fetch_group("billing", ages=True).progress[FIRST].oldest_ms is None
+
+
+def test_dead_letters_are_counted_with_the_time_of_the_last_one(cluster, admin):
+    before = admin.fetch_dead_letters("billing")
+    cluster.create_topic("%DLQ%billing", queues=1)
+    for second in (5, 7):
+        cluster.store("%DLQ%billing", b"x", store_timestamp_ms=second * 1000)
+
+    assert before == DeadLetters()
+    assert admin.fetch_dead_letters("billing") == DeadLetters(count=2, newest_ms=7000)
