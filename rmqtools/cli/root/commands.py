@@ -61,6 +61,11 @@ COMMANDS = {
         "app",
         "Messages of a group that failed too often (its dead letters), or wait for their next try.",
     ),
+    "exporter": LazyCommand(
+        "rmqtools.cli.exporter.command",
+        "exporter",
+        "Serve metrics for Prometheus: lag, findings, owners and dead letters of all groups, and brokers.",
+    ),
     "export": LazyCommand(
         "rmqtools.cli.compare",
         "export",

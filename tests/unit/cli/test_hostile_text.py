@@ -171,6 +171,7 @@ COMMANDS = [
 ]
 ELSEWHERE = {
     "cluster up": "starts servers; it prints the same table as cluster status",
+    "exporter": "its numbers go to Prometheus, which takes any label: see tests/unit/cli/exporter",
     "spark check": "starts Spark: see the test of its lines in tests/unit/spark_connector/test_doctor.py",
     "top": "paints its own controls: see the tests of its screens in tests/unit/cli/top",
 }

@@ -1,0 +1,1 @@
+"""``rmqtools exporter``: the state of a cluster for Prometheus."""

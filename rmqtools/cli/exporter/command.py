@@ -1,0 +1,64 @@
+"""The command ``rmqtools exporter``. Imports prometheus_client only when it runs."""
+
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqtools import Admin, ClientConfig
+from rmqtools.cli.connection import NameServer, Settings, client_config
+from rmqtools.cli.printing import ends_quietly, say
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rmqtools.cli.exporter.metrics import ClusterCollector
+
+
+def exporter(
+    name_server: NameServer = "",
+    address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0: on every address.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one, which is printed.")] = 5557,
+    interval: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="Seconds between two looks at the cluster.")
+    ] = 15.0,
+    settings: Settings = None,
+) -> None:
+    """Serve metrics for Prometheus: lag, findings, owners and dead letters of all groups, and brokers.
+
+    Prometheus gets the numbers of the last look: its requests cause none to the cluster. What could not be
+    looked at is left out, and counted by rmqtools_exporter_failures. Needs the extra prometheus.
+    """
+    try:
+        from prometheus_client import CollectorRegistry, start_http_server
+
+        from rmqtools.cli.exporter.metrics import ClusterCollector
+    except ImportError as error:
+        raise ConfigError(
+            f"rmqtools exporter needs prometheus-client ({error}): pip install 'rmqtools[prometheus]'"
+        ) from error
+    config = client_config(name_server, settings, ClientConfig)
+    registry, collector = CollectorRegistry(), ClusterCollector()
+    registry.register(collector)
+    with ends_quietly():
+        try:
+            server, thread = start_http_server(port, address, registry)
+        except OSError as error:
+            raise ConfigError(f"{address}:{port} cannot be used: {error}: give another --port") from error
+        say(f"http://{address}:{server.server_port}/metrics has {config.name_server}, every {interval:g} s")
+        try:
+            with Admin(config) as admin:
+                _look_for_ever(admin, collector, interval)
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+def _look_for_ever(admin: Admin, collector: "ClusterCollector", interval: float) -> None:
+    while True:
+        start = SYSTEM_CLOCK.monotonic()
+        collector.look(admin)
+        Event().wait(max(0.0, start + interval - SYSTEM_CLOCK.monotonic()))

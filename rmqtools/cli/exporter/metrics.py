@@ -1,0 +1,203 @@
+"""Metrics of a cluster, made from one look at it.
+
+Names are those of Apache's rocketmq-exporter where it has one (``rocketmq_*``), else ours (``rmqtools_*``).
+Its labels that change with members or restarts are left out: each change would begin a new series.
+Source of the names: RMQMetricsCollector (rocketmq-exporter 0.0.3).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from rmqtools import Admin
+from rmqtools.cli.broker import broker_rows
+from rmqtools.cli.group import is_system_group, live_pins
+from rmqtools.cli.topic import user_topics
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import RocketMQError, TopicNotFoundError
+from rmqtools.group import GroupView, check_group
+from rmqtools.log import get_logger
+from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, dlq_topic
+
+_AT_ONCE = 8  # groups or topics asked about at the same time: bounds the requests under way
+_BROKER = ("cluster", "broker", "brokerIP")
+_QUEUE = ("group", "topic", "broker", "queue")
+_BROKER_VALUES = {
+    "rocketmq_broker_tps": ("put_tps", "Messages stored a second."),
+    "rocketmq_broker_qps": ("get_tps", "Messages given out a second."),
+    "rocketmq_brokeruntime_put_latency_99": ("put_latency_p99_ms", "Milliseconds of 99 % of the stores."),
+    "rocketmq_brokeruntime_pagecache_lock_time_mills": (
+        "page_cache_wait_ms",
+        "Milliseconds that the commit log has been locked.",
+    ),
+    "rocketmq_brokeruntime_send_threadpool_queue_size": ("send_queue", "Requests to store that wait."),
+}
+log = get_logger(__name__)
+R = TypeVar("R")
+
+
+@dataclass
+class _Group:
+    """What a look has found of one group."""
+
+    view: GroupView
+    findings: Counter[str]
+    dead_letters: int
+
+
+@dataclass
+class _Look:
+    """Metric families that are being filled."""
+
+    families: dict[str, GaugeMetricFamily] = field(default_factory=dict)
+    failures: int = 0
+
+    def add(self, name: str, help_text: str, labels: Mapping[str, object], value: float) -> None:
+        """Add a value; all values of a name have the same labels."""
+        if name not in self.families:
+            self.families[name] = GaugeMetricFamily(name, help_text, labels=[*labels])
+        self.families[name].add_metric([str(each) for each in labels.values()], value)
+
+
+class ClusterCollector(Collector):
+    """Gives Prometheus the numbers of the last look."""
+
+    def __init__(self) -> None:
+        self._families: Sequence[Metric] = [_up(0.0)]
+        self._success_ms: int | None = None
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the families of the last look."""
+        return self._families
+
+    def look(self, admin: Admin) -> None:
+        """Look at the cluster, and replace all numbers; old ones are never shown as if they were new.
+
+        Without a name server there is only ``rmqtools_exporter_up 0`` and the time of the last success.
+        """
+        start, look = SYSTEM_CLOCK.monotonic(), _Look()
+        try:
+            _look_at(admin, look)
+            self._success_ms = SYSTEM_CLOCK.now_ms()
+            up = 1.0
+        except RocketMQError as error:
+            log.error("cluster_not_looked_at", reason=str(error))
+            look, up = _Look(failures=1), 0.0
+        seconds = SYSTEM_CLOCK.monotonic() - start
+        look.add("rmqtools_exporter_look_seconds", "Duration of the last look.", {}, seconds)
+        look.add("rmqtools_exporter_failures", "Parts that the last look has left out.", {}, look.failures)
+        if self._success_ms is not None:
+            text = "Time of the last look that reached a name server."
+            look.add("rmqtools_exporter_last_success_timestamp_seconds", text, {}, self._success_ms / 1000)
+        self._families = [_up(up), *look.families.values()]
+
+
+def _up(value: float) -> Metric:
+    return GaugeMetricFamily("rmqtools_exporter_up", "Whether a name server answered.", value=value)
+
+
+def _look_at(admin: Admin, look: _Look) -> None:
+    """Fill the families.
+
+    Raises:
+        RocketMQError: no name server answers.
+    """
+    for row in broker_rows(admin):
+        _add_broker(look, row)
+    topics = user_topics(admin)
+    try:
+        groups = [name for name in admin.fetch_group_list() if not is_system_group(name)]
+    except RocketMQError as error:  # a broker does not answer
+        look.failures += 1
+        log.error("part_not_looked_at", part="groups", reason=str(error))
+        groups = []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for topic, offsets in _tried(pool, look, lambda name: _offsets(admin, name), topics):
+            for broker, messages in offsets.items():
+                labels = {"topic": topic, "broker": broker}
+                look.add("rocketmq_producer_offset", "Messages ever stored, by broker.", labels, messages)
+        for group, found in _tried(pool, look, lambda name: _group(admin, name), groups):
+            _add_group(look, group, found)
+
+
+def _tried(
+    pool: ThreadPoolExecutor, look: _Look, fetch: Callable[[str], R], names: Sequence[str]
+) -> Iterable[tuple[str, R]]:
+    """Yield what could be fetched; count and log what could not."""
+
+    def attempt(name: str) -> R | RocketMQError:
+        try:
+            return fetch(name)
+        except RocketMQError as error:
+            return error
+
+    for name, found in zip(names, pool.map(attempt, names), strict=True):
+        if isinstance(found, RocketMQError):
+            look.failures += 1
+            log.error("part_not_looked_at", part=name, reason=str(found))
+        else:
+            yield name, found
+
+
+def _offsets(admin: Admin, topic: str) -> dict[str, int]:
+    """Return the end offsets of a topic, together by broker; none if it was deleted meanwhile."""
+    ends: defaultdict[str, int] = defaultdict(int)
+    try:
+        for queue, offsets in admin.fetch_topic_stats(topic).offset_table.items():
+            ends[queue.broker_name] += offsets.max_offset
+    except TopicNotFoundError:
+        return {}
+    return ends
+
+
+def _group(admin: Admin, group: str) -> _Group:
+    view = admin.fetch_group(group)
+    kinds = Counter(found.kind.value for found in check_group(view, live_pins(admin, view)))
+    return _Group(view, kinds, _dead_letters(admin, group))
+
+
+def _dead_letters(admin: Admin, group: str) -> int:
+    try:
+        letters = admin.fetch_topic_stats(dlq_topic(group)).offset_table.values()
+    except TopicNotFoundError:
+        return 0  # nothing ever failed
+    return sum(each.max_offset - each.min_offset for each in letters)
+
+
+def _add_broker(look: _Look, row: Mapping[str, object]) -> None:
+    labels = dict(zip(_BROKER, (row["cluster"], row["broker_name"], row["addr"]), strict=True))
+    look.add("rmqtools_broker_up", "Whether the broker answers.", labels, float("put_tps" in row))
+    for name, (value, help_text) in _BROKER_VALUES.items():
+        if isinstance(number := row.get(value), int | float):
+            look.add(name, help_text, labels, number)
+    if isinstance(percent := row.get("disk_percent"), int | float):
+        name = "rocketmq_brokeruntime_commitlog_disk_ratio"
+        look.add(name, "Used part of the disk of messages.", labels, percent / 100)
+
+
+def _add_group(look: _Look, group: str, found: _Group) -> None:
+    lags: Counter[str] = Counter()
+    for queue, progress in found.view.progress.items():
+        lags[queue.topic] += progress.lag
+        place = dict(zip(_QUEUE, (group, queue.topic, queue.broker_name, queue.queue_id), strict=True))
+        look.add("rmqtools_group_queue_lag", "Messages not consumed yet, by queue.", place, progress.lag)
+        if progress.consumer_offset is not None:
+            text = "Offset that the group reads next."
+            look.add("rmqtools_group_queue_offset", text, place, progress.consumer_offset)
+        for member in found.view.owners(queue):
+            look.add("rmqtools_group_queue_owner", "1 for each owner.", {**place, "member": member}, 1)
+    for topic, lag in lags.items():
+        retried = topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        name = "rocketmq_group_retrydiff" if retried else "rocketmq_group_diff"
+        look.add(name, "Messages not consumed yet.", {"group": group, "topic": topic}, lag)
+    labels = {"group": group, "topic": dlq_topic(group)}
+    look.add("rocketmq_group_dlqdiff", "Dead letters that are stored.", labels, found.dead_letters)
+    look.add("rocketmq_group_count", "Members of the group.", {"group": group}, len(found.view.members))
+    for kind, count in found.findings.items():
+        text = "Findings of rmqtools group check."
+        look.add("rmqtools_group_findings", text, {"group": group, "finding": kind}, count)
