@@ -168,7 +168,7 @@ def _lane(event: StoryEvent) -> str:
 
 
 def _is_time(timestamp_ms: int | None) -> bool:
-    """Whether a picture can show it; clients may have written any number."""
+    """Return whether a picture can show it; clients may have written any number."""
     return timestamp_ms is not None and 0 < timestamp_ms <= _LAST_MS
 
 

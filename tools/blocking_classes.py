@@ -80,7 +80,11 @@ class BlockingClass:
 
 
 _GROUP_PARTS = (GroupOffsetAdmin, GroupConfigAdmin, GroupAdmin)
-_ADMIN_PARTS = (BrokerAdmin, TopicAdmin, QueueAdmin, *_GROUP_PARTS, MessageAdmin, StoryAdmin, PinAdmin)
+_ADMIN_PARTS = (
+    *(BrokerAdmin, DrainAdmin, TopicAdmin, QueueAdmin),
+    *_GROUP_PARTS,
+    *(MessageAdmin, StoryAdmin, PinAdmin),
+)
 CLASSES = (
     BlockingClass(aio.Client, "asynchronous", _SHARED, (aio.Client, Connected)),
     BlockingClass(aio.Admin, "_admin", _SHARED, (*_ADMIN_PARTS, Connected, aio.Admin)),

@@ -10,6 +10,7 @@ import typer
 
 from rmqtools import Admin, ClientConfig, MessageExt
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.message_copies import MessageCopies, MessageCopy
 from rmqtools.cli.message_story import story
 from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.output_messages import message_row, user_properties

@@ -7,6 +7,7 @@ import typer
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.moments import zone_text, zoned
 from rmqtools.cli.printing import Column, print_json, print_table, say, warn
 from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.clock import as_time
@@ -77,7 +78,7 @@ def _save(plot: Path, key: str, stories: list[MessageStory]) -> None:
 
 def _print(found: MessageStory) -> None:
     say(f"message {found.msg_id} of topic {found.topic}, tags {found.tags or '-'}, keys {found.keys or '-'}")
-    columns = [Column("time (UTC)"), Column("event", style=lambda kind: _COLOURS.get(kind, ""))]
+    columns = [Column(f"time ({zone_text()})"), Column("event", style=lambda kind: _COLOURS.get(kind, ""))]
     columns += [Column("group"), Column("client", 1), Column("details", style=_colour)]
     print_table(columns, [_row(event) for event in found.events])
     tracks = [group.track for group in found.groups if group.track is not None]
@@ -100,12 +101,12 @@ def _row(event: StoryEvent) -> tuple[str, str, str, str, str]:
 
 
 def _time(timestamp_ms: int | None) -> str:
-    """A time with milliseconds, in UTC."""
+    """Return a time with milliseconds, in the zone that times are shown in."""
     if timestamp_ms is None:
         return "not known"
     if not 0 < timestamp_ms <= _LAST_MS:
         return f"{timestamp_ms} ms (no time)"
-    return f"{as_time(timestamp_ms):%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03}"
+    return f"{zoned(as_time(timestamp_ms)):%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03}"
 
 
 def _colour(details: str) -> str:

@@ -65,7 +65,7 @@ class FoundTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryFacts:
-    """What was found about one message. Topics and groups have plain names.
+    """Facts about one message. Topics and groups have plain names.
 
     Attributes:
         topic: its topic.
@@ -233,7 +233,7 @@ def _client(found: FoundTrace, members: Sequence[Connection]) -> StoryClient:
 
 
 def _fits(member: Connection, found: FoundTrace) -> bool:
-    """Whether a member's client id has the process of a record, and its connection or id the address."""
+    """Return whether a member's client id has a record's process, and its connection or id the address."""
     match = _PID_OF_ID.fullmatch(member.client_id)
     if match is None or int(match[1]) & _PID_MASK != found.pid:
         return False
@@ -329,7 +329,7 @@ def _level(copy: StoredCopy) -> str:
 
 
 def _unknown(story: MessageStory, facts: StoryFacts, events: Sequence[StoryEvent]) -> Iterator[str]:
-    """What the facts do not tell, and why."""
+    """Yield what is not known, and why."""
     yield from facts.gaps
     if not story.stored and not story.waited:
         yield f"where it is stored: no broker has it in topic {story.topic}, or no longer"

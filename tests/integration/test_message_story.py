@@ -134,7 +134,7 @@ def test_what_members_do_not_record_is_said_to_be_not_known(
 
 
 def stories(admin, key: str, traces: str, *, dead: int, calls: int) -> bool:
-    """Whether a message has so many dead letters and deliveries with a result."""
+    """Return whether a message has so many dead letters and deliveries with a result."""
     groups = [
         group for story in admin.fetch_message_stories(key, trace_topic=traces) for group in story.groups
     ]

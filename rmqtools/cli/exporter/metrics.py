@@ -15,7 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from rmqtools import Admin
-from rmqtools.cli.broker import broker_rows
+from rmqtools.cli.broker import broker_values, fetch_brokers
 from rmqtools.cli.group import is_system_group, live_pins
 from rmqtools.cli.topic import user_topics
 from rmqtools.clock import SYSTEM_CLOCK
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 @dataclass
 class _Group:
-    """What a look has found of one group."""
+    """Results of a look at one group."""
 
     view: GroupView
     findings: Counter[str]
@@ -107,8 +107,8 @@ def _look_at(admin: Admin, look: _Look) -> None:
     Raises:
         RocketMQError: no name server answers.
     """
-    for row in broker_rows(admin):
-        _add_broker(look, row)
+    for state in fetch_brokers(admin):
+        _add_broker(look, broker_values(state))
     topics = user_topics(admin)
     try:
         groups = [name for name in admin.fetch_group_list() if not is_system_group(name)]

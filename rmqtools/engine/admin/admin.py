@@ -6,6 +6,7 @@ from rmqtools.config import ClientConfig
 from rmqtools.config.client import check_config
 from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.brokers import BrokerAdmin
+from rmqtools.engine.admin.drains import DrainAdmin
 from rmqtools.engine.admin.pins import PinAdmin
 from rmqtools.engine.admin.stories import StoryAdmin
 from rmqtools.engine.admin.topics import TopicAdmin
@@ -20,7 +21,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
 
-class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, PinAdmin, Connected):
+class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected):
     """Queries and changes of topics, groups and brokers.
 
     Made from settings, or on a running :class:`Client`, which stays open when this is closed.
