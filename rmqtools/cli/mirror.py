@@ -24,7 +24,7 @@ app = typer.Typer(
 
 Topics = Annotated[
     list[str],
-    typer.Argument(metavar="TOPIC[=COPY]...", help="What to copy, and to which topic.", show_default=False),
+    typer.Argument(metavar="TOPIC[=COPY]", help="What to copy, and to which topic.", show_default=False),
 ]
 To = Annotated[
     str,
