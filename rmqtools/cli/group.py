@@ -37,6 +37,7 @@ from rmqtools.group import (
     check_group,
     check_pin_copies,
 )
+from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
 from rmqtools.unknown_name import unknown_name
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
@@ -188,8 +189,8 @@ def _summary(admin: Admin, group: str) -> dict[str, object]:
 
 
 def is_system_group(group: str) -> bool:
-    """Return whether RocketMQ made a group for itself."""
-    return group.startswith("CID_RMQ_SYS_") or group in SYSTEM_GROUPS
+    """Whether RocketMQ made a group for itself, or an exact appender for its locks and hints."""
+    return group.startswith(("CID_RMQ_SYS_", EXACT_GROUP_PREFIX)) or group in SYSTEM_GROUPS
 
 
 @app.command()

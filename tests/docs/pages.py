@@ -36,6 +36,17 @@ from rmqtools import Message, Producer, ProducerConfig
 with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
     producer.send(Message("Orders", b"to consume"))
 """,
+    "mirror.md": """
+from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
+with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
+    producer.send(Message("Orders", b"to copy"))
+with Admin(ClientConfig(name_server="127.0.0.1:9876")) as admin:
+    for topic, queues in (("OrdersCopy", 4), ("OrdersCopy2", 4), ("Ledger", 1), ("Decisions", 1)):
+        names = None if queues > 1 else ["broker-a"]
+        admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, broker_names=names)
+    for queue in admin.fetch_subscribe_queues("Orders"):
+        admin.update_consumer_offset("mirrored", queue, 0)
+""",
     "migrating.md": """
 import sys
 import rmqtools.compat.client, rmqtools.compat.exceptions  # in place of the native client
@@ -74,6 +85,11 @@ assert messages
 """,
     "receive.md": """
 assert [message.body for message in messages] == [b"to receive"]
+""",
+    "mirror.md": """
+assert sum(each.copied for each in copied) > 0
+assert appender.last_position == 2
+assert decision.is_ours
 """,
     "index.md": """
 assert result.status.value == "SEND_OK"
@@ -114,6 +130,13 @@ assert len(bodies) == 1000
 """,
 }
 REPLACED = {
+    "mirror.md": {
+        "10.0.1.5:": "127.0.0.1:",
+        "mirror run orders": "mirror run Orders=OrdersCopy2",
+        "mirror groups orders": "mirror groups Orders=OrdersCopy2",
+        " --follow": " --settle 0",
+        "--group billing": "--group mirrored",
+    },
     "observe.md": {"start_http_server(9464": "start_http_server(0"},
     "pin.md": {"192.168.0.6": "127.0.0.1"},
 }

@@ -73,10 +73,11 @@ async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():
 
 async def test_rule_1_a_late_answer_settles_its_request():
     async with scene() as (cluster, producer), appender(producer) as writer:
-        late = cluster.fault(code=BATCH, answer=Reaction.PASS, delay=10.0)  # the default timeout is 3 s
+        cluster.fault(code=BATCH, answer=Reaction.PASS, delay=10.0)  # the default timeout is 3 s
+        arrived = asyncio.get_running_loop().time() + 10.5
         await append(writer, 0, 1)
+        await asyncio.sleep(max(0.0, arrived - asyncio.get_running_loop().time()))
 
-        assert late.fired() == 1
         assert stored(cluster) == [0, 1]
 
 
@@ -96,10 +97,12 @@ async def test_rule_1_an_interrupted_append_is_settled_by_its_own_answer():
 async def test_rule_2_what_a_frozen_broker_stores_when_it_continues_is_waited_for():
     async with scene() as (cluster, producer), appender(producer) as writer:
         cluster.fault(code=BATCH, answer=Reaction.PASS, delay=1.5)  # it lies in a buffer for so long
+        arrived = asyncio.get_running_loop().time() + 2.0
         appending = asyncio.create_task(append(writer, 0, 1))
         await until(lambda: writer._own.has_request)
         cut(writer)  # lost, with the request at the broker
         await appending
+        await asyncio.sleep(max(0.0, arrived - asyncio.get_running_loop().time()))
 
         assert stored(cluster) == [0, 1]
 
