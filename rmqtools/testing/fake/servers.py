@@ -1,5 +1,6 @@
 """The listening servers of a fake cluster, their received requests, and their faults."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -53,6 +54,7 @@ class Servers:
         self._by_name: dict[str, Server] = {}
         self._forget: dict[str, Callable[[Peer], None]] = {}
         self._frozen: dict[str, _Backlog] = {}
+        self._stops: Counter[str] = Counter()
         self._places: dict[str, tuple[str, int]] = {}  # of a broker's server: its broker name and broker id
         for master, broker in brokers.items():
             for broker_id in range(slaves + 1):
@@ -87,6 +89,7 @@ class Servers:
     def stop(self, name: str, *, in_route: bool) -> None:
         """See :meth:`FakeCluster.stop`."""
         self._by_name[name].stop()
+        self._stops[name] += 1
         if (backlog := self._frozen.get(name)) is not None:
             backlog.requests.clear()  # its buffers are gone
         if name in self._places and not in_route:
@@ -170,5 +173,11 @@ class Servers:
 
         if not fault.delay:
             return struck()
-        self._timers.after(fault.delay, lambda: peer.answer(request, struck()))
+        stops = self._stops[name]
+
+        def late() -> None:
+            if self._stops[name] == stops:  # else it was in the buffers of a process that has ended
+                peer.answer(request, struck())
+
+        self._timers.after(fault.delay, late)
         return None

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+from tools.measure.sim.exact import simulate_exact
 from tools.measure.sim.run import Result, simulate
 
 
@@ -18,6 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.measure.sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=10_000, help="how many runs (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: %(default)s)")
+    parser.add_argument("--exact", action="store_true", help="runs of exact appenders")
     parser.add_argument("--seed", type=int, help="run this one, and print its history")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
@@ -27,23 +29,24 @@ def main() -> int:
             {**os.environ, "PYTHONHASHSEED": "0"},
         )
     logging.getLogger("rmqtools").setLevel(logging.CRITICAL)  # of troubles that are meant
+    run, kind = (simulate_exact, " --exact") if arguments.exact else (simulate, "")
     if arguments.seed is not None:
-        result = simulate(arguments.seed)
+        result = run(arguments.seed)
         print(result.history, end="")
-        _show(result)
+        _show(result, kind)
         return bool(result.found)
     began, wrong = time.monotonic(), 0
     for seed in range(arguments.first, arguments.first + arguments.seeds):
-        result = simulate(seed)
+        result = run(seed)
         if result.found:
             wrong += 1
-            _show(result)
+            _show(result, kind)
     print(f"{arguments.seeds} runs, {wrong} with findings, {time.monotonic() - began:.0f} s")
     return bool(wrong)
 
 
-def _show(result: Result) -> None:
-    print(f"python -m tools.measure.sim --seed {result.seed}")
+def _show(result: Result, kind: str) -> None:
+    print(f"python -m tools.measure.sim{kind} --seed {result.seed}")
     for trouble in result.troubles:
         print(f"  {trouble}")
     for found in result.found:

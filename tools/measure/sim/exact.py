@@ -1,0 +1,303 @@
+"""One run of exact appenders by its seed: writers that die, are paused and are two, and a broker in trouble.
+
+Positions 0, 1, 2, ... are appended by one writer after the other, each in the place of a process. What a
+broker stores late, it stores within the time that writers wait for it (``settle_seconds``), or when it
+continues after it stood still: that is the window that appenders promise to cover.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from rmqtools import Message, MessageQueue, ProducerConfig
+from rmqtools.aio import ExactAppender, Producer
+from rmqtools.errors import ExactAppendError, RocketMQError
+from rmqtools.model.append_mark import APPEND_MARK, parse_mark
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.protocol.messages.batch import decode_batch
+from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.testing import FakeCluster, Reaction
+from tests.support.skipping_loop import run_skipping
+from tools.measure.sim.run import Result
+
+_BROKER, _TOPIC = "broker-a", "appended"
+_QUEUE = MessageQueue(_TOPIC, _BROKER, 0)
+_END = 60  # positions
+_SETTLE = 10.0
+_LATE = 8.0  # seconds, at most, until a request of a lost connection is stored
+_STANDS_STILL = 90.0  # seconds, at most, of a broker
+_PAUSED = 100.0  # seconds, at most, of a writer: longer than brokers keep a lock
+_MOST_TROUBLES = 8
+_SECONDS = 240.0  # within which troubles begin
+_BATCH = RequestCode.SEND_BATCH_MESSAGE
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One trouble: what, when, and two numbers from 0 to 1 that it reads."""
+
+    what: str
+    begins: float
+    number: float
+    other: float
+
+    def __str__(self) -> str:
+        return f"{self.begins:.2f} s {self.what} ({self.number:.3f}, {self.other:.3f})"
+
+
+@dataclass(eq=False)
+class _Writer:
+    """A process that appends: its task, and whether it may run."""
+
+    appender: ExactAppender
+    producer: Producer
+    may_run: asyncio.Event = field(default_factory=asyncio.Event)
+    task: "asyncio.Task[None] | None" = None
+
+
+@dataclass
+class _World:
+    cluster: FakeCluster
+    chance: random.Random
+    writers: list[_Writer] = field(default_factory=list)
+    is_down: bool = False
+    ended: list[str] = field(default_factory=list)
+
+    def stored(self) -> list[int]:
+        marks = [
+            parse_mark(message.properties.get(APPEND_MARK))
+            for message in self.cluster.messages(_TOPIC, _QUEUE)
+        ]
+        return [mark.position for mark in marks if mark is not None]
+
+    async def start(self) -> None:
+        """Start a writer, as a supervisor starts a process."""
+        producer = Producer(ProducerConfig(name_server=self.cluster.name_server, request_timeout=1.0))
+        await producer.start()
+        appender = ExactAppender(producer, _QUEUE, writer="w", settle_seconds=_SETTLE)
+        writer = _Writer(appender, producer)
+        writer.may_run.set()
+        writer.task = asyncio.create_task(self._write(writer))
+        self.writers.append(writer)
+
+    async def _write(self, writer: _Writer) -> None:
+        appender = writer.appender
+        try:
+            await appender.start()
+            position = -1 if appender.last_position is None else appender.last_position
+            while position + 1 < _END:
+                await writer.may_run.wait()
+                count = self.chance.randint(1, 8)
+                positions = range(position + 1, min(_END, position + 1 + count))
+                await appender.append([Message(_TOPIC, b"%d" % each) for each in positions], positions)
+                position = positions[-1]
+                await asyncio.sleep(self.chance.uniform(0.0, 8.0))
+        except (ExactAppendError, RocketMQError) as error:
+            self.ended.append(f"{type(error).__name__}: {error}")
+
+    async def kill(self, writer: _Writer) -> None:
+        """End a writer as SIGKILL does: its requests stay where they are, its lock, too."""
+        assert writer.task is not None
+        self.writers.remove(writer)
+        writer.task.cancel()
+        await asyncio.gather(writer.task, return_exceptions=True)
+        writer.appender._own.close()
+        await writer.appender._background.stop()
+        await writer.producer._client.close()
+
+
+def plan(chance: random.Random) -> list[Trouble]:
+    """Return the troubles of one run, by their beginning."""
+    troubles = [
+        Trouble(chance.choice(list(KINDS)), chance.uniform(0.0, _SECONDS), chance.random(), chance.random())
+        for _ in range(chance.randint(1, _MOST_TROUBLES))
+    ]
+    return sorted(troubles, key=lambda trouble: trouble.begins)
+
+
+def simulate_exact(seed: int) -> Result:
+    """Run once; each position must be stored once, and in order."""
+    chance = random.Random(seed)
+    troubles = plan(chance)
+    result = Result(seed, [])
+    random.seed(chance.getrandbits(64))
+    world: list[_World] = []
+    try:
+        run_skipping(lambda: _scenario(troubles, chance, world))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+        result.found.append(f"{type(error).__name__}: {error}")
+    stored = world[0].stored() if world else []
+    result.history = "\n".join([*map(str, troubles), *(world[0].ended if world else []), str(stored), ""])
+    missing = sorted(set(range(_END)) - set(stored))
+    twice = sorted({position for position in stored if stored.count(position) > 1})
+    if missing:
+        result.found.append(f"positions {missing} are not stored")
+    if twice:
+        result.found.append(f"positions {twice} are stored twice")
+    elif stored != sorted(stored):
+        result.found.append(f"positions are out of order: {stored}")
+    return result
+
+
+async def _scenario(troubles: list[Trouble], chance: random.Random, worlds: list[_World]) -> None:
+    async with FakeCluster(auto_create_topics=False) as cluster:
+        cluster.create_topic(_TOPIC, queues=1)
+        world = _World(cluster, random.Random(chance.getrandbits(64)))
+        worlds.append(world)
+        async with asyncio.timeout(3600):
+            await world.start()
+            began = asyncio.get_running_loop().time()
+            striking = [asyncio.create_task(_strike(trouble, world, began)) for trouble in troubles]
+            supervising = asyncio.create_task(_supervise(world))
+            await asyncio.gather(*striking)
+            await supervising
+            await asyncio.sleep(2 * _LATE)  # what may still come late
+            for writer in [*world.writers]:
+                await world.kill(writer)
+
+
+async def _supervise(world: _World) -> None:
+    """Start a writer whenever none is left, until one has come to the end."""
+    while set(world.stored()) != set(range(_END)):
+        for writer in [*world.writers]:
+            if writer.task is not None and writer.task.done():
+                await world.kill(writer)
+        if not world.writers:
+            await world.start()
+        await asyncio.sleep(1.0)
+
+
+async def _strike(trouble: Trouble, world: _World, began: float) -> None:
+    await asyncio.sleep(max(0.0, began + trouble.begins - asyncio.get_running_loop().time()))
+    await KINDS[trouble.what](trouble, world)
+
+
+async def _kill(_: Trouble, world: _World) -> None:
+    if world.writers:
+        await world.kill(world.writers[0])
+
+
+async def _second(_: Trouble, world: _World) -> None:
+    await world.start()
+
+
+async def _pause_writer(trouble: Trouble, world: _World) -> None:
+    """Stop a writer for a while, and start another one meanwhile, which gets the lock when it ends."""
+    if not world.writers:
+        return
+    writer = world.writers[0]
+    writer.may_run.clear()
+    await writer.appender._background.stop()  # a stopped process renews no lock
+    if trouble.other < 0.7:
+        await world.start()
+    await asyncio.sleep(trouble.number * _PAUSED)
+    writer.may_run.set()
+
+
+async def _freeze(trouble: Trouble, world: _World) -> None:
+    world.cluster.freeze(_BROKER)
+    await asyncio.sleep(trouble.number**3 * _STANDS_STILL)
+    world.cluster.thaw(_BROKER)
+
+
+async def _freeze_and_kill(trouble: Trouble, world: _World) -> None:
+    world.cluster.freeze(_BROKER)
+    await asyncio.sleep(trouble.number * 10.0)
+    await _kill(trouble, world)
+    await asyncio.sleep(trouble.other * _STANDS_STILL)
+    world.cluster.thaw(_BROKER)
+
+
+async def _restart(trouble: Trouble, world: _World) -> None:
+    if world.is_down:
+        return
+    world.is_down = True
+    world.cluster.stop(_BROKER)
+    await asyncio.sleep(trouble.number * 20.0)
+    world.cluster.restart(_BROKER)
+    world.is_down = False
+
+
+async def _lose_answers(trouble: Trouble, world: _World) -> None:
+    """Store the next requests, and break the connection instead of answering."""
+    cluster = world.cluster
+
+    def stored_and_cut(_: object) -> Reaction:
+        asyncio.get_running_loop().call_soon(cluster.hang_up, _BROKER)
+        return Reaction.SWALLOW
+
+    cluster.fault(code=_BATCH, times=1 + int(2 * trouble.number), answer=stored_and_cut)
+
+
+async def _lose_requests(trouble: Trouble, world: _World) -> None:
+    times = 1 + int(2 * trouble.number)
+    world.cluster.fault(code=_BATCH, times=times, answer=Reaction.DISCONNECT)
+
+
+async def _late(trouble: Trouble, world: _World) -> None:
+    """Keep a request in a buffer for a while; perhaps its connection breaks meanwhile."""
+    delay = trouble.number * _LATE
+    fault = world.cluster.fault(code=_BATCH, answer=Reaction.PASS, delay=delay)
+    if trouble.other < 0.6:
+        for _ in range(200):
+            if fault.fired():
+                await asyncio.sleep(trouble.other * delay)
+                world.cluster.hang_up(_BROKER)
+                return
+            await asyncio.sleep(0.1)
+
+
+async def _hide(trouble: Trouble, world: _World) -> None:
+    world.cluster.hide_new(_BROKER)
+    await asyncio.sleep(trouble.number * 30.0)
+    world.cluster.show_all(_BROKER)
+
+
+async def _hide_and_kill(trouble: Trouble, world: _World) -> None:
+    world.cluster.hide_new(_BROKER)
+    await asyncio.sleep(trouble.other * 10.0)
+    await _kill(trouble, world)
+    await asyncio.sleep(60.0 + trouble.number * 30.0)
+    world.cluster.show_all(_BROKER)
+
+
+async def _refuse(trouble: Trouble, world: _World) -> None:
+    code = (ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR)[int(2 * trouble.other)]
+    world.cluster.fault(code=_BATCH, times=1 + int(3 * trouble.number), answer=code)
+
+
+async def _foreign(trouble: Trouble, world: _World) -> None:
+    with suppress(RocketMQError):
+        world.cluster.store(_TOPIC, *[b"foreign"] * (1 + int(100 * trouble.number)), queue=_QUEUE)
+
+
+async def _prefix(_: Trouble, world: _World) -> None:
+    """Store the first messages of a batch only, as a broker does that is killed while it copies one."""
+
+    def store_some(request: RemotingCommand) -> Reaction:
+        batch = decode_batch(request.body)
+        for one in batch[: len(batch) // 2]:
+            world.cluster.store(_TOPIC, one.body, queue=_QUEUE, properties=one.properties)
+        return Reaction.DISCONNECT
+
+    world.cluster.fault(code=_BATCH, answer=store_some)
+
+
+KINDS: dict[str, Callable[[Trouble, _World], Awaitable[None]]] = {
+    "the writer dies": _kill,
+    "a second writer comes": _second,
+    "the writer is paused": _pause_writer,
+    "the broker stands still": _freeze,
+    "the broker stands still and the writer dies": _freeze_and_kill,
+    "the broker is restarted": _restart,
+    "answers are lost": _lose_answers,
+    "requests are lost": _lose_requests,
+    "a request is stored late": _late,
+    "messages are not visible": _hide,
+    "messages are not visible and the writer dies": _hide_and_kill,
+    "requests are refused": _refuse,
+    "others write": _foreign,
+    "a part of a request is stored": _prefix,
+}
