@@ -3,11 +3,13 @@
 import zlib
 from collections.abc import Sequence
 
-from rmqtools.errors import ConfigError
+from rmqtools.errors import BrokerError, ConfigError, RemotingError, RocketMQError
+from rmqtools.model.codes import ResponseCode
 from rmqtools.model.mirror import Place
 from rmqtools.model.queue import MessageQueue
 
 _HASHES = 1 << 32
+_PASSING = (ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 
 
 def pair_queues(
@@ -44,6 +46,11 @@ class Way:
             if place == self._wanted if self._is_inside else place.startswith(self._wanted):
                 return None
         return f"{way} {self._source}".lstrip()
+
+
+def may_come_back(error: RocketMQError) -> bool:
+    """Whether a mirror waits for its source after this error: its broker is away, busy, or just starting."""
+    return isinstance(error, RemotingError) or (isinstance(error, BrokerError) and error.code in _PASSING)
 
 
 def is_in_share(key: bytes, share: float) -> bool:

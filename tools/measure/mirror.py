@@ -55,7 +55,7 @@ class _Stage:
     def config(self, copy: str) -> MirrorConfig:
         return MirrorConfig(
             source=_client(self.source),
-            target=ProducerConfig(name_server=self.target.name_server, request_timeout=10.0),
+            target=ProducerConfig(name_server=self.target.name_server, request_timeout=30.0),
             topics={_TOPIC: copy},
             source_name="east",
             target_name="west",
@@ -89,7 +89,7 @@ class _Stage:
 
 
 def _client(cluster: LocalCluster) -> ClientConfig:
-    return ClientConfig(name_server=cluster.name_server, request_timeout=10.0)
+    return ClientConfig(name_server=cluster.name_server, request_timeout=30.0)
 
 
 def main() -> int:
@@ -132,10 +132,10 @@ def _fill(stage: _Stage, count: int) -> None:
         bodies = pa.array([b"%8d" % number + _BODY for number in range(count)], pa.binary())
         keys = pa.array([f"k{number % 1000}" for number in range(count)])
         table = pa.table({"body": bodies, "keys": keys})
-        config = ProducerConfig(name_server=cluster.name_server, send_timeout=10.0)
+        config = ProducerConfig(name_server=cluster.name_server, send_timeout=30.0, request_timeout=30.0)
         with Producer(config) as producer:
             began = time.monotonic()
-            send_batches(producer, topic, table.to_batches())
+            send_batches(producer, table.to_batches(), topic=topic)
             print(f"send_batches to {topic}: {count / (time.monotonic() - began):.0f} messages a second")
 
 

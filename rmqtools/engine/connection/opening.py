@@ -60,12 +60,20 @@ class Opening:
         sock = await _connect(found)
         if resets:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a host that is gone is noticed
+            _probe(sock)
         if ssl is not None:
             self.step = Step.HANDSHAKE
         loop = asyncio.get_running_loop()
         _, protocol = await loop.create_connection(protocol_factory, sock=sock, ssl=ssl, **tls)
         return protocol
+
+
+def _probe(sock: socket.socket) -> None:
+    """Let the kernel notice within half a minute that a host is gone, while nothing is on the wire to it."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):  # not on every system
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 async def _look_up(host: str, port: int) -> Sequence[_Address]:

@@ -14,7 +14,7 @@ from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.exact.appender import ExactAppender
 from rmqtools.engine.reading.range_filter import read_filter
 from rmqtools.engine.reading.range_read import RangeReader
-from rmqtools.errors import ConfigError, RemotingError
+from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.block import MessageBlock
@@ -33,7 +33,7 @@ from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import BATCH_CQ
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.flow import MessageRate
-from rmqtools.policy.mirror import Way, is_in_share
+from rmqtools.policy.mirror import Way, is_in_share, may_come_back
 from rmqtools.protocol.messages.copied import StoredParts, encode_copied, stored_parts
 from rmqtools.protocol.messages.stored import decode_message
 
@@ -55,7 +55,6 @@ class _Portion:
     """Messages of one request; none: all up to ``next_position`` are left out."""
 
     next_position: int
-    left_out: int = 0
     positions: list[int] | None = None
     parcel: Parcel | None = None
 
@@ -111,9 +110,13 @@ class MirrorLane:
 
     async def end(self, until_ms: int | None = None) -> int:
         """Return where the source ends now, or where the messages begin that were stored at a time."""
-        if until_ms is None:
-            return await self._admin.max_offset(self._source)
-        return await self._admin.search_offset(self._source, until_ms)
+        while True:
+            try:
+                if until_ms is None:
+                    return await self._admin.max_offset(self._source)
+                return await self._admin.search_offset(self._source, until_ms)
+            except RocketMQError as error:
+                await self._await_source(error)
 
     async def copy_to(self, end: int) -> None:
         """Copy up to an offset of the source.
@@ -152,7 +155,7 @@ class MirrorLane:
             now,
             position=portion.next_position,
             copied=now.copied + count,
-            left_out=now.left_out + portion.left_out,
+            left_out=now.left_out + portion.next_position - now.position - count,
         )
 
     async def _await_turn(self, count: int) -> None:
@@ -178,13 +181,19 @@ class MirrorLane:
                             for portion in self._portions(block, position):
                                 await portions.put(portion)
                             position = block.next_offset
-                    await portions.put(_Portion(end, end - position if self._filter else 0))
+                    await portions.put(_Portion(end))
                     position = end
-                except RemotingError as error:
-                    log.warning("source_awaited", queue=str(self._source), reason=str(error))
-                    await asyncio.sleep(_PAUSE_AFTER_ERROR)
+                except RocketMQError as error:
+                    await self._await_source(error)
         finally:
             await portions.put(None)
+
+    async def _await_source(self, error: RocketMQError) -> None:
+        """Wait a little for a source that does not answer; raise every other error."""
+        if not may_come_back(error):
+            raise error
+        log.warning("source_awaited", queue=str(self._source), reason=str(error))
+        await asyncio.sleep(_PAUSE_AFTER_ERROR)
 
     def _most_messages(self) -> int:
         limit = self._config.max_messages_per_second
@@ -192,7 +201,7 @@ class MirrorLane:
 
     def _portions(self, block: MessageBlock, begin: int) -> Iterator[_Portion]:
         """Yield the requests of a block; the last one has the offset after the block."""
-        left_out, open_ = 0, _Open(0, [], [])
+        open_ = _Open(0, [], [])
         for start in block.starts:
             parts = stored_parts(block.buffer, start)
             if parts.sys_flag & _INNER_BATCH:
@@ -202,30 +211,28 @@ class MirrorLane:
                 )
             properties = self._copied_properties(parts)
             if properties is None or parts.queue_offset < begin:
-                left_out += 1
                 continue
             if self._goes_singly:
                 parcel = Parcel(
                     topic=self._appender.queue.topic, message=self._single(block.buffer, start, properties)
                 )
-                yield _Portion(parts.queue_offset + 1, left_out, [parts.queue_offset], parcel)
-                left_out = 0
+                yield _Portion(parts.queue_offset + 1, [parts.queue_offset], parcel)
                 continue
             sys_flag, size = parts.sys_flag & _COMPRESSION, len(parts.body) + len(properties)
             is_full = open_.size + size > self._config.request_bytes
             if open_.positions and (is_full or sys_flag != open_.sys_flag):
-                yield self._closed(open_, parts.queue_offset, left_out)
-                left_out, open_ = 0, _Open(0, [], [])
+                yield self._closed(open_, parts.queue_offset)
+                open_ = _Open(0, [], [])
             open_.sys_flag = sys_flag
             open_.pieces += encode_copied(parts, properties)
             open_.positions.append(parts.queue_offset)
             open_.size += size
         if open_.positions:
-            yield self._closed(open_, block.next_offset, left_out)
+            yield self._closed(open_, block.next_offset)
         else:
-            yield _Portion(block.next_offset, left_out)
+            yield _Portion(block.next_offset)
 
-    def _closed(self, open_: _Open, next_position: int, left_out: int) -> _Portion:
+    def _closed(self, open_: _Open, next_position: int) -> _Portion:
         queue = self._appender.queue
         parcel = Parcel(
             topic=queue.topic,
@@ -234,7 +241,7 @@ class MirrorLane:
             queue=queue,
             sys_flag=open_.sys_flag,
         )
-        return _Portion(next_position, left_out, open_.positions, parcel)
+        return _Portion(next_position, open_.positions, parcel)
 
     def _copied_properties(self, parts: StoredParts) -> bytes | None:
         """Return the properties of a copy; None: the message is not copied."""

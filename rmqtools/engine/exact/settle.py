@@ -47,6 +47,7 @@ class Settlement:
         self._encoder = encoder
         self._broker_name = broker_name
         self._queue = MessageQueue(FENCE_TOPIC, broker_name, 0)
+        self._is_awaited = False
 
     async def await_answering(self, seconds: float, boot_before: str | None) -> None:
         """Wait until the broker has answered for so many seconds in a row, or was started again.
@@ -62,6 +63,7 @@ class Settlement:
                 period.missed()
                 await self.pause(error)
                 continue
+            self._is_awaited = False
             period.answered(asked_at, now())
             if is_restarted(boot_before, boot_now) or period.is_over(now()):
                 return
@@ -77,15 +79,20 @@ class Settlement:
         """Run ``work`` until the broker has answered; an answer that refuses is raised."""
         while True:
             try:
-                return await work()
+                found = await work()
             except (RemotingError, BrokerError) as error:
                 if isinstance(error, BrokerError) and meaning_of(error.code) is Answered.REFUSED:
                     raise
                 await self.pause(error)
+            else:
+                self._is_awaited = False
+                return found
 
     async def pause(self, error: RocketMQError) -> None:
         """Wait a little after an error, and look up where the broker is now."""
-        log.info("broker_awaited", broker=self._broker_name, reason=str(error))
+        if not self._is_awaited:  # logged once
+            self._is_awaited = True
+            log.warning("broker_awaited", broker=self._broker_name, reason=str(error))
         await asyncio.sleep(PAUSE)
         for topic in [*self._client.routes.tables.routes]:
             with contextlib.suppress(RocketMQError):  # the next request says what is wrong

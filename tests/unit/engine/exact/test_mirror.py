@@ -258,3 +258,45 @@ async def test_a_topic_is_not_copied_to_itself():
         with pytest.raises(ConfigError, match="copied to itself"):
             async with mirror(east, east):
                 pass
+
+
+async def test_a_source_that_is_away_for_a_while_is_waited_for():
+    async with clusters() as (east, west), mirror(east, west) as copying:
+        running = asyncio.create_task(copying.run(follow=True))
+        east.store(TOPIC, b"1", queue=queue(1))
+        await until(partial(is_copied, west, b"1"))
+        east.stop("broker-a")
+        await asyncio.sleep(5.0)
+        assert not running.done()
+        east.restart("broker-a")
+        east.store(TOPIC, b"2", queue=queue(1))
+        await until(partial(is_copied, west, b"2"))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+        assert bodies(west, 1) == [b"1", b"2"]
+
+
+async def test_retry_topics_are_copied_if_named_and_singly_as_brokers_take_no_batches_there():
+    retry = "%RETRY%billing"
+    async with clusters() as (east, west):
+        for cluster in (east, west):
+            cluster.create_topic(retry, queues=1)
+        source = MessageQueue(retry, "broker-a", 0)
+        east.store(retry, b"1", b"2", queue=source, tags="a", properties={"RETRY_TOPIC": TOPIC, "KEYS": "k"})
+        assert await copy(east, west, topics={retry: retry}) == 2
+
+        copied = west.messages(retry)
+        assert [message.body for message in copied] == [b"1", b"2"]
+        assert {(m.tags, m.keys, m.properties["RETRY_TOPIC"]) for m in copied} == {("a", "k", TOPIC)}
+        assert not west.requests(RequestCode.SEND_BATCH_MESSAGE)
+
+
+async def test_progress_counts_what_was_copied_and_left_out():
+    async with clusters() as (east, west), mirror(east, west, tags=("a",)) as copying:
+        east.store(TOPIC, b"1", b"2", queue=queue(), tags="a")
+        east.store(TOPIC, b"3", b"4", b"5", queue=queue(), tags="b")
+        first, _ = await copying.run()
+
+        assert (first.copied, first.left_out, first.position, first.lag) == (2, 3, 5, 0)
+        assert copying.progress()[0] == first

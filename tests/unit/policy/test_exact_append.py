@@ -1,0 +1,158 @@
+"""Decisions of exact appenders, without any I/O."""
+
+import pytest
+
+from rmqtools import MessageQueue
+from rmqtools.errors import ExactAppendError
+from rmqtools.model.append_mark import AppendMark, parse_mark
+from rmqtools.policy.exact_append import (
+    Answered,
+    AnsweringPeriod,
+    Fence,
+    LockAge,
+    check_nothing_found,
+    check_origin,
+    check_place,
+    check_positions,
+    count_stored,
+    first_to_read,
+    is_restarted,
+    meaning_of,
+    windows,
+)
+
+QUEUE = MessageQueue("t", "b", 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        (0, Answered.STORED),
+        (10, Answered.STORED),  # flush timeout
+        (11, Answered.STORED),  # no slave
+        (12, Answered.STORED),  # slave timeout: the master keeps the message
+        (2, Answered.TRY_AGAIN),
+        (14, Answered.TRY_AGAIN),
+        (1, Answered.UNKNOWN),
+        (13, Answered.REFUSED),
+        (17, Answered.REFUSED),
+    ],
+)
+def test_an_answer_says_stored_not_stored_or_perhaps(code, meaning):
+    assert meaning_of(code) is meaning
+
+
+def test_a_lock_is_good_for_half_of_its_life():
+    age = LockAge(60.0)
+    assert not age.may_send(0.0)
+    age.renewed(100.0)
+
+    assert [age.may_send(now) for now in (100.0, 129.9, 130.0, 190.0)] == [True, True, False, False]
+    age.lost()
+    assert not age.may_send(100.0)
+
+
+def period_over(answers: list[tuple[float, float]], *, seconds: float = 10.0) -> bool:
+    """Whether a period is over after answers, given by when they were asked for and came."""
+    period = AnsweringPeriod(seconds)
+    for asked_at, now in answers:
+        period.answered(asked_at, now)
+    return period.is_over(answers[-1][1])
+
+
+def test_a_period_of_answers_is_over_after_its_seconds_from_the_first_answer():
+    steady = [(at / 2, at / 2 + 0.01) for at in range(22)]
+
+    assert not period_over(steady[:20])
+    assert period_over(steady)
+
+
+def test_a_period_begins_again_after_a_slow_answer_a_missing_one_and_a_pause_of_this_process():
+    steady = [(at / 2, at / 2 + 0.01) for at in range(19)]
+
+    assert not period_over([*steady, (9.5, 13.0)])
+    assert not period_over([*steady, (15.0, 15.01)])
+    period = AnsweringPeriod(10.0)
+    for asked_at, now in steady:
+        period.answered(asked_at, now)
+    period.missed()
+    period.answered(10.5, 10.51)
+    assert not period.is_over(10.51)
+
+
+def test_only_two_known_and_different_boot_times_are_a_restart():
+    assert is_restarted("1", "2")
+    assert not any(is_restarted(*pair) for pair in [("1", "1"), (None, "2"), ("1", None)])
+
+
+def test_a_fence_is_passed_when_its_offset_is_visible():
+    assert [Fence(5).is_passed(end) for end in (5, 6)] == [False, True]
+
+
+def test_windows_cover_a_range_backwards_without_gaps():
+    pieces = list(windows(3, 1000, first=10, most=400))
+
+    assert pieces[0] == (990, 1000)
+    assert pieces[-1][0] == 3
+    assert [stop for start, stop in pieces[1:]] == [start for start, _ in pieces[:-1]]
+    assert list(windows(5, 5)) == []
+
+
+def test_a_hint_shortens_the_scan_and_above_the_end_it_is_refused():
+    assert first_to_read(QUEUE, min_offset=5, end=20, hint=None) == 5
+    assert first_to_read(QUEUE, min_offset=5, end=20, hint=18) == 18
+    assert first_to_read(QUEUE, min_offset=5, end=20, hint=3) == 5
+    with pytest.raises(ExactAppendError, match="made anew"):
+        first_to_read(QUEUE, min_offset=5, end=20, hint=20)
+
+
+def test_nothing_found_means_new_only_where_nothing_has_expired_or_the_caller_says_so():
+    check_nothing_found(QUEUE, "w", min_offset=0, hint=None, is_new=False)
+    check_nothing_found(QUEUE, "w", min_offset=7, hint=None, is_new=True)
+    for hint, is_new in ((None, False), (3, True), (9, True)):
+        with pytest.raises(ExactAppendError):
+            check_nothing_found(QUEUE, "w", min_offset=7, hint=hint, is_new=is_new)
+
+
+@pytest.mark.parametrize(("found", "stored"), [(4, 0), (7, 1), (8, 2), (12, 3)])
+def test_the_last_position_says_how_many_of_a_batch_are_stored(found, stored):
+    assert count_stored(QUEUE, [7, 8, 12], before=4, found=found) == stored
+
+
+@pytest.mark.parametrize("found", [None, 3, 9, 13])
+def test_a_position_that_this_writer_has_not_written_stops_it(found):
+    with pytest.raises(ExactAppendError, match="another writer has this name"):
+        count_stored(QUEUE, [7, 8, 12], before=4, found=found)
+
+
+def test_an_earlier_place_than_expected_is_a_lost_end():
+    check_place(QUEUE, expected=5, got=5)
+    check_place(QUEUE, expected=5, got=9)
+    with pytest.raises(ExactAppendError, match="lost the end"):
+        check_place(QUEUE, expected=5, got=4)
+
+
+def test_positions_of_two_origins_are_not_compared():
+    check_origin(QUEUE, AppendMark(1, "w", "a"), "a")
+    with pytest.raises(ExactAppendError, match="two origins"):
+        check_origin(QUEUE, AppendMark(1, "w", "a"), "b")
+
+
+def test_positions_rise_from_the_last_one_on():
+    check_positions([3, 9], count=2, last=2)
+    check_positions([0], count=1, last=None)
+    for positions, last in (([3, 3], None), ([2], 2), ([-1], None)):
+        with pytest.raises(ValueError, match="only rise"):
+            check_positions(positions, count=len(positions), last=last)
+
+
+@pytest.mark.parametrize(
+    "mark", [AppendMark(0, "w"), AppendMark(17, "w", "east/orders/broker a/3"), AppendMark(2**62, "w-1", "")]
+)
+def test_a_mark_is_read_as_it_was_written(mark):
+    assert parse_mark(str(mark)) == mark
+
+
+@pytest.mark.parametrize("text", [None, "", "x w", "-1 w", "1", "1 ", f"{10**19} w", "٣ w"])
+def test_what_is_no_mark_is_none(text):
+    assert parse_mark(text) is None
