@@ -110,7 +110,7 @@ class ExactAppender(Asynchronous):
         self._group = EXACT_GROUP_PREFIX + writer
         self._wire_group = self._client.wire_topic(self._group)
         self._admin = GroupOffsetAdmin(self._client)
-        self._settlement = Settlement(self._client, self._encoder, queue.broker_name)
+        self._settlement = Settlement(self._client, self._encoder, queue)
         self._own = OwnConnection(self._client, self._settlement)
         self._lock = WriterLock(self._client, queue, self._wire_group)
         self._background = Background()

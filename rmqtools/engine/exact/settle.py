@@ -40,13 +40,14 @@ def boot_time(answer: RemotingCommand) -> str | None:
 
 
 class Settlement:
-    """The waits for one broker. They end with the broker's answers, or are cancelled."""
+    """The waits for the broker of a queue. They end with the broker's answers, or are cancelled."""
 
-    def __init__(self, client: ClientCore, encoder: Encoder, broker_name: str) -> None:
+    def __init__(self, client: ClientCore, encoder: Encoder, queue: MessageQueue) -> None:
         self._client = client
         self._encoder = encoder
-        self._broker_name = broker_name
-        self._queue = MessageQueue(FENCE_TOPIC, broker_name, 0)
+        self._topic = queue.topic
+        self._broker_name = queue.broker_name
+        self._fence_queue = MessageQueue(FENCE_TOPIC, queue.broker_name, 0)
         self._is_awaited = False
 
     async def await_answering(self, seconds: float, boot_before: str | None) -> None:
@@ -94,9 +95,8 @@ class Settlement:
             self._is_awaited = True
             log.warning("broker_awaited", broker=self._broker_name, reason=str(error))
         await asyncio.sleep(PAUSE)
-        for topic in [*self._client.routes.tables.routes]:
-            with contextlib.suppress(RocketMQError):  # the next request says what is wrong
-                await self._client.routes.refresh(topic)
+        with contextlib.suppress(RocketMQError):  # the next request says what is wrong
+            await self._client.routes.refresh(self._topic)
 
     def addr(self) -> str:
         """Return the address of the broker's master."""
@@ -104,7 +104,7 @@ class Settlement:
 
     async def _send_fence(self) -> Fence:
         outgoing = self._encoder.encode(Message(FENCE_TOPIC, b"fence"))
-        command = outgoing.request_to(self._queue, self._broker_name, creates_topic=False)
+        command = outgoing.request_to(self._fence_queue, self._broker_name, creates_topic=False)
         answer = await self._client.remoting.invoke(self.addr(), command)
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             await self._create_topic(outgoing.wire_topic)

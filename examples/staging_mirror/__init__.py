@@ -1,0 +1,1 @@
+"""A share of production's messages on one staging machine."""
