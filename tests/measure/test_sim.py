@@ -87,3 +87,11 @@ def test_a_send_that_outlasts_its_timeout_is_found(monkeypatch):
     )
 
     assert is_found("longest send", range(20))
+
+
+@pytest.mark.parametrize("seeds", [3, pytest.param(100, marks=pytest.mark.slow)])
+def test_exact_appenders_store_each_position_once_whatever_the_trouble(seeds):
+    run = sim("--exact", "--seeds", str(seeds))
+
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
