@@ -3,12 +3,13 @@
     figure = shares_figure({"AVG": {queue: ["10.0.0.1@a"], ...}, "AVG_BY_CIRCLE": {...}}, before={...})
     figure.savefig("shares.svg")
 
-Needs the extra ``plot``. The figures belong to no window; ``import matplotlib.pyplot`` lets a notebook show
-them. The commands ``rmqtools allocate``, ``group watch`` and ``message story`` save the same with ``--plot``.
+Needs the extra ``plot``. The figures belong to no window; as the last value of a cell, a notebook shows them.
+The commands ``rmqtools allocate --plot`` and ``rmqtools group watch --plot`` save the same.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from rmqtools.model.message_story import MessageStory, StoryEvent, StoryEventKind
@@ -44,12 +45,13 @@ _MARKS = {  # of events that have no duration
 _ROW_INCHES, _COLUMN_INCHES, _MAX_INCHES = 0.22, 0.45, 40.0
 
 
-def shares_figure(shares: Mapping[str, Owners], *, before: Owners | None = None) -> "Figure":
+def shares_figure(shares: Mapping[str, Owners], *, before: Owners | None = None, title: str = "") -> "Figure":
     """Draw queues by members for each strategy, side by side; moved queues are orange, with a cross.
 
     Args:
         shares: the owners of the queues by strategy; all with the same queues.
         before: the owners now, drawn first; a queue with others in ``shares`` has moved. None: nothing moves.
+        title: above all panels.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -65,6 +67,8 @@ def shares_figure(shares: Mapping[str, Owners], *, before: Owners | None = None)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, (name, owners) in zip(axes, panels.items(), strict=True):
         _draw_shares(axis, name, owners, ids, queues, before)
+    if title:
+        figure.suptitle(_label(title))
     if len(queues) <= _NAMED_QUEUES:
         one_topic = len({queue.topic for queue in queues}) == 1
         axes[0].set_yticks(range(len(queues)), [_queue_name(queue, one_topic=one_topic) for queue in queues])
@@ -181,7 +185,16 @@ def _figure(width: float, height: float) -> "Figure":
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(f"pictures need matplotlib ({error}): pip install 'rmqtools[plot]'") from error
-    return Figure(figsize=(width, height), layout="constrained")
+
+    class ShownFigure(Figure):
+        """A figure that notebooks show without ``pyplot``, which alone makes them know its class."""
+
+        def _repr_png_(self) -> bytes:
+            data = BytesIO()
+            self.savefig(data, format="png")
+            return data.getvalue()
+
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 def _draw_shares(

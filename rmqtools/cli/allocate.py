@@ -89,7 +89,9 @@ def allocate(
     before, after = sharing.owners_now(), sharing.owners(sharing.strategy)
     if plot is not None:
         shares = {strategy: after} | {name: sharing.owners(other) for name, other in others.items()}
-        save_picture(plot, lambda: shares_figure(shares, before=before if sharing.live else None))
+        title = f"{topic}, group {group}" if group else topic
+        now = before if sharing.live else None
+        save_picture(plot, lambda: shares_figure(shares, before=now, title=title))
     if as_json:
         print_json([_values(queue, before, after) for queue in sharing.queues])
     else:

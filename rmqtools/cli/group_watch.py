@@ -80,7 +80,7 @@ def _figure(group: str, seen: Sequence["Look"]) -> "Figure":
     """Return the lag of each topic over time."""
     topics = sorted({topic for look in seen for topic in look.lags})
     lags = {topic: [look.lags.get(topic) for look in seen] for topic in topics}
-    return lag_figure([look.at for look in seen], lags, title=f"lag of group {group}")
+    return lag_figure([look.at for look in seen], lags, title=f"lag of group {group}: {', '.join(topics)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
