@@ -4,6 +4,7 @@ import threading
 
 from rmqtools import Admin, Client, MessageExt, MessageQueue, QueueRange
 from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.errors import TopicNotFoundError
 
 _PAUSE = 0.02  # seconds between checks of a real broker's queues
 
@@ -22,7 +23,8 @@ class Drain:
         Args:
             topic: its name.
             count: wait until there are this many; there may be more. Give it on a real cluster: a broker
-                acknowledges a message a moment before it can be read.
+                acknowledges a message a moment before it can be read. The topic itself may not be there yet
+                then, as ``%DLQ%group`` before the group's first dead letter.
             timeout: seconds to wait for them.
 
         Returns:
@@ -30,23 +32,25 @@ class Drain:
 
         Raises:
             AssertionError: there were fewer when the time was over; the text names those that came.
-            TopicNotFoundError: there is no such topic.
+            TopicNotFoundError: there is no such topic; with ``count``, not when the time was over either.
         """
         deadline = SYSTEM_CLOCK.monotonic() + timeout
-        found = self._new(topic)
+        found = self._new(topic, wait=bool(count))
         while len(found) < count:
             if SYSTEM_CLOCK.monotonic() > deadline:
+                self._new(topic, wait=False)  # an unknown topic is the better reason
                 bodies = [message.body[:40] for message in found[:10]]
                 raise AssertionError(
                     f"topic {topic!r}: {len(found)} of {count} messages after {timeout} s: {bodies}"
                 )
             threading.Event().wait(_PAUSE)
-            found += self._new(topic)
+            found += self._new(topic, wait=True)
         return sorted(found, key=lambda one: (one.broker_name, one.queue_id, one.queue_offset))
 
-    def _new(self, topic: str) -> list[MessageExt]:
+    def _new(self, topic: str, *, wait: bool) -> list[MessageExt]:
+        """Return new messages; ``wait``: none if there is no such topic yet."""
         found: list[MessageExt] = []
-        for queue in self._admin.fetch_subscribe_queues(topic):
+        for queue in self._queues(topic, wait=wait):
             start = self._next.get(queue)
             start = self._admin.min_offset(queue) if start is None else start
             end = self._admin.max_offset(queue)
@@ -54,3 +58,11 @@ class Drain:
                 found += messages
             self._next[queue] = max(start, end)
         return found
+
+    def _queues(self, topic: str, *, wait: bool) -> list[MessageQueue]:
+        try:
+            return self._admin.fetch_subscribe_queues(topic)
+        except TopicNotFoundError:
+            if wait:
+                return []
+            raise

@@ -1,12 +1,16 @@
 """Draining topics of a fake cluster."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from rmqtools import Admin, Client, ClientConfig, MessageQueue
 from rmqtools.errors import TopicNotFoundError
+from rmqtools.model.codes import RequestCode
 from rmqtools.testing import Drain, FakeCluster
+from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture
@@ -42,6 +46,25 @@ def test_a_queue_that_has_lost_messages_is_read_from_its_first(cluster, drain) -
     cluster.begin_at(queue, 1)
 
     assert [m.body for m in drain("orders")] == [b"1"]
+
+
+def test_a_topic_that_appears_later_is_waited_for(cluster, drain) -> None:
+    def fail() -> None:
+        cluster.create_topic("%DLQ%g", queues=1, broker_names=["broker-a"])
+        cluster.store("%DLQ%g", b"dead")
+
+    asked = cluster.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="%DLQ%g", times=None)
+    with ThreadPoolExecutor(1) as pool:
+        drained = pool.submit(drain, "%DLQ%g", 1, timeout=PATIENCE)
+        wait_until(asked.fired)
+        fail()
+
+        assert [message.body for message in drained.result()] == [b"dead"]
+
+
+def test_a_topic_that_never_appears_is_an_error_that_names_it(cluster, drain) -> None:
+    with pytest.raises(TopicNotFoundError, match="nobody"):
+        drain("nobody", 1, timeout=0.0)
 
 
 def test_messages_that_do_not_come_in_time_fail_the_test_with_those_that_came(cluster, drain) -> None:
