@@ -360,7 +360,7 @@ class Admin(BlockingAdmin):
         self._bridge.run(self._admin.create_group(group, **settings))
 
     def set_message_request_mode(
-        self, topic: str, group: str, mode: MessageRequestMode, *, pop_share_queue_num: int = 0
+        self, topic: str, group: str, mode: MessageRequestMode | str, *, pop_share_queue_num: int = 0
     ) -> None:
         """Switch a group between pulling and popping a topic (brokers 5.x), from the next rebalance on.
 
@@ -370,6 +370,9 @@ class Admin(BlockingAdmin):
             mode: PULL or POP.
             pop_share_queue_num: for POP, how many other members also pop a member's queues; 0 or less:
                 every member pops all queues.
+
+        Raises:
+            ConfigError: no such mode; nothing was sent.
         """
         self._bridge.run(
             self._admin.set_message_request_mode(topic, group, mode, pop_share_queue_num=pop_share_queue_num)

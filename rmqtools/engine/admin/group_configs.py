@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Unpack
 
+from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.topics import topic_header
 from rmqtools.errors import ConfigError, TopicNotFoundError
@@ -102,7 +103,7 @@ class GroupConfigAdmin(GroupOffsetAdmin):
             await self._widen(hidden)
 
     async def set_message_request_mode(
-        self, topic: str, group: str, mode: MessageRequestMode, *, pop_share_queue_num: int = 0
+        self, topic: str, group: str, mode: MessageRequestMode | str, *, pop_share_queue_num: int = 0
     ) -> None:
         """Switch a group between pulling and popping a topic (brokers 5.x), from the next rebalance on.
 
@@ -112,7 +113,11 @@ class GroupConfigAdmin(GroupOffsetAdmin):
             mode: PULL or POP.
             pop_share_queue_num: for POP, how many other members also pop a member's queues; 0 or less:
                 every member pops all queues.
+
+        Raises:
+            ConfigError: no such mode; nothing was sent.
         """
+        check_choice("mode", mode, [each.value for each in MessageRequestMode])
         body = SetMessageRequestModeRequestBody(
             topic=self._wire(topic),
             consumer_group=self._wire(group),

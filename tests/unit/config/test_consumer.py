@@ -66,3 +66,13 @@ def test_settings_come_from_text_and_unknown_ones_are_refused():
 def test_a_pull_consumers_settings_are_looked_at_too():
     with pytest.raises(ConfigError, match="poll_batch_size"):
         PullConsumerConfig(name_server="h:1", group="g", poll_batch_size=0)
+
+
+def test_texts_stand_for_members_of_enumerations_in_the_types_too() -> None:  # mypy reads this
+    push = PushConsumerConfig(
+        name_server="a:1", group="g", consume_from="CONSUME_FROM_FIRST_OFFSET", message_model="BROADCASTING"
+    )
+    pull = PullConsumerConfig(name_server="a:1", group="g", consume_from="CONSUME_FROM_FIRST_OFFSET")
+
+    assert (push.consume_from, pull.consume_from) == (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,) * 2
+    assert push.message_model == MessageModel.BROADCASTING

@@ -50,6 +50,12 @@ def test_the_message_type_of_a_topic_goes_to_its_brokers() -> None:
     assert made.ext_fields["attributes"] == "+cleanup.policy=DELETE,+message.type=FIFO"
 
 
+def test_an_unknown_request_mode_is_refused_before_anything_is_sent() -> None:
+    config = ClientConfig(name_server="127.0.0.1:1")
+    with Admin(config) as admin, pytest.raises(ConfigError, match="mode='PUSH': want one of 'PULL', 'POP'"):
+        admin.set_message_request_mode("T", "g", "PUSH")
+
+
 def test_an_unknown_message_type_is_refused_before_anything_is_sent() -> None:
     with FakeCluster() as cluster, Admin(ClientConfig(name_server=cluster.name_server)) as admin:
         with pytest.raises(ConfigError, match="message_type='SLOW'"):
