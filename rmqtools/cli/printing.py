@@ -38,6 +38,14 @@ class Interrupted(BaseException):
         return 128 + int(self.args[0])
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the command."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it again: rich would end the process with code 1."""
+        raise BrokenPipeError
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its name, how soon it leaves a narrow terminal (0: never), the colour of a value."""
@@ -66,7 +74,7 @@ def print_tables(columns: Sequence[Column | str], tables: Mapping[str, Sequence[
     """Print tables of equal columns, each below its title; name once the columns that are left out."""
     shown = [Column(column) if isinstance(column, str) else column for column in columns]
     width = terminal_width()
-    console = Console(highlight=False, soft_wrap=True)
+    console = _Console(highlight=False, soft_wrap=True)
     left_out: dict[str, None] = {}
     for title, rows in tables.items():
         if title:
@@ -119,12 +127,12 @@ def cell_text(value: object) -> str:
 
 def say(text: str) -> None:
     """Print a text on standard output, made visible."""
-    Console(highlight=False, soft_wrap=True).print(visible_lines(text), markup=False)
+    _Console(highlight=False, soft_wrap=True).print(visible_lines(text), markup=False)
 
 
 def warn(text: str) -> None:
     """Print a text on standard error, made visible."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(visible_lines(text), markup=False)
+    _Console(stderr=True, highlight=False, soft_wrap=True).print(visible_lines(text), markup=False)
 
 
 def print_json(value: Any) -> None:
@@ -172,8 +180,13 @@ def ends_quietly() -> Iterator[None]:
     except Interrupted as signal:
         raise typer.Exit(signal.exit_code) from signal
     except BrokenPipeError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit fails no more
+        drop_output()
         raise typer.Exit(0) from error
+
+
+def drop_output() -> None:
+    """Send standard output nowhere from now on: its reader is gone, and the flush at exit would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -1,6 +1,6 @@
 """A group of commands whose modules are imported when they run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from rmqtools.cli.root.closed_pipe import end_with_reader
 from rmqtools.cli.root.utc_option import add_utc
 
 MARKUP: Any = "markdown"  # paragraphs of help texts flow
@@ -46,8 +47,19 @@ def load(name: str, command: LazyCommand) -> Any:
     else:
         alone.command(name)(found)
     loaded: Any = get_command(alone)
-    add_utc(loaded.commands[name])
+    for leaf in _leaves(loaded.commands[name]):
+        add_utc(leaf)
+        end_with_reader(leaf)
     return loaded.commands[name]
+
+
+def _leaves(command: Any) -> Iterator[Any]:
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield command
+    else:
+        for child in children.values():
+            yield from _leaves(child)
 
 
 def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:

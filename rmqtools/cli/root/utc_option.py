@@ -24,9 +24,7 @@ def _declared(
 
 
 def add_utc(command: Any) -> None:
-    """Give the option to a command as typer runs it, or to all commands of a group."""
-    for each in getattr(command, "commands", {}).values():
-        add_utc(each)
+    """Give the option to a command as typer runs it, if it speaks to a cluster."""
     if any(parameter.envvar == "NAMESRV_ADDR" for parameter in command.params):
         alone = typer.Typer(add_completion=False)
         alone.command()(_declared)

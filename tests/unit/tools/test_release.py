@@ -46,6 +46,7 @@ def checkout(tmp_path: Path) -> Path:
         "LICENSE",
         "CITATION.cff",
         "pyspark_rocketmq.py",
+        "rmqtools_program.py",
         "hatch_build.py",
         "rmqtools/version.py",
     ):

@@ -1,0 +1,52 @@
+"""Commands whose reader is gone, and Ctrl-C before there is a command."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = "import rmqtools_program; rmqtools_program.main()"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(("topic", "list", "--system"), id="table"),
+        pytest.param(("topic", "list", "--json"), id="json"),
+        pytest.param(("consume", "piped"), id="messages"),
+        pytest.param(("broker", "config", "broker-a"), id="settings"),
+    ],
+)
+def test_a_command_whose_reader_is_gone_ends_quietly_with_0(cluster, command):
+    cluster.create_topic("piped", queues=1)
+    if not cluster.messages("piped"):
+        cluster.store("piped", *[b"x" * 1000] * 500)
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *command],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "NAMESRV_ADDR": cluster.name_server},
+        check=False,
+    )
+    os.close(writer)
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.process
+def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback():
+    script = (
+        "import os, signal, sys, time, types\n"
+        "cli = types.ModuleType('rmqtools.cli')\n"
+        "cli.main = lambda: (os.kill(os.getpid(), signal.SIGINT), time.sleep(60))\n"
+        "sys.modules.update({'rmqtools': types.ModuleType('rmqtools'), 'rmqtools.cli': cli})\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script + PROGRAM], capture_output=True, check=False)
+
+    assert (ended.returncode, ended.stdout + ended.stderr) == (-signal.SIGINT, b"")
