@@ -22,12 +22,15 @@ from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.model.append_mark import FENCE_TOPIC
 from rmqtools.model.group import TopicOffset
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
+from rmqtools.model.route import TopicConfig
 from rmqtools.unknown_name import unknown_name
 
 _AT_ONCE = 16  # topics asked about at the same time
+_OWN_RETENTION = "reserve.time"  # hours; an attribute of topics
+_TIERED = "TieredMessageStore"  # a plug-in of brokers
 _OWN_SUFFIX = "_REPLY_TOPIC"  # each cluster has one for replies to requests
 
-app = typer.Typer(no_args_is_help=True, help="Topics: list, describe, create, alter, delete.")
+app = typer.Typer(no_args_is_help=True, help="Topics: list, describe, create, alter, delete; producers.")
 
 
 class Access(StrEnum):
@@ -303,18 +306,14 @@ def _described(admin: Admin, topic: str) -> dict[str, Any]:
     route = known_route(admin, topic)
     configs, stats = admin.fetch_topic_configs(topic), admin.fetch_topic_stats(topic)
     masters = {data.broker_name: data.broker_addrs.get(0) for data in route.broker_datas}
-    hours = {
-        name: admin.fetch_broker_config(addr).get("fileReservedTime")
-        for name, addr in masters.items()
-        if addr
-    }
+    brokers = {name: admin.fetch_broker_config(addr) for name, addr in masters.items() if addr}
     return {
         "topic": topic,
         "message_type": sorted({config.message_type for config in configs.values()}),
         "attributes": sorted(
             {f"{k}={v}" for config in configs.values() for k, v in (config.attributes or {}).items()}
         ),
-        "retention": sorted({f"{value} hours" for value in hours.values() if value}),
+        "retention": sorted({_retention(configs.get(name), broker) for name, broker in brokers.items()}),
         "put_tps": stats.topic_put_tps,
         "groups": admin.fetch_topic_groups(topic),
         "queues": [
@@ -323,6 +322,21 @@ def _described(admin: Admin, topic: str) -> dict[str, Any]:
             for queue_id in range(max(data.read_queue_nums, data.write_queue_nums))
         ],
     }
+
+
+def _retention(config: TopicConfig | None, broker: Mapping[str, str]) -> str:
+    """Return how long a broker keeps a topic's messages.
+
+    Source of the rule: only TieredMessageStore reads the topic's own time. Other brokers (5.5.0) store the
+    attribute, and delete by fileReservedTime.
+    """
+    hours = f"{broker.get('fileReservedTime', '?')} hours"
+    own = (config.attributes or {}).get(_OWN_RETENTION) if config is not None else None
+    if own is None or int(own) < 0:
+        return hours
+    if _TIERED in broker.get("messageStorePlugIn", ""):
+        return f"{own} hours in tiered storage, {hours} on the broker's disk"
+    return f"{hours} ({_OWN_RETENTION}={own} has no effect: the broker has no tiered storage)"
 
 
 def _queue(topic: str, data: QueueData, queue_id: int) -> MessageQueue:

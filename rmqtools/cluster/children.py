@@ -20,6 +20,7 @@ class Children:
         self._directory = directory
         self._watchdog = Watchdog(directory)
         self._started: list[tuple[Server, subprocess.Popen[bytes]]] = []
+        self._states: list[ServerState] = []
 
     def start(self, server: Server, java: str, jars: Sequence[Path]) -> None:
         """Start one server. It does not answer yet when this returns.
@@ -42,14 +43,20 @@ class Children:
                 start_new_session=True,  # Ctrl-C reaches only this process, which stops the servers
             )
         self._started.append((server, process))
+        self._states.append(
+            ServerState(
+                server.name,
+                server.address,
+                process.pid,
+                str(server.output),
+                server.command(java),
+                server.class_path(jars),
+            )
+        )
 
     def state(self, *, owner: int, detached: bool) -> ClusterState:
         """Return the state of the started servers, to be saved."""
-        servers = [
-            ServerState(server.name, server.address, process.pid, str(server.output))
-            for server, process in self._started
-        ]
-        return ClusterState(owner=owner, detached=detached, servers=servers)
+        return ClusterState(owner=owner, detached=detached, servers=[*self._states])
 
     def refuse_dead(self) -> None:
         """Raise if a server has ended or cannot start.

@@ -20,7 +20,7 @@ CLUSTER_NAME = "DefaultCluster"
 NO_HA = Path(__file__).with_name("no_ha")
 """A folder for the class path: brokers 5.x with it open no HA port, and so can have no slaves."""
 _NAME_SERVER_CLASS = "org.apache.rocketmq.namesrv.NamesrvStartup"
-_BROKER_CLASS = "org.apache.rocketmq.broker.BrokerStartup"
+BROKER_CLASS = "org.apache.rocketmq.broker.BrokerStartup"
 _PROXY_CLASS = "org.apache.rocketmq.proxy.ProxyStartup"
 _NAME_SERVER_MEMORY = ("-Xms32m", "-Xmx48m", "-XX:MaxDirectMemorySize=32m")
 _BROKER_MEMORY = ("-Xms96m", "-Xmx96m", "-XX:MaxDirectMemorySize=192m")
@@ -139,7 +139,7 @@ class Server:
     @property
     def ha_port(self) -> int | None:
         """The port of a broker's replication, which listens on every address; None: it has none."""
-        return None if self.main_class != _BROKER_CLASS else self.port + 1
+        return None if self.main_class != BROKER_CLASS else self.port + 1
 
     @property
     def _class_path(self) -> Sequence[Path]:
@@ -151,10 +151,12 @@ class Server:
         return self.home / "conf" / ("rmq-proxy.json" if self.is_proxy else "server.conf")
 
     def variables(self, jars: Sequence[Path]) -> dict[str, str]:
-        """Return this process's environment without variables that change servers, plus the class path."""
-        unwanted = ("NAMESRV_ADDR", "ROCKETMQ_HOME", "JAVA_OPT", "JAVA_OPT_EXT")
-        kept = {key: value for key, value in os.environ.items() if key not in unwanted}
-        return {**kept, "CLASSPATH": os.pathsep.join(map(str, (*self._class_path, *jars)))}
+        """Return the environment of its process."""
+        return server_environment(self.class_path(jars))
+
+    def class_path(self, jars: Sequence[Path]) -> str:
+        """Return the class path, in which files of ours come first."""
+        return os.pathsep.join(map(str, (*self._class_path, *jars)))
 
     def command(self, java: str) -> list[str]:
         """Return the command line; :meth:`variables` goes with it."""
@@ -171,6 +173,13 @@ class Server:
             "-pc" if self.is_proxy else "-c",
             str(self._conf),
         ]
+
+
+def server_environment(class_path: str) -> dict[str, str]:
+    """Return this process's environment without variables that change servers, plus the class path."""
+    unwanted = ("NAMESRV_ADDR", "ROCKETMQ_HOME", "JAVA_OPT", "JAVA_OPT_EXT")
+    kept = {key: value for key, value in os.environ.items() if key not in unwanted}
+    return {**kept, "CLASSPATH": class_path}
 
 
 def name_server(directory: Path, port: int, *, secured: Secured | None = None) -> Server:
@@ -213,7 +222,7 @@ def broker(
         name=name,
         port=port,
         directory=name_server.directory,
-        main_class=_BROKER_CLASS,
+        main_class=BROKER_CLASS,
         memory=_TIMER_WHEEL_MEMORY if timer_wheel else _BROKER_MEMORY,
         settings={**_BROKER_SETTINGS, **own, **(secured.broker_settings if secured else {}), **settings},
         **_flags(secured),

@@ -20,6 +20,8 @@ class ServerState:
     address: str
     pid: int
     output: str  # path of its log
+    command: Sequence[str] = ()  # to start it again; older versions did not write it
+    class_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,10 @@ def load_state(directory: Path) -> ClusterState | None:
     path = directory / _NAME
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        servers = [ServerState(**server) for server in data.pop("servers")]
+        servers = [
+            ServerState(**{**server, "command": tuple(server.get("command", ()))})
+            for server in data.pop("servers")
+        ]
         return ClusterState(**data, servers=servers)
     except FileNotFoundError:
         return None

@@ -120,6 +120,24 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerInfo:
+    """One connection of a producer, as reported by its broker; the address begins with a slash (Java)."""
+
+    client_id: str
+    remote_ip: str = ""
+    language: str | None = None
+    version: int = 0
+    last_update_timestamp: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerTableInfo:
+    """The producers that a broker knows, by producer group."""
+
+    data: Mapping[str, tuple[ProducerInfo, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConnection:
     """All members of a consumer group, and their subscriptions."""
 

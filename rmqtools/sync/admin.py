@@ -8,8 +8,13 @@ from typing import Unpack
 
 from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.block import CorruptBody
-from rmqtools.model.broker_view import BrokerBacklog
-from rmqtools.model.group import ConsumerConnection, ConsumeStats, MessageRequestMode, TopicStatsTable
+from rmqtools.model.group import (
+    ConsumerConnection,
+    ConsumeStats,
+    MessageRequestMode,
+    ProducerInfo,
+    TopicStatsTable,
+)
 from rmqtools.model.group_config import GroupSettings, SubscriptionGroupConfig
 from rmqtools.model.group_view import DeadLetters, GroupView, MessageTrack, QueueProgress
 from rmqtools.model.message import MessageExt
@@ -444,7 +449,15 @@ class Admin(BlockingAdmin):
         """Return the client ids of a group's members, collected from all brokers, in Java's order."""
         return self._bridge.run(self._admin.fetch_consumer_ids(group))
 
-    def fetch_running_info(self, group: str, client_id: str, *, stacks: bool = False) -> ConsumerRunningInfo:
+    def fetch_producers(self) -> dict[str, tuple[ProducerInfo, ...]]:
+        """Return the producers that brokers know, by producer group; each once, by client id.
+
+        A broker knows a producer that has sent to it, from its heartbeat until its connection ends, and not
+        which topics it sends to: ``MessageExt.born_host`` shows where messages came from.
+        """
+        return self._bridge.run(self._admin.fetch_producers())
+
+    def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
         """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
 
         Args:

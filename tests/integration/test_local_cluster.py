@@ -159,7 +159,7 @@ def test_up_status_down_keep_the_messages_of_the_directory(scene: Scene) -> None
         assert "kept" in admin.fetch_topic_list()
 
 
-def test_status_tells_of_a_broker_that_died(scene: Scene) -> None:
+def test_status_tells_of_a_broker_that_died_which_is_started_again_alone(scene: Scene) -> None:
     assert scene.run("up").returncode == 0
     name_server, broker = find_processes(scene.directory)
     os.kill(broker, signal.SIGKILL)
@@ -169,6 +169,12 @@ def test_status_tells_of_a_broker_that_died(scene: Scene) -> None:
 
     assert shown.returncode == 3
     assert [line.split()[-1] for line in shown.stdout.splitlines()[1:3]] == ["yes", "no"]
+    assert scene.run("start", "broker-a").stdout == "broker-a is started\n"
+    assert scene.run("start", "broker-a").stdout == "broker-a runs already\n"
+    assert scene.run("status").returncode == 0
+    assert find_processes(scene.directory)[0] == name_server
+    assert scene.run("stop", "broker-a").stdout == "broker-a is stopped\n"
+    assert find_processes(scene.directory) == [name_server]
 
 
 def test_all_brokers_answer_as_soon_as_the_block_is_entered() -> None:

@@ -28,11 +28,8 @@ COMMANDS = {
         "top",
         "Watch groups, topics and brokers: rates, lag, and which member owns which queue.",
     ),
-    "topic": LazyCommand("rmqtools.cli.topic", "app", "Topics: list, describe, create, alter, delete."),
-    "mirror": LazyCommand(
-        "rmqtools.cli.mirror",
-        "app",
-        "Copies of topics in another cluster, or in other topics: each message once and in order.",
+    "topic": LazyCommand(
+        "rmqtools.cli.root.topic_commands", "app", "Topics: list, describe, create, alter, delete; producers."
     ),
     "message": LazyCommand(
         "rmqtools.cli.message", "app", "Single messages: find them, and the groups that consumed them."
@@ -41,7 +38,7 @@ COMMANDS = {
         "rmqtools.cli.root.broker_commands", "app", "Brokers: their state and their settings."
     ),
     "cluster": LazyCommand(
-        "rmqtools.cli.cluster",
+        "rmqtools.cli.root.cluster_commands",
         "app",
         "A real RocketMQ cluster on this machine: name server and brokers from the public jars.",
     ),

@@ -20,8 +20,8 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats
-from rmqtools.model.group_view import DeadLetters, GroupMember, GroupView, QueueProgress, UnreadableQueues
+from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, ProducerInfo
+from rmqtools.model.group_view import GroupMember, GroupView, QueueProgress, UnreadableQueues
 from rmqtools.model.names import (
     RETRY_GROUP_TOPIC_PREFIX,
     dlq_topic,
@@ -31,6 +31,7 @@ from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.group_member import member_of, silent_member
 from rmqtools.protocol.headers import (
+    GetAllProducerInfoRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumerRunningInfoRequestHeader,
@@ -41,6 +42,7 @@ from rmqtools.protocol.wire.bodies import (
     parse_consumer_connection,
     parse_consumer_list,
     parse_group_list,
+    parse_producers,
     parse_running_info,
     parse_topic_stats,
 )
@@ -214,9 +216,20 @@ class GroupAdmin(GroupConfigAdmin):
         }
         return sorted(ids, key=java_order)
 
-    async def fetch_running_info(
-        self, group: str, client_id: str, *, stacks: bool = False
-    ) -> ConsumerRunningInfo:
+    async def fetch_producers(self) -> dict[str, tuple[ProducerInfo, ...]]:
+        """Return the producers that brokers know, by producer group; each once, by client id.
+
+        A broker knows a producer that has sent to it, from its heartbeat until its connection ends, and not
+        which topics it sends to: ``MessageExt.born_host`` shows where messages came from.
+        """
+        answers = await self._masters.invoke_all(GetAllProducerInfoRequestHeader())
+        found: defaultdict[str, dict[str, ProducerInfo]] = defaultdict(dict)
+        for answer in answers:
+            for group, infos in (await parse_aside(parse_producers, answer.body)).items():
+                found[self._bare(group)] |= {each.client_id: each for each in infos}
+        return {group: tuple(found[group].values()) for group in sorted(found)}
+
+    async def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
         """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
 
         Args:

@@ -15,6 +15,7 @@ from rmqtools.protocol.headers.codec import (
 from rmqtools.protocol.headers.group import (
     ConsumeMessageDirectlyResultRequestHeader,
     DeleteSubscriptionGroupRequestHeader,
+    GetAllProducerInfoRequestHeader,
     GetAllSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
@@ -108,6 +109,7 @@ __all__ = [
     "DeleteTopicFromNamesrvRequestHeader",
     "DeleteTopicRequestHeader",
     "EndTransactionRequestHeader",
+    "GetAllProducerInfoRequestHeader",
     "GetAllSubscriptionGroupRequestHeader",
     "GetAllTopicListRequestHeader",
     "GetBrokerClusterInfoRequestHeader",

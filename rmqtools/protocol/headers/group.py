@@ -98,6 +98,13 @@ class DeleteSubscriptionGroupRequestHeader(RpcRequestHeader):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllProducerInfoRequestHeader(RequestHeader):
+    """The producers that a broker knows. The answer's body is ProducerTableInfo."""
+
+    code: ClassVar[RequestCode] = RequestCode.GET_ALL_PRODUCER_INFO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllSubscriptionGroupRequestHeader(RequestHeader):
     """The settings of a broker's groups from ``group_seq`` on; all if ``max_group_num`` is None.
 

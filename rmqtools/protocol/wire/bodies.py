@@ -18,6 +18,8 @@ from rmqtools.model.group import (
     LockBatchRequestBody,
     LockBatchResponseBody,
     ProducerData,
+    ProducerInfo,
+    ProducerTableInfo,
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
     ResetOffsetBody,
@@ -121,6 +123,11 @@ def parse_cluster_info(data: bytes) -> ClusterInfo:
 def parse_topic_list(data: bytes) -> tuple[str, ...]:
     """GET_ALL_TOPIC_LIST_FROM_NAMESERVER: topic names."""
     return parse_body(TopicList, data).topic_list
+
+
+def parse_producers(data: bytes) -> dict[str, tuple[ProducerInfo, ...]]:
+    """GET_ALL_PRODUCER_INFO: the producers that a broker knows, by producer group."""
+    return dict(parse_body(ProducerTableInfo, data).data)
 
 
 def parse_kv_table(data: bytes) -> dict[str, str]:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.group import HeartbeatData, LockBatchResponseBody
+from rmqtools.model.group import HeartbeatData, LockBatchResponseBody, ProducerInfo
 from rmqtools.model.route import TopicQueueMapping
 from rmqtools.model.running_info import ConsumeStatus, PopProcessQueueInfo, ProcessQueueInfo
 from rmqtools.protocol.headers.codec import camel_case, parse_int
@@ -27,6 +27,7 @@ _Reader = Callable[[Any], Any]
 
 _WIRE_NAMES: Mapping[tuple[type, str], str] = {
     (HeartbeatData, "client_id"): "clientID",
+    (ProducerInfo, "remote_ip"): "remoteIP",
     (LockBatchResponseBody, "lock_ok_mq_set"): "lockOKMQSet",
     (TopicQueueMapping, "broker_name"): "bname",
     (ProcessQueueInfo, "cached_msg_size_in_mib"): "cachedMsgSizeInMiB",

@@ -15,6 +15,8 @@ from rmqtools.model.group import (
     HeartbeatData,
     LockBatchRequestBody,
     LockBatchResponseBody,
+    ProducerInfo,
+    ProducerTableInfo,
     SubscriptionData,
     UnlockBatchRequestBody,
 )
@@ -63,6 +65,7 @@ class Members:
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._list,
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self._list_connections,
             RequestCode.GET_CONSUMER_RUNNING_INFO: self._running_info,
+            RequestCode.GET_ALL_PRODUCER_INFO: self._list_producers,
             RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self._list_groups,
             RequestCode.CHECK_CLIENT_CONFIG: self._check_client,
             RequestCode.LOCK_BATCH_MQ: self._lock,
@@ -138,6 +141,24 @@ class Members:
         known.data = data
         if is_news:
             self._notify(data.group_name)
+
+    def _list_producers(self, _command: RemotingCommand, _: Peer) -> RemotingCommand:
+        now_ms = self._state.timers.now_ms()
+        names = {id(peer): client_id for client_id, peer in self._clients.items()}
+        table = {
+            group: tuple(
+                ProducerInfo(
+                    client_id=names.get(id(peer), ""),
+                    remote_ip=f"/{peer.addr}",
+                    language="PYTHON",
+                    last_update_timestamp=now_ms,
+                )
+                for peer in peers
+            )
+            for group, peers in self._producers.items()
+            if peers
+        }
+        return succeeded(body=format_body(ProducerTableInfo(data=table)))
 
     def _leave(self, group: str, peer: Peer) -> None:
         known = self._consumers[group]

@@ -119,6 +119,7 @@ COMMANDS = [
     ("topic", "list", "--json"),
     ("topic", "describe", "orders"),
     ("topic", "describe", "orders", "--json"),
+    ("topic", "producers", "orders"),
     ("group", "list"),
     ("group", "show", "billing"),
     ("group", "show", "billing", "--json"),
@@ -166,6 +167,8 @@ COMMANDS = [
     ("profile", "use", "staging"),
     ("profile", "create", "other", "-n", "localhost:9876"),
     ("cluster", "status"),
+    ("cluster", "stop", "broker-a"),
+    ("cluster", "start", "broker-a"),
     ("cluster", "down"),
     ("cluster", "logs", "broker-a"),
 ]

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue, Perm
+from rmqtools import Admin, ClientConfig, Message, MessageQueue, Perm, Producer, ProducerConfig
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
+from tests.support.cluster_scene import wait_until
 
 
 @pytest.fixture
@@ -143,3 +144,43 @@ def test_a_topic_of_a_namespace_is_another_than_the_plain_one_in_every_command(r
     assert (described["topic"], len(described["queues"])) == ("orders", 4)
     assert [name for name in admin.fetch_topic_list() if "orders" in name] == ["orders"]
     assert len(cluster.messages("orders")) == 2
+
+
+@pytest.mark.parametrize(
+    ("hours", "plug_in", "shown"),
+    [
+        ("24", "", "72 hours (reserve.time=24 has no effect: the broker has no tiered storage)"),
+        (
+            "24",
+            "org.apache.rocketmq.tieredstore.TieredMessageStore",
+            "24 hours in tiered storage, 72 hours on ",
+        ),
+        ("-1", "", "72 hours"),
+    ],
+)
+def test_the_retention_of_a_topic_is_what_its_brokers_do(run, cluster, hours, plug_in, shown):
+    cluster.create_topic("kept", queues=1)
+    run("topic", "alter", "kept", "--attribute", f"reserve.time={hours}")
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        for name in ("broker-a", "broker-b"):
+            admin.update_broker_config(cluster.addr(name), {"messageStorePlugIn": plug_in})
+
+    (retention,) = json.loads(run("topic", "describe", "kept", "--json").stdout)["retention"]
+
+    assert retention.startswith(shown)
+
+
+def test_the_producers_of_a_topic_are_those_on_the_machines_its_messages_came_from(run, cluster, admin):
+    cluster.create_topic("made", queues=1, broker_names=["broker-a"])
+    empty = run("topic", "producers", "made").stdout
+    with Producer(ProducerConfig(name_server=cluster.name_server, group="makers")) as producer:
+        producer.send(Message("made", b"1"))
+        producer.send(Message("made", b"2"))
+        wait_until(lambda: "makers" in admin.fetch_producers())
+        rows = json.loads(run("topic", "producers", "made", "--json").stdout)
+        shown = run("topic", "producers", "made").stdout
+        (row,) = [row for row in rows if row["producer_group"] == "makers"]
+
+        assert (row["host"], row["messages"], row["client_ids"]) == ("127.0.0.1", 2, [producer.client_id])
+        assert producer.client_id in shown
+    assert empty == "topic made has no messages\n"

@@ -1,0 +1,29 @@
+"""``rmqtools cluster stop`` and ``start``: one server of a cluster on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from rmqtools import ClientConfig
+from rmqtools.cli.cluster import Directory
+from rmqtools.cli.connection import client_config
+from rmqtools.cli.printing import say
+from rmqtools.cluster import fetch_status, start_server, stop_server
+
+Name = Annotated[
+    str, typer.Argument(metavar="BROKER", help="broker-a, ..., namesrv or proxy.", show_default=False)
+]
+
+
+def stop(server: Name, directory: Directory) -> None:
+    """Stop one server of a cluster, to see what clients do then. Its messages are kept: see start."""
+    was_running = stop_server(directory, server)
+    say(f"{server} is stopped" if was_running else f"{server} does not run")
+
+
+def start(server: Name, directory: Directory) -> None:
+    """Start a server of a cluster that was stopped or has died, and wait until it answers."""
+    servers = fetch_status(directory)
+    config = client_config(servers[0].address if servers else "127.0.0.1:0", None, ClientConfig)
+    was_started = start_server(directory, server, config)
+    say(f"{server} is started" if was_started else f"{server} runs already")
