@@ -43,20 +43,26 @@ def all_consumed(members: list[JavaConsumer], count: int) -> bool:
     return sum(not row["failed"] for member in members for row in member.messages) >= count
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--orderly",)], ids=["concurrently", "in-order"])
+@pytest.mark.parametrize(
+    ("count", "of_each", "options"),
+    [
+        pytest.param(24, 1, (), id="24-messages"),
+        pytest.param(200, 2, (), id="200-messages", marks=pytest.mark.slow),
+        pytest.param(200, 2, ("--orderly",), id="200-messages-in-order", marks=pytest.mark.slow),
+    ],
+)
 def test_the_stories_of_a_mixed_group_have_each_logged_delivery_with_its_member_and_no_other(
-    java_peer, local_cluster, admin, make_topic, options
+    java_peer, local_cluster, admin, make_topic, count, of_each, options
 ):
     topic, traces, group = make_topic(), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
-    count, servers = 200, local_cluster.name_server
+    servers = local_cluster.name_server
     arguments = (servers, group, topic, "--print", "--seed", "46", "--trace", traces, *options)
     java = (java_peer, *arguments, "--instance", "DEFAULT")
     with ExitStack() as stack:
-        makers = [partial(JavaConsumer, *java)] * 2 + [partial(PythonConsumer, *arguments)] * 2
+        makers = [partial(JavaConsumer, *java)] * of_each + [partial(PythonConsumer, *arguments)] * of_each
         members = [stack.enter_context(make()) for make in makers]
         for member in members:
-            member.await_assigned(2)
+            member.await_assigned(8 // len(members))
         config = ProducerConfig(name_server=servers, group="shop", enable_trace=True, trace_topic=traces)
         with Producer(config) as producer:
             sent = [
@@ -72,9 +78,9 @@ def test_the_stories_of_a_mixed_group_have_each_logged_delivery_with_its_member_
                 for story in admin.fetch_message_stories(result.msg_id, topic=topic, trace_topic=traces)
             ]
 
-        wait_until(lambda: deliveries(told()).total() >= logged(members).total())
-        stories = told()
         seen = logged(members)
+        wait_until(lambda: deliveries(told()).total() >= seen.total())
+        stories = told()
 
     assert deliveries(stories) == seen
     assert {row["failed"] for member in members for row in member.messages} == {False, True}
