@@ -587,9 +587,11 @@ class Admin(BlockingAdmin):
             The stories, those of older messages first; none if there is neither a message nor a record.
 
         Raises:
-            ConfigError: the topic is not given, and no record has it; or ``max_num`` is less than 1.
+            ConfigError: the topic is not given, and records that should have it are missing or cannot be
+                read; or ``max_num`` is less than 1.
             MessageRejectedError: the key is empty.
             TopicNotFoundError: there is no such topic.
+            UnsupportedError: a proxy, which cannot look up messages.
         """
         return self._bridge.run(
             self._admin.fetch_message_stories(key, topic=topic, trace_topic=trace_topic, max_num=max_num)

@@ -124,5 +124,5 @@ def test_a_topic_that_no_record_has_must_be_given(site, topic, group, traces):
         heard.wait(1)
     until(lambda: site.admin.query_messages(traces, sent.msg_id))
 
-    with pytest.raises(ConfigError, match=f"topic of message '{sent.msg_id}' is not known, .* give topic"):
+    with pytest.raises(ConfigError, match=f"topic of message '{sent.msg_id}' is not known: .* give topic"):
         site.admin.fetch_message_stories(sent.msg_id, trace_topic=traces)

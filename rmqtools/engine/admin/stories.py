@@ -13,6 +13,7 @@ from rmqtools.errors import (
     ProtocolError,
     RocketMQError,
     TopicNotFoundError,
+    UnsupportedError,
 )
 from rmqtools.model.group import Connection
 from rmqtools.model.group_view import MessageTrack
@@ -27,6 +28,7 @@ from rmqtools.protocol.headers.pop_extra_info import RETRY_TOPIC, RETRY_TOPIC_V2
 from rmqtools.protocol.messages.message_id import parse_id_process, parse_offset_msg_id
 from rmqtools.protocol.messages.trace import parse_traces
 
+_AT_ONCE = 16  # topics that are asked at the same time
 _Identity = tuple[str, str]
 """The topic and the unique key of a message."""
 
@@ -58,9 +60,11 @@ class StoryAdmin(MessageAdmin):
             The stories, those of older messages first; none if there is neither a message nor a record.
 
         Raises:
-            ConfigError: the topic is not given, and no record has it; or ``max_num`` is less than 1.
+            ConfigError: the topic is not given, and records that should have it are missing or cannot be
+                read; or ``max_num`` is less than 1.
             MessageRejectedError: the key is empty.
             TopicNotFoundError: there is no such topic.
+            UnsupportedError: a proxy, which cannot look up messages.
         """
         if not key:
             raise MessageRejectedError(
@@ -83,16 +87,15 @@ class StoryAdmin(MessageAdmin):
         if (message := await self._at_offset(key)) is not None:
             real = message.properties.get(PROPERTY_RETRY_TOPIC, message.topic)
             return [(self._bare(real), message.msg_id)]
-        records = [found.record for found in await self._traces(key, trace_topic, [])]
+        gaps: list[str] = []
+        records = [found.record for found in await self._traces(key, trace_topic, gaps)]
         sent = [one for one in records if isinstance(one, PubTrace) and key in (one.msg_id, *_keys(one))]
         known = dict.fromkeys((one.topic, one.msg_id) for one in sent if topic in (None, one.topic))
-        if known or not any(one.msg_id == key for one in records):
-            return list(known)[:max_num]
-        if topic is None:
-            raise ConfigError(
-                f"the topic of message {key!r} is not known, no trace record of a producer has it: give topic"
-            )
-        return [(topic, key)]
+        is_traced = any(one.msg_id == key for one in records)
+        if topic is None and not known and (gaps or is_traced):
+            reason = gaps[0] if gaps else "no trace record of its producer was found"
+            raise ConfigError(f"the topic of message {key!r} is not known: {reason}: give topic")
+        return list(known)[:max_num] or ([(topic, key)] if topic is not None and is_traced else [])
 
     async def _at_offset(self, key: str) -> MessageExt | None:
         """Return the message of an offset message id; None: it is no such id (unique keys look alike)."""
@@ -117,8 +120,9 @@ class StoryAdmin(MessageAdmin):
         wanted = [self._wire(topic), *DELAY_TOPICS]
         wanted += [name for group in groups for name in (*retry_topics[group], dlq_topic(self._wire(group)))]
         copies: list[MessageExt] = []
-        for wire_topic in wanted:
-            copies += await self._copies(wire_topic, msg_id, gaps)
+        for start in range(0, len(wanted), _AT_ONCE):
+            asked = [self._copies(name, msg_id, gaps) for name in wanted[start : start + _AT_ONCE]]
+            copies += [message for found in await asyncio.gather(*asked) for message in found]
         original = next((copy for copy in copies if copy.topic == topic), None)
         tracks: list[MessageTrack] = []
         if original is not None:
@@ -148,7 +152,9 @@ class StoryAdmin(MessageAdmin):
                 "traceTopicEnable=true, clients enable_trace)"
             )
             return []
-        except (ConfigError, RocketMQError) as error:
+        except UnsupportedError:
+            raise  # a proxy: nothing else can be asked there
+        except RocketMQError as error:
             gaps.append(f"sends and deliveries: {error}")
             return []
         found = []

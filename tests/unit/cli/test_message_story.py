@@ -59,11 +59,16 @@ def test_a_time_line_is_of_one_message(run, sent, tmp_path):
 
 def test_no_message_is_exit_code_1_and_says_where_was_looked(run, sent):
     nothing = run("message", "story", "k9", "-t", "told")
-    nowhere = run("message", "story", "k9")
+    nowhere = run("message", "story", "k9", "--trace-topic", "traces-of-told")
 
     assert (nothing.exit_code, nowhere.exit_code) == (1, 1)
     assert nothing.stderr == "error: no message with key or id 'k9': topic 'told' has none\n"
     assert nowhere.stderr == "error: no message with key or id 'k9': no trace record has it: give --topic\n"
+
+
+def test_without_a_topic_and_a_trace_topic_the_error_says_what_to_give(run, sent):
+    with pytest.raises(ConfigError, match=r"'k1' is not known: .* no trace topic .* give topic"):
+        run("message", "story", "k1")
 
 
 def test_a_topic_that_does_not_exist_is_an_error(run):
