@@ -4,11 +4,11 @@
     figure.savefig("shares.svg")
 
 Needs the extra ``plot``. The figures belong to no window; as the last value of a cell, a notebook shows them.
-The commands ``rmqtools allocate --plot`` and ``rmqtools group watch --plot`` save the same.
+The commands ``rmqtools allocate``, ``group watch`` and ``message story`` save the same with ``--plot``.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING
 

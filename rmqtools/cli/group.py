@@ -189,7 +189,7 @@ def _summary(admin: Admin, group: str) -> dict[str, object]:
 
 
 def is_system_group(group: str) -> bool:
-    """Whether RocketMQ made a group for itself, or an exact appender for its locks and hints."""
+    """Return whether RocketMQ made a group for itself, or an exact appender for its locks and hints."""
     return group.startswith(("CID_RMQ_SYS_", EXACT_GROUP_PREFIX)) or group in SYSTEM_GROUPS
 
 

@@ -130,7 +130,8 @@ def run(
 def groups(
     topics: Topics,
     group: Annotated[
-        list[str], typer.Option("--group", "-g", help="The group; several times.", show_default=False)
+        list[str],
+        typer.Option("--group", "-g", metavar="GROUP", help="The group; several times.", show_default=False),
     ],
     name_server: NameServer = "",
     to: To = "",

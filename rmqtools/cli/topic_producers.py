@@ -66,7 +66,7 @@ _NOBODY: Mapping[str | None, list[str]] = {None: []}
 def _rows(
     messages: Iterable[MessageExt], by_host: Mapping[str, Mapping[str | None, list[str]]]
 ) -> list[dict[str, Any]]:
-    """A row for each machine and producer group; the machine with most messages first."""
+    """Return a row for each machine and producer group; the one with most messages first."""
     counts: Counter[str] = Counter()
     latest: dict[str, int] = {}
     for message in messages:
@@ -87,5 +87,5 @@ def _rows(
 
 
 def _host(addr: str) -> str:
-    """The host of ``host:port``."""
+    """Return the host of ``host:port``."""
     return addr.rpartition(":")[0]

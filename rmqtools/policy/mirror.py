@@ -49,7 +49,7 @@ class Way:
 
 
 def may_come_back(error: RocketMQError) -> bool:
-    """Whether a mirror waits for its source after this error: its broker is away, busy, or just starting."""
+    """Return whether a mirror waits for its source after this error: it is away, busy, or just starting."""
     return isinstance(error, RemotingError) or (isinstance(error, BrokerError) and error.code in _PASSING)
 
 

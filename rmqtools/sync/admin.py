@@ -8,6 +8,7 @@ from typing import Unpack
 
 from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.block import CorruptBody
+from rmqtools.model.broker_view import BrokerBacklog
 from rmqtools.model.group import (
     ConsumerConnection,
     ConsumeStats,
@@ -457,7 +458,7 @@ class Admin(BlockingAdmin):
         """
         return self._bridge.run(self._admin.fetch_producers())
 
-    def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+    def fetch_running_info(self, group: str, client_id: str, *, stacks: bool = False) -> ConsumerRunningInfo:
         """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
 
         Args:

@@ -97,6 +97,32 @@ def test_a_picture_with_such_names_is_drawn(tmp_path):
     assert (tmp_path / "lag.svg").stat().st_size > 1000
 
 
+def test_a_story_has_a_line_for_the_message_its_group_and_each_member():
+    retry = stored("%RETRY%billing", 12_000, reconsume_times=1)
+    records = found(pub(), begun(), ended(success=False), begun("r2", at_ms=13_000, times=1))
+    told = story(copies=[stored(), retry], traces=records, retry_topics={"billing": ["%RETRY%billing"]})
+    (axis,) = story_figure(told).axes
+
+    assert [text.get_text() for text in axis.get_yticklabels()] == [
+        "message",
+        "billing: 10.0.0.5@411#7",
+        "billing",
+    ]
+    assert {line.get_label() for line in axis.lines} == {
+        "born",
+        "sent",
+        "stored",
+        "retry",
+        "delivered: failed",
+        "delivered: result not known",
+    }
+
+
+def test_a_story_without_any_time_cannot_be_drawn():
+    with pytest.raises(ValueError, match="no event of this message has a time"):
+        story_figure(story())
+
+
 def test_a_notebook_shows_the_figure_as_a_picture():
     shown = lag_figure([], {})._repr_png_()  # type: ignore[attr-defined]  # of a class for notebooks
 

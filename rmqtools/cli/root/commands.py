@@ -58,6 +58,11 @@ COMMANDS = {
         "app",
         "Messages of a group that failed too often (its dead letters), or wait for their next try.",
     ),
+    "mirror": LazyCommand(
+        "rmqtools.cli.mirror",
+        "app",
+        "Copies of topics in another cluster, or in other topics: each message once and in order.",
+    ),
     "exporter": LazyCommand(
         "rmqtools.cli.exporter.command",
         "exporter",

@@ -21,7 +21,7 @@ from rmqtools.errors import (
 )
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, ProducerInfo
-from rmqtools.model.group_view import GroupMember, GroupView, QueueProgress, UnreadableQueues
+from rmqtools.model.group_view import DeadLetters, GroupMember, GroupView, QueueProgress, UnreadableQueues
 from rmqtools.model.names import (
     RETRY_GROUP_TOPIC_PREFIX,
     dlq_topic,
@@ -222,14 +222,16 @@ class GroupAdmin(GroupConfigAdmin):
         A broker knows a producer that has sent to it, from its heartbeat until its connection ends, and not
         which topics it sends to: ``MessageExt.born_host`` shows where messages came from.
         """
-        answers = await self._masters.invoke_all(GetAllProducerInfoRequestHeader())
+        answers = await self._masters.invoke_each(GetAllProducerInfoRequestHeader())
         found: defaultdict[str, dict[str, ProducerInfo]] = defaultdict(dict)
-        for answer in answers:
+        for answer in answers.values():
             for group, infos in (await parse_aside(parse_producers, answer.body)).items():
                 found[self._bare(group)] |= {each.client_id: each for each in infos}
         return {group: tuple(found[group].values()) for group in sorted(found)}
 
-    async def fetch_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+    async def fetch_running_info(
+        self, group: str, client_id: str, *, stacks: bool = False
+    ) -> ConsumerRunningInfo:
         """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
 
         Args:

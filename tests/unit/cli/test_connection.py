@@ -36,4 +36,5 @@ def test_the_help_of_every_command_names_what_options_take(path):
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*path.split()[1:], "--help"])
 
     assert shown.exit_code == 0
-    assert "list[" not in shown.stdout.partition("─ Options ─")[2]  # typer shows it of arguments
+    rows = [row for row in shown.stdout.splitlines() if "list[" in row and "--" in row]
+    assert rows == []  # typer shows it of arguments, whatever their metavar

@@ -53,7 +53,7 @@ def test_a_lock_is_good_for_half_of_its_life():
 
 
 def period_over(answers: list[tuple[float, float]], *, seconds: float = 10.0) -> bool:
-    """Whether a period is over after answers, given by when they were asked for and came."""
+    """Return whether a period is over after answers, given by when they were asked for and came."""
     period = AnsweringPeriod(seconds)
     for asked_at, now in answers:
         period.answered(asked_at, now)
