@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from rmqtools import (
 )
 from rmqtools.arrow import send_batches
 from rmqtools.cluster import LocalCluster
+from rmqtools.policy.exact_append import LOCK_SECONDS
 from rmqtools.protocol.messages.stored import decode_messages
 from tests.support.restarts import kill, pid_of, start
 
@@ -111,6 +113,10 @@ def main() -> int:
     ):
         parser.add_argument(f"--{name}", type=float, default=number, help=f"{text} (default: %(default)s)")
     asked = parser.parse_args()
+    if asked.pauses and asked.lock_seconds < LOCK_SECONDS:
+        parser.error(
+            f"--pauses needs --lock-seconds {LOCK_SECONDS:.0f}, by which mirrors measure their pauses"
+        )
     lock = f"-Drocketmq.broker.rebalance.lockMaxLiveTime={round(asked.lock_seconds * 1000)}"
     os.environ["JDK_JAVA_OPTIONS"] = lock
     with ExitStack() as clusters:
@@ -224,9 +230,13 @@ def _judge(stage: _Stage, count: int) -> int:
     sent, copied = _bodies(stage.source, _TOPIC), _bodies(stage.target, _TOPIC)
     wrong = [place for place in sent if sent[place] != copied[place]]
     for place in wrong:
-        twice = len(copied[place]) - len(set(copied[place]))
+        seen = Counter(copied[place])
+        at = [number for number, body in enumerate(copied[place]) if seen[body] > 1]
+        twice = len(copied[place]) - len(seen)
         missing = len(set(sent[place]) - set(copied[place]))
-        print(f"WRONG {place}: {len(sent[place])} sent, {twice} twice, {missing} missing")
+        print(
+            f"WRONG {place}: {len(sent[place])} sent, {twice} twice, {missing} missing: {at[:3]}, {at[-3:]}"
+        )
     moved = _moved_groups(stage, sent, copied)
     stored = sum(map(len, copied.values()))
     print(f"{count} messages, {stored} copied, {len(wrong)} queues wrong, {moved} of 100 groups wrong")

@@ -55,7 +55,13 @@ class WriterLock:
         self.is_lost = False
 
     async def renew(self) -> None:
-        """Renew the lock; if another writer has it, nothing may be sent any more."""
+        """Renew the lock; if another writer has it, nothing may be sent any more.
+
+        A lock that is old already is not renewed here: another writer may have had it since. The next send
+        takes it anew, and looks at the queue's end first.
+        """
+        if not self.age.may_send(self._client.clock.monotonic()):
+            return
         if await self._request() is False:
             self._lose()
             log.error("writer_lock_lost", group=self._group, queue=str(self._queue))

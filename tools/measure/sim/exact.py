@@ -97,6 +97,15 @@ class _World:
         except (ExactAppendError, RocketMQError) as error:
             self.ended.append(f"{type(error).__name__}: {error}")
 
+    async def close(self, writer: _Writer) -> None:
+        """End a writer as it ends by itself: it releases its lock."""
+        assert writer.task is not None
+        self.writers.remove(writer)
+        writer.task.cancel()
+        await asyncio.gather(writer.task, return_exceptions=True)
+        await writer.appender.close()
+        await writer.producer.close()
+
     async def kill(self, writer: _Writer) -> None:
         """End a writer as SIGKILL does: its requests stay where they are, its lock, too."""
         assert writer.task is not None
@@ -184,7 +193,10 @@ async def _second(_: Trouble, world: _World) -> None:
 
 
 async def _pause_writer(trouble: Trouble, world: _World) -> None:
-    """Stop a writer for a while, and start another one meanwhile, which gets the lock when it ends."""
+    """Stop a writer for a while, and start another one meanwhile, which gets the lock when it ends.
+
+    The other one may be gone when the first continues.
+    """
     if not world.writers:
         return
     writer = world.writers[0]
@@ -192,7 +204,13 @@ async def _pause_writer(trouble: Trouble, world: _World) -> None:
     await writer.appender._background.stop()  # a stopped process renews no lock
     if trouble.other < 0.7:
         await world.start()
+        if trouble.other < 0.3:
+            await asyncio.sleep(trouble.number * _PAUSED)
+            if (second := world.writers[-1]) is not writer:
+                await world.close(second)
     await asyncio.sleep(trouble.number * _PAUSED)
+    with suppress(RocketMQError):
+        await writer.appender._keep()  # what its timer does first
     writer.may_run.set()
 
 

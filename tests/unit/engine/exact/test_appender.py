@@ -202,6 +202,19 @@ async def test_rule_6_a_writer_that_was_paused_looks_before_it_sends():
         await second.close()
 
 
+async def test_rule_6_a_lock_that_grew_old_is_not_renewed_in_passing():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        writer._lock.age.renewed(asyncio.get_running_loop().time() - 61.0)
+        cluster.advance(61.0)
+        async with appender(producer) as second:
+            await append(second, 1)
+        await writer._keep()  # the timer of the one that was paused, before it sends
+
+        await append(writer, 1, 2)
+        assert stored(cluster) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("setting", [{"linger": 0.005}, {"enable_trace": True}])
 async def test_a_producer_that_shares_or_traces_requests_is_refused(setting):
     async with scene(**setting) as (_, producer):
