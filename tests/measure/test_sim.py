@@ -11,8 +11,11 @@ import pytest
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
+from rmqtools.engine.exact.settle import Settlement
 from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
+from rmqtools.policy.exact_append import LockAge
+from tools.measure.sim.exact import simulate_exact
 from tools.measure.sim.run import simulate
 from tools.measure.sim.trouble import KINDS, plan
 
@@ -95,3 +98,19 @@ def test_exact_appenders_store_each_position_once_whatever_the_trouble(seeds):
 
     assert run.returncode == 0, run.stdout
     assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
+
+
+async def nothing(*_: object) -> None:
+    """Do not wait."""
+
+
+def test_an_appender_that_does_not_wait_for_late_requests_is_found(monkeypatch):
+    monkeypatch.setattr(Settlement, "await_answering", nothing)
+
+    assert "stored twice" in simulate_exact(48).found[0]
+
+
+def test_an_appender_that_trusts_an_old_lock_is_found(monkeypatch):
+    monkeypatch.setattr(LockAge, "may_send", lambda self, now: True)
+
+    assert "stored twice" in simulate_exact(36).found[0]

@@ -45,6 +45,7 @@ _PAUSE_AFTER_ERROR = 1.0  # seconds until a source that does not answer is asked
 _COMPRESSION = int(MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_TYPE_COMPARATOR)
 _INNER_BATCH = int(MessageSysFlag.INNER_BATCH_FLAG)
 _NOT_COPIED = frozenset(name.encode() for name in NOT_COPIED)
+_MARK, _WAY, _TAGS = APPEND_MARK.encode(), MIRROR_WAY.encode(), PROPERTY_TAGS.encode()
 _KEY_NAMES = tuple(
     name.encode() for name in (PROPERTY_SHARDING_KEY, PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
 )
@@ -86,6 +87,7 @@ class MirrorLane:
         self._admin = QueueAdmin(client)
         self._filter = read_filter(source.topic, tags=config.tags, sql=config.sql)
         self._tags = frozenset(tag.encode() for tag in config.tags)
+        self._chooses = bool(self._tags) or config.share < 1.0
         self._goes_singly = appender.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         self._ways: dict[bytes, bytes | None] = {}
         self._state = QueueMirror(
@@ -245,22 +247,31 @@ class MirrorLane:
 
     def _copied_properties(self, parts: StoredParts) -> bytes | None:
         """Return the properties of a copy; None: the message is not copied."""
-        kept, found = [], {}
+        kept, way = [], b""
         for pair in parts.properties:
             name, _, value = pair.partition(b"\x01")
-            found[name] = value
-            if value and name not in _NOT_COPIED:
-                kept.append(pair)
-        if self._tags and found.get(PROPERTY_TAGS.encode()) not in self._tags:
+            if name not in _NOT_COPIED:
+                if value:
+                    kept.append(pair)
+            elif name == _WAY:
+                way = value
+        if self._chooses and not self._is_chosen(parts):
             return None
-        if self._config.share < 1.0 and not is_in_share(_key_of(found), self._config.share):
-            return None
-        way = self._next_way(found.get(MIRROR_WAY.encode(), b""))
-        if way is None:
+        following = self._next_way(way)
+        if following is None:
             return None
         mark = self._appender._mark_text(parts.queue_offset).encode()
-        kept.append(b"%s\x01%s\x02%s\x01%s\x02" % (APPEND_MARK.encode(), mark, MIRROR_WAY.encode(), way))
+        kept.append(b"%s\x01%s\x02%s\x01%s\x02" % (_MARK, mark, _WAY, following))
         return b"\x02".join(kept)
+
+    def _is_chosen(self, parts: StoredParts) -> bool:
+        """Whether a message has one of the tags, and belongs to the share."""
+        pairs = (pair.partition(b"\x01") for pair in parts.properties)
+        found = {name: value for name, _, value in pairs}
+        if self._tags and found.get(_TAGS) not in self._tags:
+            return False
+        key = next((found[name] for name in _KEY_NAMES if found.get(name)), b"")
+        return self._config.share >= 1.0 or is_in_share(key, self._config.share)
 
     def _next_way(self, way: bytes) -> bytes | None:
         if way not in self._ways:
@@ -279,7 +290,3 @@ class MirrorLane:
         return replace(
             copied, properties={name: value for name, _, value in pairs if name and name not in own}
         )
-
-
-def _key_of(properties: dict[bytes, bytes]) -> bytes:
-    return next((properties[name] for name in _KEY_NAMES if properties.get(name)), b"")

@@ -206,8 +206,8 @@ async def _pause_writer(trouble: Trouble, world: _World) -> None:
         await world.start()
         if trouble.other < 0.3:
             await asyncio.sleep(trouble.number * _PAUSED)
-            if (second := world.writers[-1]) is not writer:
-                await world.close(second)
+            if world.writers and world.writers[-1] is not writer:
+                await world.close(world.writers[-1])
     await asyncio.sleep(trouble.number * _PAUSED)
     with suppress(RocketMQError):
         await writer.appender._keep()  # what its timer does first
