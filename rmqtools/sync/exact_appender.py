@@ -66,6 +66,7 @@ class ExactAppender(BlockingExactAppender):
                 a queue cannot be trusted.
             ExactAppendError: another writer of this name is at work, or the last position is not known.
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be written.
+            RemotingError: no answer to the questions about topic and broker, with which it begins.
         """
         return self._bridge.run(self._appender.resume())
 
