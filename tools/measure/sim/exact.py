@@ -29,6 +29,7 @@ _SETTLE = 10.0
 _LATE = 8.0  # seconds, at most, until a request of a lost connection is stored
 _STANDS_STILL = 90.0  # seconds, at most, of a broker
 _PAUSED = 100.0  # seconds, at most, of a writer: longer than brokers keep a lock
+_UNTIL_SECOND_WRITES = 90.0  # seconds: a lock ends after 60, and then late requests are waited for
 _MOST_TROUBLES = 8
 _SECONDS = 240.0  # within which troubles begin
 _BATCH = RequestCode.SEND_BATCH_MESSAGE
@@ -98,9 +99,15 @@ class _World:
             self.ended.append(f"{type(error).__name__}: {error}")
 
     async def close(self, writer: _Writer) -> None:
-        """End a writer as it ends by itself: it releases its lock."""
-        assert writer.task is not None
+        """End a writer as it ends by itself: between two appends, so that it releases its lock."""
+        if writer not in self.writers or writer.task is None:
+            return
         self.writers.remove(writer)
+        writer.may_run.clear()
+        for _ in range(300):
+            if writer.appender._state == "ready":
+                break
+            await asyncio.sleep(0.1)
         writer.task.cancel()
         await asyncio.gather(writer.task, return_exceptions=True)
         await writer.appender.close()
@@ -204,10 +211,10 @@ async def _pause_writer(trouble: Trouble, world: _World) -> None:
     await writer.appender._background.stop()  # a stopped process renews no lock
     if trouble.other < 0.7:
         await world.start()
-        if trouble.other < 0.3:
-            await asyncio.sleep(trouble.number * _PAUSED)
-            if world.writers and world.writers[-1] is not writer:
-                await world.close(world.writers[-1])
+        second = world.writers[-1]
+        await asyncio.sleep(_UNTIL_SECOND_WRITES)
+        if trouble.other < 0.4:
+            await world.close(second)
     await asyncio.sleep(trouble.number * _PAUSED)
     with suppress(RocketMQError):
         await writer.appender._keep()  # what its timer does first
