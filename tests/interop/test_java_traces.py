@@ -55,7 +55,13 @@ def read(client, admin):
     return partial(read_all, client, admin)
 
 
-@pytest.mark.parametrize("options", [(), ("--orderly",)], ids=["concurrently", "in-order"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="concurrently"),
+        pytest.param(("--orderly",), id="in-order", marks=pytest.mark.slow),
+    ],
+)
 def test_records_have_the_fields_of_a_java_consumer_s(
     java_peer, local_cluster, producer, read, make_topic, options
 ):
@@ -79,17 +85,19 @@ def test_records_have_the_fields_of_a_java_consumer_s(
     assert results == {("true", "0"), ("false", "2"), ("false", "4")}
 
 
-def test_mqadmin_shows_who_consumed_a_message(java_peer, local_cluster, producer, admin, make_topic):
+def test_mqadmin_shows_who_consumed_a_message(java_peer, local_cluster, producer, make_topic):
     topic, traces, group = make_topic(queues=1), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
     sent = producer.send(Message(topic, b"body"))
     arguments = (local_cluster.name_server, group, topic, "--print", "--fail", "1", "--trace", traces)
     with PythonConsumer(*arguments) as member:
         member.await_messages(2)
         member.stop()
-    wait_until(lambda: len(admin.query_messages(traces, sent.msg_id)) > 0)
-    shown = Mqadmin(java_peer, local_cluster.name_server).run(
-        "queryMsgTraceById", "-i", sent.msg_id, "-t", traces
-    )
+    mqadmin = Mqadmin(java_peer, local_cluster.name_server)
 
-    lines = [line.split() for line in shown.splitlines() if line.startswith("Sub ")]
-    assert sorted((line[1], line[-1]) for line in lines) == [(group, "failed"), (group, "success")], shown
+    def results() -> list[tuple[str, str]]:
+        """What mqadmin says; on a busy machine it may give up before it has an answer."""
+        shown = mqadmin.run("queryMsgTraceById", "-i", sent.msg_id, "-t", traces)
+        lines = [line.split() for line in shown.splitlines() if line.startswith("Sub ")]
+        return sorted((line[1], line[-1]) for line in lines)
+
+    wait_until(lambda: results() == [(group, "failed"), (group, "success")])
