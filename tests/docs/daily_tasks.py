@@ -14,12 +14,24 @@ import subprocess
 import sys
 import tempfile
 import termios
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from rmqtools import Admin, ClientConfig, PushConsumer, PushConsumerConfig
+from rmqtools import (
+    Admin,
+    ClientConfig,
+    ConsumeConcurrentlyStatus,
+    ConsumeContext,
+    Message,
+    MessageExt,
+    MessageListener,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
 from rmqtools.allocate import AllocateByPins
 from rmqtools.cluster import LocalCluster
 from tests.support.cluster_scene import wait_until
@@ -31,7 +43,10 @@ NONE = "–"
 
 
 class Task(NamedTuple):
-    """A task of an operator's day, and the commands for it; of ours also what it prints."""
+    """A task of an operator's day, and the commands for it; of ours also what it prints.
+
+    ``ours`` is empty for what is left to ``mqadmin``.
+    """
 
     name: str
     mqadmin: str
@@ -81,6 +96,32 @@ TASKS = (
         "rmqtools topic alter orders --type MIXED --queues 3 --dry-run",
     ),
     Task(
+        "who sends to a topic",
+        "`producer -b` (by group)",
+        NONE,
+        "rmqtools topic producers payments",
+    ),
+    Task(
+        "how long a topic's messages are kept",
+        "`getBrokerConfig -b`",
+        "`rpk topic describe -c`",
+        "rmqtools topic describe kept",
+    ),
+    Task(
+        "topics of a namespace",
+        "– (names with `shop%`)",
+        NONE,
+        "rmqtools topic create orders --queues 1 --set namespace=shop && "
+        "rmqtools topic list --set namespace=shop",
+    ),
+    Task(
+        "topics and groups as YAML, and what differs",
+        "`exportMetadata` (JSON)",
+        NONE,
+        "rmqtools export -o today.yaml && rmqtools topic create new --queues 1 && rmqtools diff today.yaml",
+    ),
+    Task("create many topics from a file", "`updateTopicList -f`", "`rpk topic create`", ""),
+    Task(
         "send lines of a pipe",
         "`sendMessage -p` (one message)",
         "`kcat -P`, `rpk topic produce`",
@@ -90,7 +131,8 @@ TASKS = (
         "send messages with keys",
         "`sendMessage -k` (one message)",
         "`kcat -P -K: -H`",
-        """echo '{"body": "7 apples", "keys": "order-7"}' | rmqtools produce orders --format json""",
+        """echo '{"body": "7 apples", "keys": "order-7", "tags": "new", "properties": {"color": "red"}}' | """
+        "rmqtools produce orders --format json",
     ),
     Task(
         "list topics with counts and rates",
@@ -111,6 +153,12 @@ TASKS = (
         "rmqtools consume payments --last 3",
     ),
     Task(
+        "messages of a tag, for people",
+        "`consumeMessage -t -s`",
+        "`kcat -C -f`",
+        "rmqtools consume orders --tags new",
+    ),
+    Task(
         "messages in a format of one's own",
         NONE,
         "`kcat -C -f`, `rpk topic consume -f`",
@@ -123,10 +171,17 @@ TASKS = (
         "rmqtools consume orders --from=-1h --format json",
     ),
     Task(
-        "messages for pandas",
+        "an hour of messages for pandas or DuckDB",
         NONE,
         NONE,
-        "rmqtools consume payments --format parquet -o payments.parquet && ls *.parquet",
+        "rmqtools consume payments --from=-1h --format parquet -o payments.parquet && ls *.parquet",
+    ),
+    Task(
+        "copy messages to another cluster",
+        NONE,
+        "`kcat -C … \\| kcat -P …`",
+        "rmqtools consume payments --last 3 --format json | "
+        "rmqtools produce copy --format json -n $NAMESRV_ADDR",
     ),
     Task(
         "copy a topic",
@@ -140,6 +195,13 @@ TASKS = (
         "none: records have no index",
         "rmqtools message get orders --key order-7",
     ),
+    Task(
+        "a delayed message",
+        NONE,
+        "none: records have no delay",
+        "rmqtools produce orders --format json -f later.jsonl > sent.txt && sleep 2 && "
+        "rmqtools message get orders --key order-9",
+    ),
     Task("list groups with lag", "`consumerProgress`", "`rpk group list`", "rmqtools group list"),
     Task(
         "members, owners and lag of a group",
@@ -148,7 +210,21 @@ TASKS = (
         "rmqtools group show billing",
     ),
     Task("what is wrong with a group?", NONE, NONE, "rmqtools group check billing"),
+    Task("do all members subscribe alike?", "`consumerStatus -g`", NONE, "rmqtools group check mixed"),
     Task("watch the lag", NONE, NONE, "rmqtools group watch billing --looks 2 --interval 1"),
+    Task(
+        "metrics of all groups for Prometheus",
+        "– (rocketmq-exporter)",
+        NONE,
+        "rmqtools exporter --interval 2 & sleep 25; "
+        "curl -s 127.0.0.1:5557/metrics | grep '^rocketmq_group'; kill %1",
+    ),
+    Task(
+        "create a group, and change it after a look",
+        "`updateSubGroup -g -r` (at once)",
+        NONE,
+        "rmqtools group create returns && rmqtools group alter returns -c retry_max_times=3 --dry-run",
+    ),
     Task(
         "consume again from a time, after a look",
         "`resetOffsetByTime` (at once)",
@@ -160,6 +236,12 @@ TASKS = (
         "`skipAccumulatedMessage` (at once)",
         "`rpk group seek --to end`",
         "rmqtools group skip audit -t payments --dry-run",
+    ),
+    Task(
+        "skip one message that always fails, while the group consumes",
+        "`resetOffsetByTime -b -q -o` (at once)",
+        "`rpk group seek --to-file`",
+        "rmqtools group skip audit -t payments --queue broker-b:0 --offset 100 --dry-run",
     ),
     Task(
         "who would own which queue",
@@ -175,11 +257,23 @@ TASKS = (
     ),
     Task("pins that are in force", NONE, NONE, "rmqtools pin show -g billing"),
     Task(
-        "dead letters", "`consumeMessage -t %DLQ%billing` (read only)", NONE, "rmqtools dlq list -g billing"
+        "dead letters",
+        "`consumeMessage -t %DLQ%shipping` (read only)",
+        NONE,
+        "rmqtools dlq browse -g shipping",
     ),
+    Task(
+        "send dead letters again, 50 a second",
+        NONE,
+        NONE,
+        "rmqtools dlq replay -g shipping --rate 50 2> replay.log",
+    ),
+    Task("users and permissions", "`createUser -u -p`, `createAcl -s -r`", "`rpk security user create`", ""),
+    Task("controllers and replication", "`getSyncStateSet -a`, `haStatus -b`", "`rpk cluster health`", ""),
     Task("delete a group", "`deleteSubGroup`", "`rpk group delete`", "rmqtools group delete audit --yes"),
     Task("delete a topic", "`deleteTopic`", "`rpk topic delete`", "rmqtools topic delete copy --yes"),
 )
+SHOWN = tuple(task for task in TASKS if task.ours)
 _HEAD = """# Daily tasks, and the tools for them
 
 What operators do every day, with `mqadmin` (of RocketMQ 5.5.0), `rpk` and `kcat` (of the Kafka protocol), and
@@ -236,10 +330,12 @@ def scene() -> Iterator[tuple[Path, dict[str, str]]]:
             "XDG_STATE_HOME": str(folder / "state"),
             "RMQTOOLS_ALLOWED_GROUPS": "billing",
             "RMQTOOLS_CLUSTER_DIR": str(folder / "cluster"),
+            "TZ": "Europe/Berlin",
         }
         admin = stack.enter_context(Admin(ClientConfig(name_server=cluster.name_server)))
-        for topic in ("payments", "copy"):
+        for topic in ("payments", "copy", "parcels"):
             admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
+        admin.create_topic("kept", read_queue_nums=1, write_queue_nums=1, attributes={"reserve.time": "24"})
         for number in (1, 2):
             config = PushConsumerConfig(
                 name_server=cluster.name_server, group="billing", client_ip=f"10.0.0.{5 + number}"
@@ -247,25 +343,61 @@ def scene() -> Iterator[tuple[Path, dict[str, str]]]:
             consumer = PushConsumer(config, strategy=AllocateByPins(when_absent="nobody"))
             consumer.subscribe("payments", lambda messages, context: None)
             stack.enter_context(consumer)
+        for tags in ("new", "paid"):
+            stack.enter_context(_consumer(cluster, "mixed", "payments", lambda messages, context: None, tags))
+        stack.enter_context(_consumer(cluster, "shipping", "parcels", _fail_for_good))
+        shop = stack.enter_context(Producer(ProducerConfig(name_server=cluster.name_server, group="shop")))
         wait_until(lambda: len(admin.fetch_group("billing").members) == 2)
         run(
-            "seq 100 | rmqtools produce payments && rmqtools consume payments -g audit --from earliest -c 50",
+            "seq 100 | rmqtools produce payments && rmqtools consume payments -g audit --from earliest -c 50;"
+            """echo '{"body": "2 pears", "keys": "order-9", "delay_level": 18}' > later.jsonl""",
             100,
             folder,
             variables,
         )
+        run("seq 3 | rmqtools produce parcels", 100, folder, variables)
+        for number in range(4):
+            shop.send(Message("payments", b"%d" % number))
+        wait_until(lambda: "shop" in admin.fetch_producers())
+        wait_until(lambda: _count(admin, "%DLQ%shipping") == 3)
         yield folder, variables
+
+
+def _count(admin: Admin, topic: str) -> int:
+    if topic not in admin.fetch_topic_list():
+        return 0
+    return sum(each.max_offset for each in admin.fetch_topic_stats(topic).offset_table.values())
+
+
+def _consumer(
+    cluster: LocalCluster, group: str, topic: str, listener: MessageListener, tags: str = "*"
+) -> PushConsumer:
+    config = PushConsumerConfig(
+        name_server=cluster.name_server,
+        group=group,
+        instance_name=f"{group}-{tags}",
+        consume_from="CONSUME_FROM_FIRST_OFFSET",
+    )
+    consumer = PushConsumer(config)
+    consumer.subscribe(topic, listener, tags=tags)
+    return consumer
+
+
+def _fail_for_good(messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeConcurrentlyStatus:
+    context.delay_level_when_next_consume = -1  # no retry: a dead letter at once
+    return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
 
 def written(shown: Mapping[Task, str]) -> str:
     """The page."""
-    rows = [
-        f"| {task.name} | {task.mqadmin} | {task.kafka} | [`{_command(task)}`](#{_anchor(task)}) |"
-        for task in shown
-    ]
+    rows = [f"| {task.name} | {task.mqadmin} | {task.kafka} | {_ours(task)} |" for task in TASKS]
     table = "\n".join(["| task | mqadmin | rpk, kcat | rmqtools |", "|---|---|---|---|", *rows])
     parts = [f"## {_title(task)}\n\n```text\n$ {task.ours}\n{text}\n```" for task, text in shown.items()]
     return "\n\n".join([_HEAD.rstrip(), table, *parts]) + "\n"
+
+
+def _ours(task: Task) -> str:
+    return f"[`{_command(task)}`](#{_anchor(task)})" if task.ours else "left to `mqadmin`"
 
 
 def _title(task: Task) -> str:
@@ -273,7 +405,9 @@ def _title(task: Task) -> str:
 
 
 def _command(task: Task) -> str:
-    return task.ours.rpartition(" | ")[2]
+    """The last of the commands that is ours."""
+    parts = re.split(r" (?:\||&&|&) |; ", task.ours)
+    return [part for part in parts if part.startswith("rmqtools")][-1]
 
 
 def _anchor(task: Task) -> str:
@@ -292,11 +426,11 @@ def main() -> None:
     given = parser.parse_args()
     with scene() as (folder, variables):
         if given.look is None:
-            shown = {task: _steady(run(task.ours, 100, folder, variables), folder) for task in TASKS}
+            shown = {task: _steady(run(task.ours, 100, folder, variables), folder) for task in SHOWN}
             PAGE.write_text(written(shown))
             return
         for width in WIDTHS:
-            texts = [f"$ {task.ours}\n{run(task.ours, width, folder, variables)}\n" for task in TASKS[:-2]]
+            texts = [f"$ {task.ours}\n{run(task.ours, width, folder, variables)}\n" for task in SHOWN[:-2]]
             (given.look / f"{width}.txt").write_text("\n".join(texts))
 
 

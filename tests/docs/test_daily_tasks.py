@@ -12,14 +12,14 @@ SHOWN = dict(re.findall(r"^```text\n\$ (.*)\n((?:.*\n)*?)```$", TEXT, flags=re.M
 
 
 def test_the_page_has_at_least_twenty_tasks_each_with_what_our_command_printed():
-    assert len(TASKS) >= 20
-    assert list(SHOWN) == [task.ours for task in TASKS]
+    assert len(TASKS) >= 25
+    assert list(SHOWN) == [task.ours for task in TASKS if task.ours]
     assert all(output.strip() for output in SHOWN.values())
     assert not any("Traceback" in output or "error:" in output for output in SHOWN.values())
 
 
 def test_the_page_is_what_the_script_writes():
-    shown = {task: SHOWN[task.ours].removesuffix("\n") for task in TASKS}
+    shown = {task: SHOWN[task.ours].removesuffix("\n") for task in TASKS if task.ours}
 
     assert written(shown) == TEXT
 
@@ -30,7 +30,7 @@ def test_every_row_leads_to_its_section():
         for line in re.findall(r"^## (.*)$", TEXT, flags=re.MULTILINE)
     }
 
-    assert {_anchor(task) for task in TASKS} == headings
+    assert {_anchor(task) for task in TASKS if task.ours} == headings
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def named_commands() -> list[tuple[str, str]]:
     return [
         (page, part.strip())
         for page, text in [*inline, *blocks]
-        for part in re.split(r"\s\\?\|\s(?=rmqtools)|, ", text)
+        for part in re.split(r"\s(?:\\?\||&&?)\s(?=rmqtools|sleep)|; |, ", text)
         if part.strip().startswith("rmqtools")
     ]
 
