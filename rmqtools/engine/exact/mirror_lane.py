@@ -265,7 +265,7 @@ class MirrorLane:
         return b"\x02".join(kept)
 
     def _is_chosen(self, parts: StoredParts) -> bool:
-        """Whether a message has one of the tags, and belongs to the share."""
+        """Return whether a message has one of the tags, and belongs to the share."""
         pairs = (pair.partition(b"\x01") for pair in parts.properties)
         found = {name: value for name, _, value in pairs}
         if self._tags and found.get(_TAGS) not in self._tags:

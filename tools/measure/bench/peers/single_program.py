@@ -39,7 +39,7 @@ class Side(Protocol):
         """Hide a message longer; return it with its old receipt and with its new one."""
 
     def tries(self, message: Any) -> int:
-        """How often it was delivered before."""
+        """Return how often it was delivered before."""
 
     def close(self) -> None:
         """Close the client."""
