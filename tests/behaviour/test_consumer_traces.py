@@ -19,6 +19,7 @@ from rmqtools import (
 from rmqtools.model.trace import ConsumeReturnType, SubAfterTrace, SubBeforeTrace, Trace
 from rmqtools.protocol.messages.trace import parse_traces
 from tests.support.listening import FACES, Heard
+from tests.support.patience import PATIENT_REQUEST
 from tests.support.transactions import read_all
 
 SUCCESS, FAILED, RAISED = ConsumeReturnType.SUCCESS, ConsumeReturnType.FAILED, ConsumeReturnType.EXCEPTION
@@ -26,7 +27,9 @@ SUCCESS, FAILED, RAISED = ConsumeReturnType.SUCCESS, ConsumeReturnType.FAILED, C
 
 @pytest.fixture
 def producer(site) -> Iterator[Producer]:
-    with Producer(ProducerConfig(name_server=site.name_server, group="tests")) as producer:
+    with Producer(
+        ProducerConfig(name_server=site.name_server, group="tests", send_timeout=PATIENT_REQUEST)
+    ) as producer:
         yield producer
 
 

@@ -9,6 +9,7 @@ from rmqtools.errors import ConfigError, MessageRejectedError, TopicNotFoundErro
 from rmqtools.model.message_story import MessageStory
 from tests.behaviour.site import until
 from tests.support.listening import Heard
+from tests.support.patience import PATIENT_REQUEST
 
 
 @pytest.fixture
@@ -18,7 +19,13 @@ def traces(site) -> str:
 
 @pytest.fixture
 def producer(site, traces) -> Iterator[Producer]:
-    config = ProducerConfig(name_server=site.name_server, group="shop", enable_trace=True, trace_topic=traces)
+    config = ProducerConfig(
+        name_server=site.name_server,
+        group="shop",
+        enable_trace=True,
+        trace_topic=traces,
+        send_timeout=PATIENT_REQUEST,
+    )
     with Producer(config) as producer:
         yield producer
 
