@@ -103,7 +103,7 @@ def table_lines(
         max(cell_len(cell) for cell in (column.name, *(row[index] for row in texts)))
         for index, column in enumerate(columns)
     ]
-    kept = _fitting(columns, widths, width)
+    kept = fitting(columns, widths, width)
     numeric = [_is_numeric([row[index] for row in rows]) for index in range(len(columns))]
     lines = [_line([columns[i].name.upper() for i in kept], kept, widths, numeric, lambda _: "bold")]
     for row, cells in zip(rows, texts, strict=True):
@@ -205,7 +205,8 @@ def confirm(question: str, *, yes: bool) -> None:
         raise typer.Exit(1)
 
 
-def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
+def fitting(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
+    """Return the indexes of the columns that ``width`` has room for, a gap of two between them."""
     kept = list(range(len(columns)))
     while width is not None and sum(widths[i] for i in kept) + len(GAP) * (len(kept) - 1) > width:
         leaving = max(kept, key=lambda i: (columns[i].leaves, i))

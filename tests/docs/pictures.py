@@ -1,22 +1,24 @@
 """``python -m tests.docs.pictures``: the pictures in docs/assets, by the commands that users run.
 
-A group on a cluster in this process: its shares as ``rmqtools allocate --plot`` draws them, and the group's
-page of ``rmqtools top``.
+A group on a cluster in this process: its shares as ``rmqtools allocate --plot`` draws them. On a bad day of
+it, ``rmqtools top``: the findings in a terminal of 80 x 24, and the group's page in one of 120 x 40.
 """
 
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from rmqtools import MessageQueue
+from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.testing import FakeCluster
 from tests.unit.cli.top.scene import report, until, watch
 
 ASSETS = Path(__file__).resolve().parents[2] / "docs" / "assets"
-SHARES, TOP = "shares.svg", "top.svg"
+SHARES, TOP, TOP_WIDE = "shares.svg", "top.svg", "top-wide.svg"
 _COMMAND = (sys.executable, "-c", "from rmqtools.cli import main; main()")
 _BROKERS = ("broker-a", "broker-b")
 _MEMBERS = ("10.0.0.5@100", "10.0.0.6@100", "10.0.0.7@100")
@@ -47,17 +49,28 @@ def draw_shares(cluster: FakeCluster, path: Path) -> None:
     )
 
 
-def draw_top(cluster: FakeCluster, path: Path) -> None:
-    """Draw the page of a group in a terminal of 80 x 24."""
+def make_it_a_bad_day(cluster: FakeCluster) -> None:
+    """Let a listener be stuck, and dead letters come; forbid writing to a broker."""
+    cluster.create_topic("%DLQ%billing", queues=1)
+    cluster.store("%DLQ%billing", b"7 apples", b"8 pears", store_timestamp_ms=SYSTEM_CLOCK.now_ms() - 95_000)
+    stuck = report("orders", *((_BROKERS[0], number) for number in range(4)), strategy="AVG")
+    call = {"PROP_RMQTOOLS_LONGEST_CALL": "754.0"}
+    cluster.add_member("billing", _MEMBERS[0], replace(stuck, properties={**stuck.properties, **call}))
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        admin.forbid_writing(_BROKERS[1])
+
+
+def draw_top(cluster: FakeCluster, path: Path, *, size: tuple[int, int], keys: Sequence[str]) -> None:
+    """Draw what ``top`` shows in a terminal of this size, after these keys."""
     drawn = []
 
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, *_MEMBERS, "AAAA")
+        await until(app, pilot, "listener_slow", "dead_letters")
+        await pilot.press(*keys)
+        await until(app, pilot, *(["AAAA", "OWNER"] if keys else ["broker_read_only"]))
         drawn.append(app.export_screenshot(title="rmqtools top"))
 
-    watch(cluster, steps)
+    watch(cluster, steps, size=size, tab="f")
     path.write_text(_FONTS.sub("", *drawn))
 
 
@@ -65,7 +78,9 @@ def main(folder: Path = ASSETS) -> None:
     """Draw all pictures into the folder."""
     with cluster_with_group() as cluster:
         draw_shares(cluster, folder / SHARES)
-        draw_top(cluster, folder / TOP)
+        make_it_a_bad_day(cluster)
+        draw_top(cluster, folder / TOP, size=(80, 24), keys=())
+        draw_top(cluster, folder / TOP_WIDE, size=(120, 40), keys=("enter",))
 
 
 if __name__ == "__main__":

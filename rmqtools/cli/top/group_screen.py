@@ -3,22 +3,30 @@
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from rmqtools import aio
 from rmqtools.allocate import NO_PINS, Pins, client_address
 from rmqtools.cli.pin import consumed_topics, not_allowed, who
-from rmqtools.cli.printing import now
-from rmqtools.cli.top.live_table import LiveTable
+from rmqtools.cli.printing import Column, now
+from rmqtools.cli.top.live_table import Line, LiveTable
 from rmqtools.cli.top.owners import Letters, Owners, cells, owners_of
 from rmqtools.cli.top.pin_dialog import PinDialog
 from rmqtools.cli.top.queue_grid import QueueGrid
-from rmqtools.cli.top.rates import bars, short
+from rmqtools.cli.top.rates import age_text, bars, short
 from rmqtools.cli.top.sampler import GroupLook
 from rmqtools.errors import RocketMQError
 from rmqtools.group import GroupMember, pin_obstacles
 from rmqtools.visible_text import visible, visible_lines
+
+_WIDE = 110  # columns of a terminal
+_MOST_LAGS = 200  # queues in the table of lags, the worst ones
+_LAGS = (
+    *(Column("topic", 2), Column("broker"), Column("queue"), Column("owner"), Column("lag")),
+    *(Column("age"), Column("end", 1)),
+)
 
 
 class GroupScreen(Screen[None]):
@@ -27,13 +35,15 @@ class GroupScreen(Screen[None]):
     CSS = """
     GroupScreen #title { height: auto; }
     GroupScreen #members { height: auto; max-height: 40%; }
-    GroupScreen #grid { height: 1fr; border-top: solid $primary; }
+    GroupScreen #queues { height: 1fr; border-top: solid $primary; }
+    GroupScreen #grid, GroupScreen #lags { width: 1fr; height: 1fr; }
     """
     BINDINGS = [  # noqa: RUF012 - textual reads the class attribute
         Binding("escape,q", "app.pop_screen", "back"),
+        Binding("l", "lags", "owners/lag"),
         Binding("p", "pin", "pin to this machine"),
         Binding("u", "unpin", "remove pins"),
-        Binding("tab", "app.focus_next", "members/queues"),
+        Binding("tab", "app.focus_next", "next"),
     ]
 
     def __init__(self, group: str, admin: aio.Admin, *, allowed_groups: str) -> None:
@@ -45,14 +55,35 @@ class GroupScreen(Screen[None]):
         self._owners: Owners = {}
         self._look: GroupLook | None = None
         self._moved = ""
+        self._wants_lags = False
 
     def compose(self) -> ComposeResult:
         """Lay out title, members and queues."""
         yield Static(visible(f"{self.group}: looking"), id="title", markup=False)
-        names = ("", "member", "queues", "strategy", "note")
-        yield LiveTable(names, numbers=("queues",), alarms=("note",), id="members")
-        yield QueueGrid(id="grid")
-        yield Footer()
+        columns = [Column(""), Column("member"), Column("queues"), Column("strategy", 1), Column("note")]
+        yield LiveTable(columns, numbers=("queues",), alarms=("note",), id="members")
+        with Horizontal(id="queues"):
+            yield QueueGrid(id="grid")
+            yield LiveTable(_LAGS, numbers=("queue", "lag", "age", "end"), id="lags")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Show owners, on a wide terminal lag too."""
+        self._show_parts()
+
+    def on_resize(self) -> None:
+        """Use the new width."""
+        self._show_parts()
+
+    def _show_parts(self) -> None:
+        wide = self.app.size.width >= _WIDE
+        self.query_one("#grid").display = wide or not self._wants_lags
+        self.query_one("#lags").display = wide or self._wants_lags
+
+    def action_lags(self) -> None:
+        """Show the lag and age of each queue in place of the owners, and back."""
+        self._wants_lags = not self._wants_lags
+        self._show_parts()
 
     def show(self, look: GroupLook) -> None:
         """Show the group at another moment."""
@@ -65,26 +96,45 @@ class GroupScreen(Screen[None]):
             self._moved = f"{moved} queues moved at {now():%H:%M:%S}"
         self._owners, self._look = owners, look
         self.query_one("#title", Static).update(visible_lines(self._title(look), indent=""))
-        self.query_one("#members", LiveTable).show([self._line(member) for member in view.members])
+        self.query_one("#members", LiveTable).show([self._line(look, member) for member in view.members])
         self.query_one("#grid", QueueGrid).show(table)
+        self.query_one("#lags", LiveTable).show(self._lags(look, owners))
+
+    def _lags(self, look: GroupLook, owners: Owners) -> list[Line]:
+        """Return a line for each queue that is behind, the worst first; the rest only as far as it fits."""
+        progress = look.view.progress
+        order = sorted(progress, key=lambda queue: (-progress[queue].lag, queue))[:_MOST_LAGS]
+        lines: list[Line] = []
+        for queue in order:
+            letters = "".join(self._letters.letter(one) for one in owners.get(queue, ()))
+            each = progress[queue]
+            age = None if each.oldest_ms is None else (look.view.now_ms - each.oldest_ms) / 1000
+            known = (queue.topic, queue.broker_name, str(queue.queue_id), letters or "-")
+            numbers = (f"{each.lag:,}", age_text(age), f"{each.max_offset:,}")
+            lines.append((str(queue), [*known, *numbers]))
+        return lines
 
     def _title(self, look: GroupLook) -> str:
         view, rates = look.view, look.meter.rates
         first = f"{view.group}  {len(view.members)} members  lag {look.lag:,}"
+        ages = [each.oldest_ms for each in view.progress.values() if each.oldest_ms is not None]
+        first += f" ({age_text((view.now_ms - min(ages)) / 1000)} old)" if ages else ""
+        first += f"  {view.dead_letters.count:,} dead letters" if view.dead_letters.count else ""
         first += f"  out {short(look.meter.rate)}/s {bars(rates, 12)}  {self._moved}"
         pins = look.pins.at(now())
         until = f" until {pins.expires_at:%H:%M} UTC" if pins.expires_at else ""
         pinned = f"pinned to {', '.join(pins.ips)}{until}" if pins.ips else "not pinned"
-        found = sorted({finding.kind.value for finding in look.findings})
+        found = list(dict.fromkeys(finding.kind.value for finding in look.findings))
         return f"{first.rstrip()}\n{pinned}  {'found: ' + ', '.join(found) if found else ''}".rstrip()
 
-    def _line(self, member: GroupMember) -> tuple[str, list[str]]:
+    def _line(self, look: GroupLook, member: GroupMember) -> Line:
         shown = [self._letters.letter(member.client_id), member.client_id]
         if member.error:
             return member.client_id, [*shown, "?", "?", "does not answer"]
-        topics = consumed_topics(self._look.view) if self._look else set()
+        topics = consumed_topics(look.view)
         count = sum(queue.topic in topics for queue in member.queues)
-        return member.client_id, [*shown, str(count), member.strategy or "-", ""]
+        found = [one.kind.value for one in look.findings if one.subject == member.client_id]
+        return member.client_id, [*shown, str(count), member.strategy or "-", ", ".join(found)]
 
     def action_pin(self) -> None:
         """Ask whether to pin the group to the machine of the member under the cursor."""

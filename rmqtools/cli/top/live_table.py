@@ -1,73 +1,105 @@
 """A table that changes while it is shown: the cursor stays on its row, only changed cells are drawn."""
 
 from collections.abc import Sequence
+from typing import Literal
 
+from rich.cells import cell_len
 from rich.text import Text
+from textual.binding import Binding
 from textual.coordinate import Coordinate
 from textual.widgets import DataTable
 
+from rmqtools.cli.printing import Column, fitting
 from rmqtools.visible_text import visible
 
 Line = tuple[str, Sequence[str]]
 """A row's key, and its cells."""
+_BORDERS = 4  # a cell's padding at both ends, and the scroll bar
 
 
 class LiveTable(DataTable[Text]):
-    """A table with a key for each row.
+    """A table with a key for each row. Where it is too narrow, less important columns are left out.
 
     Args:
-        names: of the columns; the first is to the left, the others to the right if ``numbers`` names them.
-        numbers: columns of numbers.
+        columns: names, and how soon each leaves.
+        numbers: columns of numbers, to the right; the others are to the left.
         alarms: columns whose text is about a problem.
     """
 
+    BINDINGS = [Binding("enter", "select_cursor", "open")]  # noqa: RUF012 - textual reads the class attribute
+
     def __init__(
-        self, names: Sequence[str], *, numbers: Sequence[str] = (), alarms: Sequence[str] = (), id: str
+        self, columns: Sequence[Column], *, numbers: Sequence[str] = (), alarms: Sequence[str] = (), id: str
     ) -> None:
         super().__init__(cursor_type="row", id=id, cell_padding=1)
-        self._names = names
+        self._all = columns
         self._numbers = numbers
         self._alarms = alarms
+        self._kept: list[int] = []
         self._lines: list[Line] = []
-
-    def on_mount(self) -> None:
-        """Make the columns."""
-        for name in self._names:
-            title = Text(name.upper(), justify="right" if name in self._numbers else "left")
-            self.add_column(title, key=name)
+        self._is_stale = False
 
     @property
     def key(self) -> str | None:
         """The key of the row under the cursor."""
         return self._lines[self.cursor_row][0] if 0 <= self.cursor_row < len(self._lines) else None
 
-    def show(self, lines: Sequence[Line]) -> None:
-        """Show these rows. Rows in another order, new and lost ones cost a new table."""
-        shown = list(lines)
-        if [key for key, _ in shown] == [key for key, _ in self._lines]:
+    @property
+    def names(self) -> list[str]:
+        """The columns that are shown."""
+        return [self._all[index].name for index in self._kept]
+
+    def show(self, lines: Sequence[Line], *, stale: bool = False) -> None:
+        """Show these rows. Rows in another order, new and lost ones cost a new table; stale ones are dim."""
+        shown: list[Line] = [(key, [visible(text) for text in texts]) for key, texts in lines]
+        kept = self._fitting(shown)
+        same = [key for key, _ in shown] == [key for key, _ in self._lines]
+        if same and kept == self._kept and stale == self._is_stale:
             self._update(shown)
         else:
-            self._replace(shown)
+            self._is_stale = stale
+            self._replace(shown, kept)
         self._lines = shown
+
+    def on_resize(self) -> None:
+        """Choose the columns for the new width."""
+        self.show(self._lines, stale=self._is_stale)
+
+    def _fitting(self, lines: Sequence[Line]) -> list[int]:
+        widths = [
+            max(cell_len(text) for text in (column.name, *(texts[index] for _, texts in lines)))
+            for index, column in enumerate(self._all)
+        ]
+        return fitting(self._all, widths, max(self.size.width - _BORDERS, 1))
 
     def _update(self, lines: Sequence[Line]) -> None:
         for row, ((_, before), (_, after)) in enumerate(zip(self._lines, lines, strict=True)):
-            for column, text in enumerate(after):
-                if before[column] != text:
-                    cell = self._cell(column, text)
-                    self.update_cell_at(Coordinate(row, column), cell, update_width=True)
+            for place, index in enumerate(self._kept):
+                if before[index] != after[index]:
+                    cell = self._cell(index, after[index])
+                    self.update_cell_at(Coordinate(row, place), cell, update_width=True)
 
-    def _replace(self, lines: Sequence[Line]) -> None:
+    def _replace(self, lines: Sequence[Line], kept: list[int]) -> None:
         key, top = self.key, self.scroll_y
-        self.clear()
+        if kept != self._kept:
+            self.clear(columns=True)
+            self._kept = kept
+            for index in kept:
+                name = self._all[index].name
+                self.add_column(Text(name.upper(), justify=self._side(name)), key=name)
+        else:
+            self.clear()
         for name, texts in lines:
-            self.add_row(*(self._cell(column, text) for column, text in enumerate(texts)), key=name)
+            self.add_row(*(self._cell(index, texts[index]) for index in kept), key=name)
         keys = [name for name, _ in lines]
         if key in keys:
             self.move_cursor(row=keys.index(key), scroll=False)
             self.scroll_to(y=top, animate=False)
 
-    def _cell(self, column: int, text: str) -> Text:
-        name = self._names[column]
-        style = "bold red" if name in self._alarms else ""
-        return Text(visible(text), style=style, justify="right" if name in self._numbers else "left")
+    def _cell(self, index: int, text: str) -> Text:
+        name = self._all[index].name
+        style = "dim" if self._is_stale else "bold red" if name in self._alarms else ""
+        return Text(text, style=style, justify=self._side(name))
+
+    def _side(self, name: str) -> Literal["left", "right"]:
+        return "right" if name in self._numbers else "left"

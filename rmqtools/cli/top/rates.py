@@ -1,24 +1,33 @@
 """Rates of counters over time, as numbers and as a row of bars. Pure."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 _BARS = "▁▂▃▄▅▆▇█"
 _KEPT = 60  # rates of a counter
 
 
 class Meter:
-    """The rates of a counter that is read from time to time."""
+    """The rates of counters that are read from time to time, added up."""
 
     def __init__(self) -> None:
-        self._last: tuple[float, int] | None = None
+        self._last: tuple[float, Mapping[Hashable, int]] | None = None
         self.rates: deque[float] = deque(maxlen=_KEPT)
 
-    def read(self, moment: float, count: int) -> None:
-        """Take a reading; ``moment`` in seconds. A counter that went back gives no rate."""
-        if self._last is not None and moment > self._last[0] and count >= self._last[1]:
-            self.rates.append((count - self._last[1]) / (moment - self._last[0]))
-        self._last = (moment, count)
+    def read(self, moment: float, counts: Mapping[Any, int]) -> None:
+        """Take a reading of each counter; ``moment`` in seconds.
+
+        Only counters of this reading and of the one before count: one that was missing meanwhile, because its
+        broker did not answer, makes no spike when it is back. One that went back adds nothing.
+        """
+        last = self._last
+        self._last = (moment, dict(counts))
+        if last is not None and moment > last[0]:
+            pairs = [(count, last[1][key]) for key, count in counts.items() if key in last[1]]
+            grown = [count - before for count, before in pairs if count >= before]
+            if grown:
+                self.rates.append(sum(grown) / (moment - last[0]))
 
     @property
     def rate(self) -> float | None:
@@ -45,3 +54,14 @@ def short(value: float | None) -> str:
             scaled = value / limit
             return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
     return f"{value:.1f}" if isinstance(value, float) and 0 < value < 9.95 else f"{value:.0f}"
+
+
+def age_text(seconds: float | None) -> str:
+    """A span of time in at most five characters: ``-``, ``45s``, ``12m``, ``3h``, ``7d``."""
+    if seconds is None:
+        return "-"
+    seconds = max(seconds, 0.0)
+    for limit, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= 2 * limit:
+            return f"{seconds / limit:.0f}{unit}"
+    return f"{seconds:.0f}s"

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from rmqtools import aio
 from rmqtools.allocate import NO_PINS, Pins
-from rmqtools.broker import BrokerState
+from rmqtools.broker import BrokerState, check_broker, check_gone
 from rmqtools.cli.broker import broker_places, broker_values
 from rmqtools.cli.group import is_system_group
 from rmqtools.cli.printing import now
+from rmqtools.cli.top.findings_list import Problem
 from rmqtools.cli.top.rates import Meter
 from rmqtools.cli.topic import is_internal
 from rmqtools.clock import SYSTEM_CLOCK, Clock
@@ -22,9 +23,12 @@ from rmqtools.group import (
     GroupView,
     check_group,
     member_of,
+    severity,
     silent_member,
+    worst_first,
 )
-from rmqtools.model.group import Connection, ConsumerConnection
+from rmqtools.model.group import Connection
+from rmqtools.model.queue import MessageQueue
 
 _AT_ONCE = 16  # topics or groups asked about at the same time
 T = TypeVar("T")
@@ -62,22 +66,40 @@ class Sampler:
     """Looks at one cluster again and again. Belongs to one event loop."""
 
     def __init__(
-        self, admin: aio.Admin, *, namespace: str | None = None, clock: Clock = SYSTEM_CLOCK
+        self, client: aio.Client, *, namespace: str | None = None, clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        self._admin = admin
+        self._client = client
         self._namespace = namespace
         self._clock = clock
         self._meters: defaultdict[tuple[str, str], Meter] = defaultdict(Meter)
+        self._seen: dict[str, str] = {}
+        self._problems: dict[str, list[Problem]] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a look: brokers that did not answer in the last one are asked again."""
+        self._admin = aio.Admin(self._client, partial=True)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong as of the last looks at brokers and groups, the worst first."""
+        found = [one for problems in self._problems.values() for one in problems]
+        return sorted(found, key=lambda one: (severity(one.finding), one.name))
 
     async def brokers(self) -> list[Row]:
-        """Return a row for each broker; one that does not answer has a note and no numbers.
+        """Return a row for each broker. One that does not answer has a note and no numbers, a lost one too.
 
         Raises:
             RocketMQError: no name server answers.
         """
         read_only = await self._admin.fetch_read_only_brokers()
         places = broker_places(await self._admin.fetch_cluster_info(), read_only)
-        return await self._each(self._broker, places)
+        states = await self._each(self._state, places)
+        gone = check_gone(states, self._seen)
+        self._seen |= {broker.broker_name: f"{now():%H:%M:%S} UTC" for broker in states}
+        found = [*gone, *(finding for broker in states for finding in check_broker(broker))]
+        self._problems["brokers"] = [Problem("", finding) for finding in found]
+        return [*map(self._broker_row, states), *(self._gone_row(finding) for finding in gone)]
 
     async def topics(self) -> list[Row]:
         """Return a row for each topic of users."""
@@ -86,14 +108,18 @@ class Sampler:
         return await self._each(self._topic, [n for n in names if n not in own and not is_internal(n)])
 
     async def groups(self) -> list[Row]:
-        """Return a row for each group of users."""
+        """Return a row for each group of users. Asks every member, for findings."""
         names = [name for name in await self._admin.fetch_group_list() if not is_system_group(name)]
-        return await self._each(self._group, names)
+        problems: dict[str, list[Problem]] = {}
+        rows = await self._each(lambda name: self._group_row(name, problems), names)
+        self._problems["groups"] = [one for name in names for one in problems.get(name, ())]
+        return rows
 
-    async def group(self, group: str) -> GroupLook:
+    async def group(self, group: str, *, ages: bool = True) -> GroupLook:
         """Look at one group closely: which member owns which queue.
 
-        Costs a request for each member and a few more, however many queues there are.
+        Costs a request for each member and a few more, however many queues there are; with ``ages`` one for
+        each queue that is behind.
         """
         connection = await self._admin.fetch_consumer_connection(group)
         members = await self._each(lambda each: self._member(group, each), connection.connection_set)
@@ -103,52 +129,66 @@ class Sampler:
             message_model=connection.message_model,
             consume_type=connection.consume_type,
             members=tuple(sorted(members, key=lambda member: member.client_id)),
-            progress=progress,
+            progress=await self._admin.fetch_ages(progress) if ages else progress,
+            dead_letters=await self._admin.fetch_dead_letters(group),
+            silent_brokers={name: str(error) for name, error in self._admin.missing_brokers.items()},
             now_ms=self._clock.now_ms(),
         )
         pins = await self._pins(view)
-        self._read("group", group, sum(each.consumer_offset or 0 for each in progress.values()))
+        self._read("group", group, {queue: each.consumer_offset or 0 for queue, each in progress.items()})
         return GroupLook(
             view=view,
             pins=pins,
-            findings=check_group(view, pins.at(now())),
+            findings=worst_first(check_group(view, pins.at(now()))),
             lag=sum(each.lag for each in progress.values()),
             meter=self._meters["group", group],
         )
 
-    async def _broker(self, place: BrokerState) -> Row:
-        meter = self._meters["broker", place.addr]
+    async def _state(self, place: BrokerState) -> BrokerState:
         try:
-            broker = replace(place, statistics=await self._admin.fetch_broker_runtime_info(place.addr))
+            return replace(place, statistics=await self._admin.fetch_broker_runtime_info(place.addr))
         except RocketMQError as error:
-            broker = replace(place, error=str(error))
+            return replace(place, error=str(error))
+
+    def _broker_row(self, broker: BrokerState) -> Row:
         values = broker_values(broker)
+        meter = self._meters["broker", broker.addr]
         if broker.error is None:
             meter.rates.append(values["put_tps"] or 0.0)
-        return Row(name=f"{place.broker_name} {place.role}", values=values, meter=meter, note=values["note"])
+        name = f"{broker.broker_name} {broker.role}"
+        return Row(name=name, values=values, meter=meter, note=values["note"])
+
+    def _gone_row(self, finding: Finding) -> Row:
+        values = {"addr": "-", "role": "gone"}
+        note = f"gone since {self._seen[finding.subject]}"
+        return Row(name=finding.subject, values=values, meter=Meter(), note=note)
 
     async def _topic(self, topic: str) -> Row:
         meter = self._meters["topic", topic]
         try:
-            offsets = (await self._admin.fetch_topic_stats(topic)).offset_table.values()
+            table = (await self._admin.fetch_topic_stats(topic)).offset_table
         except RocketMQError as error:
             return Row(name=topic, values={}, meter=meter, note=str(error))
-        self._read("topic", topic, sum(each.max_offset for each in offsets))
-        messages = sum(each.max_offset - each.min_offset for each in offsets)
-        values = {"rate": meter.rate, "queues": len(offsets), "messages": messages}
+        self._read("topic", topic, {queue: each.max_offset for queue, each in table.items()})
+        messages = sum(each.max_offset - each.min_offset for each in table.values())
+        values = {"rate": meter.rate, "queues": len(table), "messages": messages}
         return Row(name=topic, values=values, meter=meter)
 
-    async def _group(self, group: str) -> Row:
+    async def _group_row(self, group: str, problems: dict[str, list[Problem]]) -> Row:
         meter = self._meters["group", group]
         try:
-            connection = await self._admin.fetch_consumer_connection(group)
-            progress = await self._admin.fetch_progress(group, connection=connection)
+            look = await self.group(group, ages=False)
         except RocketMQError as error:
             return Row(name=group, values={}, meter=meter, note=str(error))
-        self._read("group", group, sum(each.consumer_offset or 0 for each in progress.values()))
-        lag = sum(each.lag for each in progress.values())
-        values = {"members": len(connection.connection_set), "lag": lag, "rate": meter.rate}
-        return Row(name=group, values=values, meter=meter, note=_group_note(connection, lag))
+        view = look.view
+        problems[group] = [Problem(group, one) for one in look.findings if _is_worth_a_line(one, look)]
+        values = {
+            "members": len(view.members),
+            "lag": look.lag,
+            "dead": view.dead_letters.count,
+            "rate": meter.rate,
+        }
+        return Row(name=group, values=values, meter=meter, note=_note(problems[group]))
 
     async def _member(self, group: str, connection: Connection) -> GroupMember:
         try:
@@ -162,8 +202,8 @@ class Sampler:
             return NO_PINS
         return await self._admin.fetch_pins(view.group)
 
-    def _read(self, kind: str, name: str, count: int) -> None:
-        self._meters[kind, name].read(self._clock.monotonic(), count)
+    def _read(self, kind: str, name: str, counts: Mapping[MessageQueue, int]) -> None:
+        self._meters[kind, name].read(self._clock.monotonic(), counts)
 
     async def _each(self, ask: Callable[[Any], Awaitable[T]], things: Iterable[Any]) -> list[T]:
         """Ask about all things, a few at a time; the answers in the things' order."""
@@ -176,5 +216,16 @@ class Sampler:
         return await asyncio.gather(*(ask_in_turn(thing) for thing in things))
 
 
-def _group_note(connection: ConsumerConnection, lag: int) -> str:
-    return "nobody consumes" if lag and not connection.connection_set else ""
+def _is_worth_a_line(finding: Finding, look: GroupLook) -> bool:
+    """Leave out what is no problem here: a group that nobody uses, and a broker that has its own line."""
+    if finding.kind.value == "broker_silent":
+        return False
+    return finding.kind.value != "no_members" or look.lag > 0
+
+
+def _note(problems: list[Problem]) -> str:
+    """Return the worst finding of a group, and how many more there are."""
+    if not problems:
+        return ""
+    more = f" +{len(problems) - 1}" if len(problems) > 1 else ""
+    return f"{problems[0].finding.kind.value}{more}"

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Collection
 
 from rmqtools.engine.admin.groups import GroupAdmin
-from rmqtools.errors import ConfigError, RemotingTimeoutError, RocketMQError
+from rmqtools.errors import ConfigError, RemotingTimeoutError, RocketMQError, TopicNotFoundError
 from rmqtools.model.broker_view import BrokerBacklog, BrokerState, GroupBacklog
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.names import CID_RMQ_SYS_PREFIX
@@ -38,7 +38,10 @@ class DrainAdmin(GroupAdmin):
 
         Either :meth:`forbid_writing` was called, or ``brokerPermission`` of the broker lacks the write bit.
         """
-        route = await self._client.name_server.fetch_route(_DELAYS)
+        try:
+            route = await self._client.name_server.fetch_route(_DELAYS)
+        except TopicNotFoundError:  # no broker is registered
+            return []
         return sorted(data.broker_name for data in route.queue_datas if not data.is_writable)
 
     async def forbid_writing(self, broker_name: str) -> None:

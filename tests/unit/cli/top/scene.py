@@ -16,13 +16,22 @@ from tests.support.patience import PATIENCE, PATIENT_REQUEST
 Steps = Callable[[TopApp, Pilot[int]], Coroutine[None, None, None]]
 
 
-def watch(cluster: FakeCluster, steps: Steps, *, size: tuple[int, int] = (80, 24), allowed: str = "") -> None:
-    """Open the view, take the steps, close it."""
+def watch(
+    cluster: FakeCluster,
+    steps: Steps,
+    *,
+    size: tuple[int, int] = (80, 24),
+    allowed: str = "",
+    tab: str = "g",
+    request_timeout: float = PATIENT_REQUEST,
+) -> None:
+    """Open the view at a tab, take the steps, close it."""
 
     async def run() -> None:
-        config = ClientConfig(name_server=cluster.name_server, request_timeout=PATIENT_REQUEST)
+        config = ClientConfig(name_server=cluster.name_server, request_timeout=request_timeout)
         app = TopApp(config, interval=0.2, allowed_groups=allowed)
         async with app.run_test(size=size, notifications=True) as pilot:
+            await pilot.press(tab)
             await steps(app, pilot)
 
     asyncio.run(run())

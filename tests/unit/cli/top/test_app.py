@@ -1,12 +1,15 @@
 """The live view on the cluster in this process: what is shown, and what may be changed from it."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import Pins
-from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
+from rmqtools.cli.top.live_table import LiveTable
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction, RequestCode, ResponseCode
 from tests.unit.cli.top.scene import report, until, watch
 
 pytestmark = pytest.mark.process  # seconds of work
@@ -48,13 +51,13 @@ def without_trend(text):
     return [re.sub(r" +", " ", re.sub("[▁▂▃▄▅▆▇█]", "", line)).strip() for line in text.splitlines()]
 
 
-def test_the_first_picture_has_the_groups_with_members_and_lag(cluster):
+def test_the_tab_of_groups_has_members_and_lag(cluster):
     async def steps(app, pilot):
         lines = without_trend(await until(app, pilot, "billing", "1 groups by name"))
 
         assert lines[0] == "HOST:PORT 2 masters in 0/s out 0/s"
-        assert lines[1].split() == ["groups", "topics", "brokers"]
-        assert lines[3].split() == ["GROUP", "MEMBERS", "LAG", "OUT/S", "TREND", "NOTE"]
+        assert lines[1].split() == ["findings", "groups", "topics", "brokers"]
+        assert lines[3].split() == ["GROUP", "MEMBERS", "LAG", "DEAD", "OUT/S", "NOTE", "TREND"]
         assert lines[4].split()[:3] == ["billing", "2", "2"]
 
     watch(cluster, steps)
@@ -80,7 +83,7 @@ def test_a_group_shows_members_and_a_grid_of_owners(cluster):
         await pilot.press("enter")
         lines = without_trend(await until(app, pilot, FIRST, "orders broker-b"))
 
-        assert lines[0].startswith("billing 2 members lag 2 out ")
+        assert re.match(r"billing 2 members lag 2 \(\d+s old\) out ", lines[0])
         assert lines[1].startswith("not pinned")
         assert lines[3] == f"A {FIRST} 2 PINS"
         assert lines[4] == f"B {SECOND} 2 PINS"
@@ -108,7 +111,7 @@ def test_a_member_that_does_not_answer_makes_unowned_queues_uncertain(cluster):
     async def steps(app, pilot):
         await until(app, pilot, "billing")
         await pilot.press("enter")
-        await until(app, pilot, "broker-b 0 ??", "does not answer", "found: member_silent")
+        await until(app, pilot, "broker-b 0 ??", "does not answer", "member_silent")
 
     watch(cluster, steps)
 
@@ -255,6 +258,154 @@ def test_the_line_of_keys_and_the_last_look_stay_visible_at_every_size(cluster, 
         assert "q quit" in lines[-1]
 
     watch(cluster, steps, size=size)
+
+
+STUCK = {"PROP_RMQTOOLS_STRATEGY": "AVG", "PROP_RMQTOOLS_LONGEST_CALL": "754.0"}
+
+
+def make_it_a_bad_day(cluster):
+    """Let a listener be stuck, and dead letters come."""
+    cluster.create_topic("%DLQ%billing", queues=1)
+    cluster.store("%DLQ%billing", b"x", b"y")
+    stuck = replace(report("orders", (A, 0), (A, 1)), properties=STUCK)
+    cluster.add_member("billing", FIRST, stuck)
+    cluster.add_member("billing", SECOND, report("orders", (B, 0), (B, 1), strategy="AVG"))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_findings_come_first_the_worst_on_top_each_with_the_command_that_helps(cluster, size):
+    make_it_a_bad_day(cluster)
+    cluster.fault(broker=B, times=None, answer=Reaction.DISCONNECT)
+
+    async def steps(app, pilot):
+        shown = await until(app, pilot, "broker_silent", "listener_slow", "dead_letters", "q quit")
+
+        places = [shown.index(f"{name}: ") for name in (B, "billing")]
+        assert places == sorted(places)
+        assert shown.index("listener_slow") < shown.index("dead_letters")
+        assert "$ rmqtools broker status" in shown
+        assert f"$ rmqtools group show billing --member {FIRST}" in " ".join(shown.split())
+        assert "$ rmqtools dlq list -g billing" in shown
+
+    watch(cluster, steps, size=size, tab="f")
+
+
+def test_enter_opens_the_group_of_a_finding_and_the_note_of_a_group_is_its_worst(cluster):
+    make_it_a_bad_day(cluster)
+
+    async def steps(app, pilot):
+        await until(app, pilot, "listener_slow")
+        await pilot.press("enter")
+        await until(
+            app, pilot, "billing  2 members  lag 2", "2 dead letters", "found: listener_slow, dead_letters"
+        )
+        await pilot.press("escape", "g")
+        await until(app, pilot, "listener_slow +1")
+
+    watch(cluster, steps, tab="f")
+
+
+def test_a_group_without_findings_leaves_the_list_empty(cluster):
+    for client_id, broker in ((FIRST, A), (SECOND, B)):
+        cluster.add_member("billing", client_id, report("orders", (broker, 0), (broker, 1), strategy="AVG"))
+
+    async def steps(app, pilot):
+        await until(app, pilot, "nothing found in 1 groups")
+
+    watch(cluster, steps, tab="f")
+
+
+@pytest.mark.parametrize(("size", "keys"), [((80, 24), ["l"]), ((120, 40), [])])
+def test_each_queue_has_lag_age_and_owner_and_a_wide_terminal_shows_both(cluster, size, keys):
+    stored_ms = SYSTEM_CLOCK.now_ms() - 3_600_000 * 5
+    cluster.store("orders", b"old", queue=MessageQueue("orders", B, 1), store_timestamp_ms=stored_ms)
+    cluster.commit("billing", MessageQueue("orders", B, 1), 0)
+
+    async def steps(app, pilot):
+        await until(app, pilot, "billing")
+        await pilot.press("enter")
+        await until(app, pilot, "broker-b 0 BB")
+        await pilot.press(*keys)
+        shown = await until(app, pilot, "OWNER", "5h", "(5h old)")
+
+        assert re.search(r"broker-b +1 +B +1 +5h", shown)
+        assert ("broker-b 0 BB" in shown) == (size[0] > 110)
+
+    watch(cluster, steps, size=size)
+
+
+def test_a_narrow_terminal_keeps_names_lag_and_notes_and_leaves_out_the_trend(cluster):
+    name = "a-group-with-a-name-as-long-as-they-are-in-companies"
+    cluster.create_group(name)
+    cluster.commit(name, MessageQueue("orders", A, 0), 0)
+
+    async def steps(app, pilot):
+        await until(app, pilot, name, "no_members")
+        table = app.query_one("#groups-table", LiveTable)
+
+        assert {"group", "lag", "note"} <= set(table.names)
+        assert "trend" not in table.names
+
+    watch(cluster, steps)
+
+
+def test_a_broker_that_is_gone_keeps_a_line_with_the_time_and_its_return_makes_no_spike(cluster):
+    async def steps(app, pilot):
+        await until(app, pilot, "broker-b master")
+        await pilot.press("t")
+        await until(app, pilot, "orders", " 4 ")
+        cluster.stop(B, in_route=False)
+        await until(app, pilot, "1 broker finding")
+        await pilot.press("b")
+        await until(app, pilot, "gone since ")
+        await pilot.press("f")
+        await until(app, pilot, "broker_gone", "broker-b: gone since")
+        await pilot.press("t")
+        await until(app, pilot, "orders", " 2 ")
+        cluster.store("orders", *[b"x"] * 5, queue=MessageQueue("orders", B, 0))
+        cluster.restart(B)
+        await until(app, pilot, "orders", " 4 ")
+        looks = app.looks
+        await until_looks(app, pilot, looks + 2)
+
+        assert max(app._sampler._meters["topic", "orders"].rates) == 0
+
+    watch(cluster, steps, tab="b")
+
+
+async def until_looks(app, pilot, looks):
+    while app.looks < looks:
+        await pilot.pause(0.02)
+
+
+def test_without_a_name_server_what_is_shown_is_marked_as_old_and_has_no_rates(cluster):
+    async def steps(app, pilot):
+        await until(app, pilot, "billing", "1 groups by name")
+        fault = cluster.fault(broker=NAME_SERVER, times=None, answer=Reaction.DISCONNECT)
+        await until(app, pilot, "STALE: as of ", "old, as of ", "billing        2    2     0      -  ")
+        fault.remove()
+        await until(app, pilot, "1 groups by name", "in 0/s")
+
+    watch(cluster, steps, request_timeout=1.0)
+
+
+def test_a_filter_shows_only_names_that_contain_it_and_the_question_mark_explains_it(cluster):
+    cluster.create_group("audit")
+
+    async def steps(app, pilot):
+        await until(app, pilot, "audit", "billing")
+        await pilot.press("slash", *"BILL", "enter")
+        filtered = await until(app, pilot, "only 'bill': 1 groups")
+        await pilot.press("escape")
+        await until(app, pilot, "audit", "2 groups by name")
+        await pilot.press("question_mark")
+        await until(app, pilot, "show only names that contain a text", "Escape: back")
+        await pilot.press("escape")
+        await until(app, pilot, "2 groups by name")
+
+        assert "audit" not in filtered
+
+    watch(cluster, steps)
 
 
 @pytest.mark.parametrize("attack", ["\x1b[2J", "\x9b31m", "\u202eevil", "x\r\ny", "\u2028"])
