@@ -109,7 +109,7 @@ TASKS = (
     ),
     Task(
         "topics of a namespace",
-        "– (names with `shop%`)",
+        "– (names with shop% in front)",
         NONE,
         "rmqtools topic create orders --queues 1 --set namespace=shop && "
         "rmqtools topic list --set namespace=shop",
