@@ -57,7 +57,7 @@ class FindingsList(OptionList):
 
 
 def _same(one: Problem, other: Problem) -> bool:
-    """Whether both are about the same: texts change with each look, because they have seconds in them."""
+    """Return whether both are about the same: texts change with each look, because they have seconds in them."""
     return (one.group, one.finding.kind, one.finding.subject) == (
         *(other.group, other.finding.kind),
         other.finding.subject,

@@ -57,7 +57,7 @@ def short(value: float | None) -> str:
 
 
 def age_text(seconds: float | None) -> str:
-    """A span of time in at most five characters: ``-``, ``45s``, ``12m``, ``3h``, ``7d``."""
+    """Return a span of time in at most five characters: ``-``, ``45s``, ``12m``, ``3h``, ``7d``."""
     if seconds is None:
         return "-"
     seconds = max(seconds, 0.0)

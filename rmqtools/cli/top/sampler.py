@@ -82,7 +82,7 @@ class Sampler:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong as of the last looks at brokers and groups, the worst first."""
+        """Findings of the last looks at brokers and groups, the worst first."""
         found = [one for problems in self._problems.values() for one in problems]
         return sorted(found, key=lambda one: (severity(one.finding), one.name))
 
