@@ -57,7 +57,7 @@ class FindingsList(OptionList):
 
 
 def _same(one: Problem, other: Problem) -> bool:
-    """Return whether both are about the same: texts change with each look, because they have seconds in them."""
+    """Return whether both are about the same; texts have seconds in them, so they change."""
     return (one.group, one.finding.kind, one.finding.subject) == (
         *(other.group, other.finding.kind),
         other.finding.subject,
