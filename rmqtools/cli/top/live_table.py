@@ -35,7 +35,7 @@ class LiveTable(DataTable[Text]):
         self._all = columns
         self._numbers = numbers
         self._alarms = alarms
-        self._kept: list[int] = []
+        self._widths: dict[int, int] = {}
         self._lines: list[Line] = []
         self._is_stale = False
 
@@ -47,50 +47,55 @@ class LiveTable(DataTable[Text]):
     @property
     def names(self) -> list[str]:
         """The columns that are shown."""
-        return [self._all[index].name for index in self._kept]
+        return [self._all[index].name for index in self._widths]
 
     def show(self, lines: Sequence[Line], *, stale: bool = False) -> None:
         """Show these rows. Rows in another order, new and lost ones cost a new table; stale ones are dim."""
         shown: list[Line] = [(key, [visible(text) for text in texts]) for key, texts in lines]
-        kept = self._fitting(shown)
+        widths = self._fitting(shown)
         same = [key for key, _ in shown] == [key for key, _ in self._lines]
-        if same and kept == self._kept and stale == self._is_stale:
+        if same and widths == self._widths and stale == self._is_stale:
             self._update(shown)
         else:
             self._is_stale = stale
-            self._replace(shown, kept)
+            self._replace(shown, widths)
         self._lines = shown
 
     def on_resize(self) -> None:
         """Choose the columns for the new width."""
         self.show(self._lines, stale=self._is_stale)
 
-    def _fitting(self, lines: Sequence[Line]) -> list[int]:
+    def _fitting(self, lines: Sequence[Line]) -> dict[int, int]:
+        """Return the widths of the columns that fit, by index.
+
+        They are given to the table: those that it finds out by itself are late where rows change meanwhile.
+        """
         widths = [
             max(cell_len(text) for text in (column.name, *(texts[index] for _, texts in lines)))
             for index, column in enumerate(self._all)
         ]
-        return fitting(self._all, widths, max(self.size.width - _BORDERS, 1))
+        kept = fitting(self._all, widths, max(self.size.width - _BORDERS, 1))
+        return {index: widths[index] for index in kept}
 
     def _update(self, lines: Sequence[Line]) -> None:
         for row, ((_, before), (_, after)) in enumerate(zip(self._lines, lines, strict=True)):
-            for place, index in enumerate(self._kept):
+            for place, index in enumerate(self._widths):
                 if before[index] != after[index]:
                     cell = self._cell(index, after[index])
-                    self.update_cell_at(Coordinate(row, place), cell, update_width=True)
+                    self.update_cell_at(Coordinate(row, place), cell)
 
-    def _replace(self, lines: Sequence[Line], kept: list[int]) -> None:
+    def _replace(self, lines: Sequence[Line], widths: dict[int, int]) -> None:
         key, top = self.key, self.scroll_y
-        if kept != self._kept:
+        if widths != self._widths:
             self.clear(columns=True)
-            self._kept = kept
-            for index in kept:
+            self._widths = widths
+            for index, width in widths.items():
                 name = self._all[index].name
-                self.add_column(Text(name.upper(), justify=self._side(name)), key=name)
+                self.add_column(Text(name.upper(), justify=self._side(name)), key=name, width=width)
         else:
             self.clear()
         for name, texts in lines:
-            self.add_row(*(self._cell(index, texts[index]) for index in kept), key=name)
+            self.add_row(*(self._cell(index, texts[index]) for index in widths), key=name)
         keys = [name for name, _ in lines]
         if key in keys:
             self.move_cursor(row=keys.index(key), scroll=False)
