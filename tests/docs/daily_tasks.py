@@ -210,7 +210,18 @@ TASKS = (
         "rmqtools group show billing",
     ),
     Task("what is wrong with a group?", NONE, NONE, "rmqtools group check billing"),
-    Task("do all members subscribe alike?", "`consumerStatus -g`", NONE, "rmqtools group check mixed"),
+    Task(
+        "one member from inside",
+        "`consumerStatus -g -i`",
+        NONE,
+        "rmqtools group show billing --member 10.0.0.6",
+    ),
+    Task(
+        "alert on lag and age, from cron",
+        NONE,
+        NONE,
+        "rmqtools group check audit --max-lag 1000 --max-age 3600 --quiet",
+    ),
     Task("watch the lag", NONE, NONE, "rmqtools group watch billing --looks 2 --interval 1"),
     Task(
         "metrics of all groups for Prometheus",
@@ -263,13 +274,17 @@ TASKS = (
         "rmqtools dlq browse -g shipping",
     ),
     Task(
-        "send dead letters again, 50 a second",
+        "before a broker is stopped",
+        "`wipeWritePerm -b` (forbids writing)",
         NONE,
-        NONE,
-        "rmqtools dlq replay -g shipping --rate 50 2> replay.log",
+        "rmqtools broker drain broker-b --yes --interval 2",
     ),
-    Task("users and permissions", "`createUser -u -p`, `createAcl -s -r`", "`rpk security user create`", ""),
-    Task("controllers and replication", "`getSyncStateSet -a`, `haStatus -b`", "`rpk cluster health`", ""),
+    Task(
+        "let it take messages again",
+        "`addWritePerm -b`",
+        NONE,
+        "rmqtools broker undrain broker-b",
+    ),
     Task("delete a group", "`deleteSubGroup`", "`rpk group delete`", "rmqtools group delete audit --yes"),
     Task("delete a topic", "`deleteTopic`", "`rpk topic delete`", "rmqtools topic delete copy --yes"),
 )
