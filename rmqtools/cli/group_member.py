@@ -60,7 +60,7 @@ def _print_settings(member: GroupMember, info: ConsumerRunningInfo) -> None:
         "subscribes to": ", ".join(f"{topic} {text}" for topic, text, _ in sorted(member.subscriptions)),
         "started": time_text(int(started)) if started.isdigit() else None,
         "longest call": None if member.longest_call is None else f"{member.longest_call:.1f} s",
-        "last error": member.last_error,
+        "last failure": member.last_error,
     }
     for name, value in lines.items():
         say(f"{name + ':':<15}{value or '-'}")
