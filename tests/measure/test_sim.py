@@ -113,4 +113,4 @@ def test_an_appender_that_does_not_wait_for_late_requests_is_found(monkeypatch):
 def test_an_appender_that_trusts_an_old_lock_is_found(monkeypatch):
     monkeypatch.setattr(LockAge, "may_send", lambda self, now: True)
 
-    assert "stored twice" in simulate_exact(36).found[0]
+    assert "stored twice" in simulate_exact(702).found[0]
