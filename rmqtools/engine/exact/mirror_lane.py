@@ -88,6 +88,7 @@ class MirrorLane:
         self._filter = read_filter(source.topic, tags=config.tags, sql=config.sql)
         self._tags = frozenset(tag.encode() for tag in config.tags)
         self._chooses = bool(self._tags) or config.share < 1.0
+        self._was_open = False
         self._goes_singly = appender.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         self._ways: dict[bytes, bytes | None] = {}
         self._state = QueueMirror(
@@ -103,7 +104,13 @@ class MirrorLane:
         """Find out what is copied already; errors as of :meth:`ExactAppender.resume`."""
         await self._appender.start()
         last = self._appender.last_position
-        position = await self._first() if last is None else last + 1
+        if last is not None:
+            position = last + 1
+        elif self._was_open:  # nothing of what it has passed was to be copied
+            position = self._state.position
+        else:
+            position = await self._first()
+        self._was_open = True
         self._state = replace(self._state, position=position, end=max(position, self._state.end))
 
     async def close(self) -> None:

@@ -300,3 +300,24 @@ async def test_progress_counts_what_was_copied_and_left_out():
 
         assert (first.copied, first.left_out, first.position, first.lag) == (2, 3, 5, 0)
         assert copying.progress()[0] == first
+
+
+async def test_until_a_time_copies_what_was_stored_before_it():
+    async with clusters() as (east, west), mirror(east, west) as copying:
+        for number in range(5):
+            east.store(TOPIC, b"%d" % number, queue=queue(), store_timestamp_ms=1_000 * number)
+        await copying.run(until_ms=3_000)
+
+        assert bodies(west) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize(("begin", "copied"), [("earliest", 5), ("latest", 0), (3_000, 2)])
+async def test_a_first_run_begins_where_it_is_told_and_a_second_one_goes_on(begin, copied):
+    async with clusters() as (east, west):
+        for number in range(5):
+            east.store(TOPIC, b"%d" % number, queue=queue(), store_timestamp_ms=1_000 * number)
+        async with mirror(east, west, begin=begin) as copying:
+            assert sum(each.copied for each in await copying.run()) == copied
+            east.store(TOPIC, b"5", queue=queue())
+            running = await copying.run()
+        assert sum(each.copied for each in running) == copied + 1
