@@ -321,3 +321,11 @@ async def test_a_first_run_begins_where_it_is_told_and_a_second_one_goes_on(begi
             east.store(TOPIC, b"5", queue=queue())
             running = await copying.run()
         assert sum(each.copied for each in running) == copied + 1
+
+
+async def test_a_stored_batch_at_the_source_is_refused_by_name():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"x", queue=queue(), sys_flag=128, properties={"INNER_NUM": "1", "INNER_BASE": "0"})
+
+        with pytest.raises(ConfigError, match="queue type BatchCQ"):
+            await copy(east, west)
