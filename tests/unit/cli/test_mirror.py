@@ -47,3 +47,13 @@ def test_groups_are_shown_and_then_moved(run, cluster, target):
 def test_an_error_of_the_run_ends_the_command(run, cluster, target):
     with pytest.raises(ConfigError, match="copied to itself"):
         run("mirror", "run", "mirrored", *QUICK)
+
+
+def test_lists_leave_out_what_a_mirror_makes_for_itself(run, cluster, target):
+    cluster.store("mirrored", b"1", queue=QUEUE)
+    run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK)
+    there = ("-n", target.name_server)
+
+    assert "RMQTOOLS" not in run("group", "list", *there).stdout + run("topic", "list", *there).stdout
+    assert "RMQTOOLS_EXACT-DefaultCluster" in run("group", "list", "--system", *there).stdout
+    assert "RMQTOOLS_FENCE" in run("topic", "list", "--system", *there).stdout
