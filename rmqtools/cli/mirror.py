@@ -23,8 +23,8 @@ app = typer.Typer(
 )
 
 Topics = Annotated[
-    list[str],
-    typer.Argument(metavar="TOPIC[=COPY]", help="What to copy, and to which topic.", show_default=False),
+    str,
+    typer.Argument(metavar="TOPIC[=COPY],...", help="What to copy, and to which topics.", show_default=False),
 ]
 To = Annotated[
     str,
@@ -131,7 +131,7 @@ def groups(
     topics: Topics,
     group: Annotated[
         list[str],
-        typer.Option("--group", "-g", metavar="GROUP", help="The group; several times.", show_default=False),
+        typer.Option("--group", "-g", metavar="NAME", help="The group; several times.", show_default=False),
     ],
     name_server: NameServer = "",
     to: To = "",
@@ -179,9 +179,9 @@ def groups(
         say(f"{len(group)} group(s) go on at the copies")
 
 
-def _topics(texts: Sequence[str]) -> dict[str, str]:
-    """Return ``orders`` and ``orders=copy`` as a mapping."""
-    pairs = (text.partition("=") for text in texts)
+def _topics(text: str) -> dict[str, str]:
+    """Return ``orders,payments=copy`` as a mapping."""
+    pairs = (part.strip().partition("=") for part in text.split(",") if part.strip())
     return {source: target or source for source, _, target in pairs}
 
 

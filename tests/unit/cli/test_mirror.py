@@ -57,3 +57,16 @@ def test_lists_leave_out_what_a_mirror_makes_for_itself(run, cluster, target):
     assert "RMQTOOLS" not in run("group", "list", *there).stdout + run("topic", "list", *there).stdout
     assert "RMQTOOLS_EXACT-DefaultCluster" in run("group", "list", "--system", *there).stdout
     assert "RMQTOOLS_FENCE" in run("topic", "list", "--system", *there).stdout
+
+
+def test_several_topics_are_named_with_commas(run, cluster, target):
+    for each in (cluster, target):
+        each.create_topic("second", queues=1, broker_names=["broker-a"])
+    done = run(
+        "mirror", "run", "mirrored=second,second=mirrored", "--to", target.name_server, *QUICK, "--json"
+    )
+
+    assert {(each["source"]["topic"], each["target"]["topic"]) for each in json.loads(done.stdout)} == {
+        ("mirrored", "second"),
+        ("second", "mirrored"),
+    }
