@@ -10,6 +10,7 @@ from rmqtools.broker import BrokerBacklog, awaited, incoming, left_behind
 from rmqtools.cli.broker import Broker
 from rmqtools.cli.connection import NameServer, Settings, client_config
 from rmqtools.cli.group import is_system_group
+from rmqtools.cli.moments import clock_text
 from rmqtools.cli.printing import confirm, ends_quietly, now, say
 from rmqtools.cli.topic import user_topics
 from rmqtools.clock import SYSTEM_CLOCK
@@ -50,7 +51,9 @@ def drain(
             backlog = _backlog(admin, broker)
             comes = incoming(before, backlog)
             before, quiet = backlog, 0 if comes else quiet + 1
-            say(f"{now():%H:%M:%S}  {_in_text(comes)}; waiting: {'; '.join(awaited(backlog)) or 'nothing'}")
+            say(
+                f"{clock_text(now())}  {_in_text(comes)}; waiting: {'; '.join(awaited(backlog)) or 'nothing'}"
+            )
             if quiet >= _QUIET_LOOKS and not awaited(backlog):
                 break
             if SYSTEM_CLOCK.monotonic() > deadline:

@@ -10,7 +10,7 @@ import typer
 
 from rmqtools import ClientConfig, Mirror, MirrorConfig, ProducerConfig, QueueMirror
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
-from rmqtools.cli.moments import moment_ms
+from rmqtools.cli.moments import clock_text, moment_ms
 from rmqtools.cli.printing import Column, confirm, ends_quietly, now, print_json, print_table, say, warn
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.config.mirror import Begin
@@ -61,7 +61,7 @@ class _Look:
         done = (before.lag - self.lag) / seconds
         left = f"{self.lag / done:.0f} s left" if done > 0 else "time left unknown"
         rate = (self.copied - before.copied) / seconds
-        return f"{now():%H:%M:%S}  copied {self.copied}, {rate:.0f}/s, lag {self.lag}, {left}"
+        return f"{clock_text(now())}  copied {self.copied}, {rate:.0f}/s, lag {self.lag}, {left}"
 
 
 @app.command()

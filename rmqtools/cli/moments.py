@@ -39,6 +39,11 @@ def moment_text(moment: datetime) -> str:
     return f"{text.removesuffix('+00:00')} UTC" if _shown["utc"] else text
 
 
+def clock_text(moment: datetime) -> str:
+    """Return a moment's time of day as all commands show it: ``12:00:00+02:00``, or ``12:00:00 UTC``."""
+    return moment_text(moment)[len("2026-01-31 ") :]
+
+
 def duration_seconds(option: str, text: str) -> float:
     """Parse ``250ms``, ``90s``, ``30m``, ``2h``, ``1d``.
 

@@ -202,6 +202,12 @@ TASKS = (
         "rmqtools produce orders --format json -f later.jsonl > sent.txt && sleep 2 && "
         "rmqtools message get orders --key order-9",
     ),
+    Task(
+        "a message's whole story",
+        "`queryMsgTraceById -i` (sends and deliveries)",
+        NONE,
+        "rmqtools message story order-7 -t orders",
+    ),
     Task("list groups with lag", "`consumerProgress`", "`rpk group list`", "rmqtools group list"),
     Task(
         "members, owners and lag of a group",
@@ -210,6 +216,7 @@ TASKS = (
         "rmqtools group show billing",
     ),
     Task("what is wrong with a group?", NONE, NONE, "rmqtools group check billing"),
+    Task("do all members subscribe alike?", "`consumerStatus -g`", NONE, "rmqtools group check mixed"),
     Task(
         "one member from inside",
         "`consumerStatus -g -i`",
@@ -274,10 +281,18 @@ TASKS = (
         "rmqtools dlq browse -g shipping",
     ),
     Task(
+        "send dead letters again, 50 a second",
+        NONE,
+        NONE,
+        "rmqtools dlq replay -g shipping --rate 50 2> replay.log",
+    ),
+    Task("users and permissions", "`createUser -u -p`, `createAcl -s -r`", "`rpk security user create`", ""),
+    Task("controllers and replication", "`getSyncStateSet -a`, `haStatus -b`", "`rpk cluster health`", ""),
+    Task(
         "before a broker is stopped",
         "`wipeWritePerm -b` (forbids writing)",
         NONE,
-        "rmqtools broker drain broker-b --yes --interval 2",
+        "rmqtools broker drain broker-b --yes --interval 2 --timeout 20",
     ),
     Task(
         "let it take messages again",

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.widgets import DataTable, Footer, Input, OptionList, Static, TabbedContent, TabPane
 
 from rmqtools import ClientConfig, aio
+from rmqtools.cli.moments import clock_text
 from rmqtools.cli.printing import Column, now
 from rmqtools.cli.top.findings_list import FindingsList
 from rmqtools.cli.top.group_screen import GroupScreen
@@ -150,7 +151,7 @@ class TopApp(App[int]):
             if self.is_running:  # no widgets are left while the view is being closed
                 self._show_summary()
                 await self._look_at_group() if self._group else await self._look_at_tab()
-            self._good_look, self._error = f"{now():%H:%M:%S} UTC", ""
+            self._good_look, self._error = clock_text(now()), ""
         except RocketMQError as error:
             self._error = str(error)
             if self.is_running:

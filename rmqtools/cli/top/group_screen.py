@@ -9,6 +9,7 @@ from textual.widgets import Footer, Static
 
 from rmqtools import aio
 from rmqtools.allocate import NO_PINS, Pins, client_address
+from rmqtools.cli.moments import clock_text
 from rmqtools.cli.pin import consumed_topics, not_allowed, who
 from rmqtools.cli.printing import Column, now
 from rmqtools.cli.top.live_table import Line, LiveTable
@@ -93,7 +94,7 @@ class GroupScreen(Screen[None]):
         table = cells(view, owners, self._owners, self._letters)
         moved = sum(cell.moved for cell in table.values())
         if moved:
-            self._moved = f"{moved} queues moved at {now():%H:%M:%S}"
+            self._moved = f"{moved} queues moved at {clock_text(now())}"
         self._owners, self._look = owners, look
         self.query_one("#title", Static).update(visible_lines(self._title(look), indent=""))
         self.query_one("#members", LiveTable).show([self._line(look, member) for member in view.members])
@@ -122,7 +123,7 @@ class GroupScreen(Screen[None]):
         first += f"  {view.dead_letters.count:,} dead letters" if view.dead_letters.count else ""
         first += f"  out {short(look.meter.rate)}/s {bars(rates, 12)}  {self._moved}"
         pins = look.pins.at(now())
-        until = f" until {pins.expires_at:%H:%M} UTC" if pins.expires_at else ""
+        until = f" until {clock_text(pins.expires_at)}" if pins.expires_at else ""
         pinned = f"pinned to {', '.join(pins.ips)}{until}" if pins.ips else "not pinned"
         found = list(dict.fromkeys(finding.kind.value for finding in look.findings))
         return f"{first.rstrip()}\n{pinned}  {'found: ' + ', '.join(found) if found else ''}".rstrip()

@@ -11,6 +11,7 @@ from rmqtools.allocate import NO_PINS, Pins
 from rmqtools.broker import BrokerState, check_broker, check_gone
 from rmqtools.cli.broker import broker_places, broker_values
 from rmqtools.cli.group import is_system_group
+from rmqtools.cli.moments import clock_text
 from rmqtools.cli.printing import now
 from rmqtools.cli.top.findings_list import Problem
 from rmqtools.cli.top.rates import Meter
@@ -96,7 +97,7 @@ class Sampler:
         places = broker_places(await self._admin.fetch_cluster_info(), read_only)
         states = await self._each(self._state, places)
         gone = check_gone(states, self._seen)
-        self._seen |= {broker.broker_name: f"{now():%H:%M:%S} UTC" for broker in states}
+        self._seen |= {broker.broker_name: clock_text(now()) for broker in states}
         found = [*gone, *(finding for broker in states for finding in check_broker(broker))]
         self._problems["brokers"] = [Problem("", finding) for finding in found]
         return [*map(self._broker_row, states), *(self._gone_row(finding) for finding in gone)]
