@@ -200,7 +200,8 @@ def test_brokers_have_numbers_settings_and_are_healthy(run):
 def test_a_broker_is_drained_and_takes_messages_again(run, admin, topic):
     run("topic", "create", topic, "--queues", 1)
     try:
-        drained = run("broker", "drain", "broker-b", "--yes", "--interval", 1, "--timeout", PATIENCE)
+        drain = ("broker", "drain", "broker-b", "--yes", "--interval", 1, "--timeout", PATIENCE)
+        drained = run(*drain, code=None)  # 1: other tests have left groups without members
         noted = {row["broker_name"]: row["note"] for row in json.loads(run("broker", "status", "--json"))}
         health = run("health", code=1)
         run("produce", topic, stdin="".join(f"{n}\n" for n in range(8)))
@@ -209,6 +210,7 @@ def test_a_broker_is_drained_and_takes_messages_again(run, admin, topic):
         undrained = run("broker", "undrain", "broker-b")
 
     assert drained.splitlines()[0].startswith("broker broker-b is read-only")
+    assert "nothing came in; waiting: nothing" in drained
     assert noted == {"broker-a": "", "broker-b": "read-only"}
     assert health == "unhealthy: broker-b (master): read-only\n"
     assert places == {"broker-a"}
@@ -222,10 +224,10 @@ def test_what_waits_on_a_broker_is_counted_until_it_is_there(admin, producer, to
     def waits():
         return admin.fetch_broker_backlog("broker-a", topics=[topic], groups=[])
 
-    empty = waits().ends
+    empty, of_others = waits().ends, waits().delayed
     producer.send(Message(topic, b"later", delay_level=3))
     waiting = waits().delayed
-    wait_until(lambda: waits().delayed == 0)
+    wait_until(lambda: waits().delayed <= of_others)
     wait_until(lambda: waits().ends == {topic: 1})
 
     assert empty == {topic: 0}
@@ -248,11 +250,12 @@ def test_a_half_message_waits_on_its_broker_until_it_is_decided(admin, local_clu
             return LocalTransactionState.COMMIT_MESSAGE
 
     config = ProducerConfig(name_server=local_cluster.name_server, group=f"group-{topic}")
+    of_others = half()
     with TransactionProducer(config, Listener()) as producer:
         producer.send_message_in_transaction(Message(topic, b"x"))
 
     assert waiting[0] >= 1
-    wait_until(lambda: half() == 0)
+    wait_until(lambda: half() <= of_others)
 
 
 def _stored(admin, topic):
