@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from rmqtools.model.group import Connection
 from rmqtools.model.group_view import MessageTrack, TrackType
@@ -294,23 +295,35 @@ def _events(story: MessageStory) -> Iterator[StoryEvent]:
 
 
 def _group_events(story: GroupStory) -> Iterator[StoryEvent]:
+    """Yield what happened in a group in the order of its attempts: times may be equal to the millisecond."""
     kinds, group = StoryEventKind, story.group
-    for delivery in story.deliveries:
-        at_ms = delivery.began_ms if delivery.began_ms is not None else delivery.ended_ms
-        text = _outcome(delivery)
-        client = delivery.client.name
-        yield StoryEvent(at_ms=at_ms, kind=kinds.DELIVERED, text=text, group=group, client=client)
-    for retry in story.retries:
-        if (copy := retry.sent_back) is not None:
-            delay = "waits" if retry.delay_seconds is None else f"waited {retry.delay_seconds:.1f} s"
-            text = f"{delay}, {_level(copy)}"
-            yield StoryEvent(at_ms=copy.at_ms, kind=kinds.SENT_BACK, text=text, group=group)
-        if (copy := retry.ready) is not None:
-            text = f"number {retry.number}, {copy.topic} {_place(copy)}"
-            yield StoryEvent(at_ms=copy.at_ms, kind=kinds.RETRY, text=text, group=group)
+    retries = {retry.number: retry for retry in story.retries}
+    by_attempt = sorted(story.deliveries, key=_attempt_of)
+    deliveries = {number: list(each) for number, each in groupby(by_attempt, _attempt_of)}
+    for number in sorted({*retries, *deliveries}):
+        if number in retries:
+            yield from _retry_events(retries[number], group)
+        for delivery in deliveries.get(number, ()):
+            at_ms = delivery.began_ms if delivery.began_ms is not None else delivery.ended_ms
+            text, client = _outcome(delivery), delivery.client.name
+            yield StoryEvent(at_ms=at_ms, kind=kinds.DELIVERED, text=text, group=group, client=client)
     for copy in story.dead_letters:
         text = f"{copy.topic} {_place(copy)}"
         yield StoryEvent(at_ms=copy.at_ms, kind=kinds.DEAD_LETTER, text=text, group=group)
+
+
+def _attempt_of(delivery: Delivery) -> int:
+    return delivery.reconsume_times or 0
+
+
+def _retry_events(retry: Retry, group: str) -> Iterator[StoryEvent]:
+    if (copy := retry.sent_back) is not None:
+        delay = "waits" if retry.delay_seconds is None else f"waited {retry.delay_seconds:.1f} s"
+        text = f"{delay}, {_level(copy)}"
+        yield StoryEvent(at_ms=copy.at_ms, kind=StoryEventKind.SENT_BACK, text=text, group=group)
+    if (copy := retry.ready) is not None:
+        text = f"number {retry.number}, {copy.topic} {_place(copy)}"
+        yield StoryEvent(at_ms=copy.at_ms, kind=StoryEventKind.RETRY, text=text, group=group)
 
 
 def _outcome(delivery: Delivery) -> str:

@@ -255,3 +255,14 @@ def test_no_delivery_is_lost_or_invented_whatever_the_order_of_records(records):
 
     ids = {record.request_id for record in records if not isinstance(record, PubTrace)}
     assert sorted(one.request_id for group in told.groups for one in group.deliveries) == sorted(ids)
+
+
+def test_events_of_one_millisecond_are_in_the_order_of_the_attempts():
+    at = 11_000
+    retry = stored(f"%RETRY%{GROUP}", at, reconsume_times=1)
+    records = found(pub(), begun("r2", at_ms=at, times=1), begun("r1", at_ms=at))
+
+    told = story(copies=[stored(at_ms=at), retry], traces=records, retry_topics={GROUP: [f"%RETRY%{GROUP}"]})
+
+    kinds = [event.kind.value for event in told.events if event.at_ms == at]
+    assert kinds == ["stored", "delivered", "retry", "delivered"]
