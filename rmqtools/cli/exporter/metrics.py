@@ -47,7 +47,6 @@ class _Group:
 
     view: GroupView
     findings: Counter[str]
-    dead_letters: int
 
 
 @dataclass
@@ -158,15 +157,7 @@ def _offsets(admin: Admin, topic: str) -> dict[str, int]:
 def _group(admin: Admin, group: str) -> _Group:
     view = admin.fetch_group(group)
     kinds = Counter(found.kind.value for found in check_group(view, live_pins(admin, view)))
-    return _Group(view, kinds, _dead_letters(admin, group))
-
-
-def _dead_letters(admin: Admin, group: str) -> int:
-    try:
-        letters = admin.fetch_topic_stats(dlq_topic(group)).offset_table.values()
-    except TopicNotFoundError:
-        return 0  # nothing ever failed
-    return sum(each.max_offset - each.min_offset for each in letters)
+    return _Group(view, kinds)
 
 
 def _add_broker(look: _Look, row: Mapping[str, object]) -> None:
@@ -196,7 +187,7 @@ def _add_group(look: _Look, group: str, found: _Group) -> None:
         name = "rocketmq_group_retrydiff" if retried else "rocketmq_group_diff"
         look.add(name, "Messages not consumed yet.", {"group": group, "topic": topic}, lag)
     labels = {"group": group, "topic": dlq_topic(group)}
-    look.add("rocketmq_group_dlqdiff", "Dead letters that are stored.", labels, found.dead_letters)
+    look.add("rocketmq_group_dlqdiff", "Dead letters that are stored.", labels, found.view.dead_letters.count)
     look.add("rocketmq_group_count", "Members of the group.", {"group": group}, len(found.view.members))
     for kind, count in found.findings.items():
         text = "Findings of rmqtools group check."
