@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping
 
+from rmqtools.engine.admin.broker_requests import fetch_runtime_info, fetch_settings, update_settings
 from rmqtools.engine.admin.masters import AdminPart
-from rmqtools.engine.connection.large_bodies import parse_aside
-from rmqtools.model.codes import RequestCode
 from rmqtools.model.route import ClusterInfo
-from rmqtools.protocol.wire.bodies import parse_kv_table, parse_properties_text
-from rmqtools.protocol.wire.command import RemotingCommand
 
 
 class BrokerAdmin(AdminPart):
@@ -19,18 +16,12 @@ class BrokerAdmin(AdminPart):
 
     async def fetch_broker_runtime_info(self, broker_addr: str) -> dict[str, str]:
         """Return a broker's statistics by name, as text (GET_BROKER_RUNTIME_INFO)."""
-        command = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
-        answer = await self._client.remoting.invoke_ok(broker_addr, command)
-        return await parse_aside(parse_kv_table, answer.body)
+        return await fetch_runtime_info(self._client, broker_addr)
 
     async def fetch_broker_config(self, broker_addr: str) -> dict[str, str]:
         """Return the settings of a running broker by name, as text (GET_BROKER_CONFIG)."""
-        command = RemotingCommand(RequestCode.GET_BROKER_CONFIG)
-        return parse_properties_text((await self._client.remoting.invoke_ok(broker_addr, command)).body)
+        return await fetch_settings(self._client, broker_addr)
 
     async def update_broker_config(self, broker_addr: str, settings: Mapping[str, str]) -> None:
         """Change settings of a running broker. Not all take effect before its next start."""
-        body = "".join(f"{name}={value}\n" for name, value in settings.items()).encode()
-        await self._client.remoting.invoke_ok(
-            broker_addr, RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=body)
-        )
+        await update_settings(self._client, broker_addr, settings)

@@ -7,10 +7,11 @@ Source of the rules: RouteInfoManager.operateWritePermOfBroker (name server), Ad
 import asyncio
 from collections.abc import Collection
 
+from rmqtools.engine.admin.broker_requests import fetch_runtime_info, update_settings
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.errors import ConfigError, RemotingTimeoutError, RocketMQError, TopicNotFoundError
 from rmqtools.model.broker_view import BrokerBacklog, BrokerState, GroupBacklog
-from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import CID_RMQ_SYS_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import ClusterInfo, Perm
@@ -19,8 +20,8 @@ from rmqtools.protocol.headers import (
     GetTopicStatsInfoRequestHeader,
     WipeWritePermOfBrokerRequestHeader,
 )
-from rmqtools.protocol.wire.bodies import parse_consume_stats, parse_kv_table, parse_topic_stats
-from rmqtools.protocol.wire.command import RemotingCommand, request
+from rmqtools.protocol.wire.bodies import parse_consume_stats, parse_topic_stats
+from rmqtools.protocol.wire.command import request
 from rmqtools.unknown_name import unknown_name
 
 _DELAYS = "SCHEDULE_TOPIC_XXXX"  # every broker makes it at its start
@@ -78,9 +79,7 @@ class DrainAdmin(GroupAdmin):
         info = await self._known_broker(broker_name)
         if (addr := info.broker_addr_table[broker_name].broker_addrs.get(0)) is None:
             raise RocketMQError(f"broker {broker_name!r} has no master now: start it first")
-        body = f"brokerPermission={int(Perm.READ | Perm.WRITE)}\n".encode()
-        command = RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=body)
-        await self._client.remoting.invoke_ok(addr, command)
+        await update_settings(self._client, addr, {"brokerPermission": str(int(Perm.READ | Perm.WRITE))})
         deadline = self._client.clock.monotonic() + self._client.config.request_timeout
         while broker_name in await self.fetch_read_only_brokers():
             if self._client.clock.monotonic() > deadline:
@@ -109,10 +108,8 @@ class DrainAdmin(GroupAdmin):
         data = info.broker_addr_table[broker_name]
         if (addr := data.broker_addrs.get(0)) is None:
             raise RocketMQError(f"broker {broker_name!r} has no master now: nothing can be asked")
-        answer = await self._client.remoting.invoke_ok(
-            addr, RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
-        )
-        state = BrokerState(broker_name=broker_name, statistics=parse_kv_table(answer.body))
+        statistics = await fetch_runtime_info(self._client, addr)
+        state = BrokerState(broker_name=broker_name, statistics=statistics)
         lags = {group: await self._backlog_of(group, broker_name) for group in groups}
         return BrokerBacklog(
             broker_name=broker_name,

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rmqtools.engine.admin.broker_requests import fetch_settings
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import BrokerError, RocketMQError, UnsupportedError
 from rmqtools.log import get_logger
-from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import ConsumeStats
 from rmqtools.model.group_config import SubscriptionGroupConfig
 from rmqtools.model.queue import MessageQueue
@@ -28,10 +29,9 @@ from rmqtools.protocol.headers import (
 from rmqtools.protocol.wire.bodies import (
     format_body,
     parse_consume_stats,
-    parse_properties_text,
     parse_reset_offset,
 )
-from rmqtools.protocol.wire.command import RemotingCommand, request
+from rmqtools.protocol.wire.command import request
 
 log = get_logger(__name__)
 
@@ -150,8 +150,7 @@ class GroupOffsetAdmin(QueueAdmin):
         """Refuse brokers that ignore queue and offset of a reset, and would move all queues by time."""
         addr = await self._masters.addr_for(queue)
         await self._client.versions.check(QUEUE_RESETS, broker_name=queue.broker_name, addr=addr)
-        command = RemotingCommand(RequestCode.GET_BROKER_CONFIG)
-        settings = parse_properties_text((await self._client.remoting.invoke_ok(addr, command)).body)
+        settings = await fetch_settings(self._client, addr)
         if settings.get("useServerSideResetOffset") != "true":
             raise UnsupportedError(
                 f"{QUEUE_RESETS.name}: {queue.broker_name} at {addr} has useServerSideResetOffset=false: set "

@@ -1,16 +1,17 @@
 """Refusals of targets on which an exact appender could not keep its promise."""
 
 from rmqtools.config import ProducerConfig
+from rmqtools.engine.admin.broker_requests import fetch_settings
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import BrokerError, ConfigError
-from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BATCH_CQ, TopicConfig
 from rmqtools.policy.endpoint.features import EXACT_APPENDS
 from rmqtools.policy.publish import is_static
 from rmqtools.protocol.headers import GetTopicConfigRequestHeader
-from rmqtools.protocol.wire.bodies import parse_properties_text, parse_topic_config
-from rmqtools.protocol.wire.command import RemotingCommand, request
+from rmqtools.protocol.wire.bodies import parse_topic_config
+from rmqtools.protocol.wire.command import request
 
 _CLEANUP = "cleanup.policy"
 _NO_TOPIC_CONFIG = (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.TOPIC_NOT_EXIST)
@@ -52,7 +53,8 @@ async def check_target(client: ClientCore, queue: MessageQueue) -> None:
             "fewer queues than before, or another broker"
         )
     _check_topic(queue.topic, await _topic_config(client, queue))
-    _check_broker(queue.broker_name, await _broker_config(client, queue.broker_name))
+    settings = await fetch_settings(client, client.routes.master_addr(queue.broker_name))
+    _check_broker(queue.broker_name, settings)
 
 
 async def _topic_config(client: ClientCore, queue: MessageQueue) -> TopicConfig | None:
@@ -65,12 +67,6 @@ async def _topic_config(client: ClientCore, queue: MessageQueue) -> TopicConfig 
     if answer.code != ResponseCode.SUCCESS:
         raise BrokerError(answer.code, answer.remark, addr)
     return parse_topic_config(answer.body)
-
-
-async def _broker_config(client: ClientCore, broker_name: str) -> dict[str, str]:
-    addr = client.routes.master_addr(broker_name)
-    answer = await client.remoting.invoke_ok(addr, RemotingCommand(RequestCode.GET_BROKER_CONFIG))
-    return parse_properties_text(answer.body)
 
 
 def _check_topic(topic: str, config: TopicConfig | None) -> None:

@@ -1,0 +1,27 @@
+"""Requests to a broker about itself: its statistics, and its settings."""
+
+from collections.abc import Mapping
+
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.connection.large_bodies import parse_aside
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.bodies import parse_kv_table, parse_properties_text
+from rmqtools.protocol.wire.command import RemotingCommand
+
+
+async def fetch_runtime_info(client: ClientCore, addr: str) -> dict[str, str]:
+    """Return a broker's statistics by name, as text (GET_BROKER_RUNTIME_INFO)."""
+    command = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
+    return await parse_aside(parse_kv_table, (await client.remoting.invoke_ok(addr, command)).body)
+
+
+async def fetch_settings(client: ClientCore, addr: str) -> dict[str, str]:
+    """Return the settings of a running broker by name, as text (GET_BROKER_CONFIG)."""
+    command = RemotingCommand(RequestCode.GET_BROKER_CONFIG)
+    return parse_properties_text((await client.remoting.invoke_ok(addr, command)).body)
+
+
+async def update_settings(client: ClientCore, addr: str, settings: Mapping[str, str]) -> None:
+    """Change settings of a running broker (UPDATE_BROKER_CONFIG)."""
+    body = "".join(f"{name}={value}\n" for name, value in settings.items()).encode()
+    await client.remoting.invoke_ok(addr, RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=body))
