@@ -24,9 +24,7 @@ from rmqtools.model.message_const import (
     PROPERTY_REAL_TOPIC,
     PROPERTY_TIMER_OUT_MS,
 )
-from rmqtools.model.names import dlq_topic, pop_retry_topic, retry_topic, without_this_namespace
-
-_WAITING_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")
+from rmqtools.model.names import DELAY_TOPICS, dlq_topic, pop_retry_topic, retry_topic, without_this_namespace
 
 
 class CopyState(StrEnum):
@@ -84,7 +82,7 @@ class MessageCopies:
 
     def goes_to(self, message: MessageExt) -> str | None:
         """Return the topic that a delayed message goes to, or went to; None: it is no delayed one."""
-        if message.topic not in _WAITING_TOPICS:
+        if message.topic not in DELAY_TOPICS:
             return None
         topic = message.properties.get(PROPERTY_REAL_TOPIC, "")
         return without_this_namespace(topic, self._namespace) or None
@@ -126,7 +124,7 @@ class MessageCopies:
     def _waiting(self, key: str, *, unique: bool) -> list[tuple[MessageExt, MessageCopy]]:
         """Return the messages with a key whose time has not come, oldest first by topic of waiting."""
         found = []
-        for topic in _WAITING_TOPICS:
+        for topic in DELAY_TOPICS:
             for message in self._stored(topic, key, unique=unique):
                 due_ms = self._due_ms(message)
                 if due_ms is None or due_ms > SYSTEM_CLOCK.now_ms():

@@ -20,12 +20,19 @@ LOGICAL_QUEUE_MOCK_BROKER_PREFIX = "__syslo__"
 HEARTBEAT_SYNCER_TOPIC = "DefaultHeartBeatSyncerTopic"
 """Proxies send the heartbeats of their consumers to one another by it (ProxyConfig of the proxy)."""
 
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""Messages with a delay level wait here; every broker makes the topic at its start."""
+DELAY_TOPICS = (SCHEDULE_TOPIC, "rmq_sys_wheel_timer")
+"""Messages wait here for their time: those with a delay level, those with a time of delivery."""
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+"""Half messages wait here for their decision; its route names the brokers that have some."""
+
 _SEPARATOR = "%"
 _SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 FORBIDDEN_SEND_TOPICS = frozenset(
     {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
+        SCHEDULE_TOPIC,
+        HALF_TOPIC,
         "RMQ_SYS_TRANS_OP_HALF_TOPIC",
         "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",

@@ -28,7 +28,7 @@ from rmqtools.model.message_story import (
     StoryEvent,
     StoryEventKind,
 )
-from rmqtools.model.names import dlq_topic, retry_topic, without_this_namespace
+from rmqtools.model.names import DELAY_TOPICS, dlq_topic, retry_topic, without_this_namespace
 from rmqtools.model.trace import (
     ConsumeReturnType,
     EndTransactionTrace,
@@ -38,7 +38,6 @@ from rmqtools.model.trace import (
     Trace,
 )
 
-DELAY_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")  # of delay levels, and of times
 _PID_OF_ID = re.compile(r".*@(\d+)(#\d+)?")
 _PID_MASK = 0xFFFF  # an id has 16 bits of it
 _RECENT_MS = 15_000  # clients send their records every 5 seconds

@@ -12,7 +12,7 @@ from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.errors import ConfigError, RemotingTimeoutError, RocketMQError, TopicNotFoundError
 from rmqtools.model.broker_view import BrokerBacklog, BrokerState, GroupBacklog
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.names import CID_RMQ_SYS_PREFIX
+from rmqtools.model.names import CID_RMQ_SYS_PREFIX, HALF_TOPIC, SCHEDULE_TOPIC
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import ClusterInfo, Perm
 from rmqtools.protocol.headers import (
@@ -24,8 +24,7 @@ from rmqtools.protocol.wire.bodies import parse_consume_stats, parse_topic_stats
 from rmqtools.protocol.wire.command import request
 from rmqtools.unknown_name import unknown_name
 
-_DELAYS = "SCHEDULE_TOPIC_XXXX"  # every broker makes it at its start
-_HALF_TOPIC, _HALF_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", f"{CID_RMQ_SYS_PREFIX}TRANS"
+_HALF_GROUP = f"{CID_RMQ_SYS_PREFIX}TRANS"
 _REVIVE_TOPIC, _REVIVE_GROUP = "rmq_sys_REVIVE_LOG_", f"{CID_RMQ_SYS_PREFIX}REVIVE_GROUP"
 _REVIVED_MS = 60_000  # after this time a broker has delivered again what nobody acknowledged
 _LOOK_PAUSE = 0.02  # seconds between checks for an expected change
@@ -40,7 +39,7 @@ class DrainAdmin(GroupAdmin):
         Either :meth:`forbid_writing` was called, or ``brokerPermission`` of the broker lacks the write bit.
         """
         try:
-            route = await self._client.name_server.fetch_route(_DELAYS)
+            route = await self._client.name_server.fetch_route(SCHEDULE_TOPIC)
         except TopicNotFoundError:  # no broker is registered
             return []
         return sorted(data.broker_name for data in route.queue_datas if not data.is_writable)
@@ -117,7 +116,7 @@ class DrainAdmin(GroupAdmin):
             groups={group: each for group, each in lags.items() if each.lag > 0},
             delayed=await self._delayed(addr, state),
             timed=int((state.number("timerCongestNum") or 0) + (state.number("timerOffsetBehind") or 0)),
-            half=sum((await self._lags(addr, _HALF_GROUP, _HALF_TOPIC)).values()),
+            half=sum((await self._lags(addr, _HALF_GROUP, HALF_TOPIC)).values()),
             popped=await self._popped(addr, f"{_REVIVE_TOPIC}{data.cluster}"),
         )
 
@@ -146,7 +145,7 @@ class DrainAdmin(GroupAdmin):
 
         A broker has no such statistic for a level of which it has delivered nothing yet.
         """
-        header = GetTopicStatsInfoRequestHeader(topic=_DELAYS)
+        header = GetTopicStatsInfoRequestHeader(topic=SCHEDULE_TOPIC)
         stats = parse_topic_stats((await self._client.remoting.invoke_ok(addr, request(header))).body)
         total = 0
         for queue, offsets in stats.offset_table.items():  # one for each level, from level 1 on

@@ -20,9 +20,9 @@ from rmqtools.model.group_view import MessageTrack
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_RETRY_TOPIC
 from rmqtools.model.message_story import MessageStory
-from rmqtools.model.names import dlq_topic, retry_topic
+from rmqtools.model.names import DELAY_TOPICS, dlq_topic, retry_topic
 from rmqtools.model.trace import PubTrace, SubAfterTrace, SubBeforeTrace
-from rmqtools.policy.message_story import DELAY_TOPICS, FoundTrace, StoryFacts, join_story
+from rmqtools.policy.message_story import FoundTrace, StoryFacts, join_story
 from rmqtools.protocol.headers import QueryMessageRequestHeader
 from rmqtools.protocol.headers.pop_extra_info import RETRY_TOPIC, RETRY_TOPIC_V2, real_topic
 from rmqtools.protocol.messages.message_id import parse_id_process, parse_offset_msg_id

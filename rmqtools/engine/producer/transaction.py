@@ -22,7 +22,7 @@ from rmqtools.errors import ConfigError, MessageRejectedError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.message_const import PROPERTY_PRODUCER_GROUP, PROPERTY_TRANSACTION_PREPARED
-from rmqtools.model.names import DEFAULT_PRODUCER_GROUP
+from rmqtools.model.names import DEFAULT_PRODUCER_GROUP, HALF_TOPIC
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import SendResult, SendStatus
 from rmqtools.model.sys_flag import MessageSysFlag
@@ -33,7 +33,6 @@ log = get_logger(__name__)
 
 ExecuteLocalTransaction = Callable[[HalfMessage, Any], Awaitable[LocalTransactionState]]
 
-_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"  # its route names the brokers that hold half messages
 _ANNOUNCE_INTERVAL = 1.0  # seconds
 _ANNOUNCE_PATIENCE = 1.0  # seconds that a half message waits for a proxy's answer to a heartbeat
 _PROXY_WAITS = "a proxy takes no decision before a broker asks for it: it gets it then, in a minute or so"
@@ -219,9 +218,9 @@ class TransactionProducer(Producer):
 
     async def _find_half_topic(self) -> None:
         """Find the brokers that hold half messages, so that they can ask this member at any time."""
-        while _HALF_TOPIC not in self._client.routes.tables.routes:
+        while HALF_TOPIC not in self._client.routes.tables.routes:
             try:
-                await self._client.routes.refresh(_HALF_TOPIC)
+                await self._client.routes.refresh(HALF_TOPIC)
             except RocketMQError as error:
                 log.info("half_topic_unknown", reason=str(error))
                 await asyncio.sleep(_ANNOUNCE_INTERVAL)

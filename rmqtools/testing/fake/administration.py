@@ -7,6 +7,7 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import KVTable
 from rmqtools.model.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rmqtools.model.message import MessageExt
+from rmqtools.model.names import SCHEDULE_TOPIC
 from rmqtools.model.route import TopicConfig as TopicSettings
 from rmqtools.protocol.headers import (
     CreateTopicRequestHeader,
@@ -26,7 +27,7 @@ from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.messages import encode_with_body
 from rmqtools.testing.fake.server import Peer
 from rmqtools.testing.fake.state import DELAY_SECONDS, Handlers, State, refused, succeeded
-from rmqtools.testing.fake.topics import SCHEDULE_TOPIC, TopicConfig
+from rmqtools.testing.fake.topics import TopicConfig
 
 _MOST_BY_KEY = 64  # maxMsgsNumBatch
 _MOST_BY_UNIQUE_KEY = 32  # defaultQueryMaxNum

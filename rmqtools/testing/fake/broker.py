@@ -2,7 +2,7 @@
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.names import REPLY_TOPIC_POSTFIX
+from rmqtools.model.names import HALF_TOPIC, REPLY_TOPIC_POSTFIX
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.administration import Administration
 from rmqtools.testing.fake.commit_log import CommitLog, Entry, QueueKey
@@ -15,7 +15,7 @@ from rmqtools.testing.fake.sends import Sends
 from rmqtools.testing.fake.server import Answer, Peer
 from rmqtools.testing.fake.state import Handler, Settings, State, refused
 from rmqtools.testing.fake.timers import Timers
-from rmqtools.testing.fake.topics import HALF_TOPIC, TopicConfig, Topics
+from rmqtools.testing.fake.topics import TopicConfig, Topics
 from rmqtools.testing.fake.transactions import Transactions
 
 

@@ -21,7 +21,7 @@ from rmqtools.model.message_const import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     PROPERTY_WAIT_STORE_MSG_OK,
 )
-from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, HALF_TOPIC, RETRY_GROUP_TOPIC_PREFIX, SCHEDULE_TOPIC
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.protocol.headers import (
     ConsumerSendMsgBackRequestHeader,
@@ -37,7 +37,7 @@ from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.commit_log import Entry
 from rmqtools.testing.fake.server import Peer
 from rmqtools.testing.fake.state import DELAY_SECONDS, Handlers, State, refused, succeeded
-from rmqtools.testing.fake.topics import HALF_TOPIC, SCHEDULE_TOPIC, TopicConfig
+from rmqtools.testing.fake.topics import TopicConfig
 
 _MAX_BODY_BYTES = 4 * 1024 * 1024
 _FIRST_RETRY_LEVEL = 3

@@ -6,12 +6,10 @@ Source of the rules: TopicConfigManager, TopicValidator (broker 5.5.0).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rmqtools.model.names import dlq_topic, retry_topic
+from rmqtools.model.names import HALF_TOPIC, SCHEDULE_TOPIC, dlq_topic, retry_topic
 from rmqtools.model.route import Perm
 
 AUTO_CREATE_TOPIC = "TBW102"
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _READ_WRITE = int(Perm.READ | Perm.WRITE)
 _MAX_AUTO_QUEUES = 8  # the queues of TBW102
 

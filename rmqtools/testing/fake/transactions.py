@@ -16,7 +16,7 @@ from rmqtools.model.message_const import (
     PROPERTY_TRANSACTION_ID,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from rmqtools.model.names import CID_RMQ_SYS_PREFIX
+from rmqtools.model.names import CID_RMQ_SYS_PREFIX, HALF_TOPIC
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.protocol.headers import (
     CheckTransactionStateRequestHeader,
@@ -30,7 +30,6 @@ from rmqtools.testing.fake.messages import encode_with_body
 from rmqtools.testing.fake.sends import Sends
 from rmqtools.testing.fake.server import Peer
 from rmqtools.testing.fake.state import Handlers, State, refused, succeeded
-from rmqtools.testing.fake.topics import HALF_TOPIC
 
 _CHECKING_GROUP = f"{CID_RMQ_SYS_PREFIX}TRANS"
 
