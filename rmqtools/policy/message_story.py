@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TypeVar
 
 from rmqtools.model.group import Connection
 from rmqtools.model.group_view import MessageTrack, TrackType
@@ -37,6 +38,8 @@ from rmqtools.model.trace import (
     SubBeforeTrace,
     Trace,
 )
+
+R = TypeVar("R", PubTrace, EndTransactionTrace)
 
 _PID_OF_ID = re.compile(r".*@(\d+)(#\d+)?")
 _PID_MASK = 0xFFFF  # an id has 16 bits of it
@@ -188,34 +191,35 @@ def _result(after: SubAfterTrace) -> str:
 
 
 def _sendings(facts: StoryFacts) -> Iterator[Sending]:
-    seen = set()
-    for found in facts.traces:
-        record = found.record
-        if isinstance(record, PubTrace) and record not in seen:
-            seen.add(record)
-            yield Sending(
-                group=record.group,
-                client=_client(found, ()),
-                at_ms=record.timestamp_ms,
-                seconds=record.cost_ms / 1000,
-                success=record.success,
-                kind=record.message_type.name,
-            )
+    for record, client in _distinct(facts, PubTrace):
+        yield Sending(
+            group=record.group,
+            client=client,
+            at_ms=record.timestamp_ms,
+            seconds=record.cost_ms / 1000,
+            success=record.success,
+            kind=record.message_type.name,
+        )
 
 
 def _decisions(facts: StoryFacts) -> Iterator[Decision]:
-    seen = set()
+    for record, client in _distinct(facts, EndTransactionTrace):
+        yield Decision(
+            group=record.group,
+            client=client,
+            at_ms=record.timestamp_ms,
+            state=record.state,
+            from_check=record.from_check,
+        )
+
+
+def _distinct(facts: StoryFacts, kind: type[R]) -> Iterator[tuple[R, StoryClient]]:
+    """Yield the producers' records of a kind with their clients; one that was stored twice counts once."""
+    seen: set[R] = set()
     for found in facts.traces:
-        record = found.record
-        if isinstance(record, EndTransactionTrace) and record not in seen:
-            seen.add(record)
-            yield Decision(
-                group=record.group,
-                client=_client(found, ()),
-                at_ms=record.timestamp_ms,
-                state=record.state,
-                from_check=record.from_check,
-            )
+        if isinstance(found.record, kind) and found.record not in seen:
+            seen.add(found.record)
+            yield found.record, _client(found, ())
 
 
 def _pubs(facts: StoryFacts) -> list[PubTrace]:
