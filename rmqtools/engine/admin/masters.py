@@ -14,6 +14,7 @@ from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 class Masters:
@@ -63,43 +64,34 @@ class Masters:
         Raises:
             RocketMQError: the first error. With ``partial``: no master answers.
         """
-        masters = await self.addrs() if masters is None else masters
-        found: dict[str, T] = {}
-
-        async def ask(name: str, addr: str) -> None:
-            if name not in self.missing:
-                try:
-                    found[name] = await call(addr)
-                except RemotingError as error:
-                    self._leave_out(name, error)
-
-        await asyncio.gather(*(ask(name, addr) for name, addr in masters.items()))
-        if masters and not found:
-            raise self.missing[next(iter(masters))]
-        return {name: found[name] for name in masters if name in found}
+        addrs = await self.addrs() if masters is None else masters
+        found = await self._ask(lambda name: call(addrs[name]), {name: name for name in addrs})
+        if addrs and not found:
+            raise self.missing[next(iter(addrs))]
+        return found
 
     async def each_queue(
         self, call: Callable[[MessageQueue], Awaitable[T]], queues: Iterable[MessageQueue]
     ) -> dict[MessageQueue, T]:
         """As :meth:`each`, of the masters of queues. Queues of missing masters are left out."""
-        found: dict[MessageQueue, T] = {}
+        return await self._ask(call, {queue: self._client.routes.broker_name(queue) for queue in queues})
 
-        async def ask(queue: MessageQueue) -> None:
-            name = self._client.routes.broker_name(queue)
-            if name not in self.missing:
-                try:
-                    found[queue] = await call(queue)
-                except RemotingError as error:
-                    self._leave_out(name, error)
+    async def _ask(self, call: Callable[[K], Awaitable[T]], brokers: Mapping[K, str]) -> dict[K, T]:
+        """Await ``call(key)`` of all keys, whose brokers are given; leave out those of missing brokers."""
+        found: dict[K, T] = {}
 
-        asked = list(queues)
-        await asyncio.gather(*map(ask, asked))
-        return {queue: found[queue] for queue in asked if queue in found}
+        async def ask(key: K, broker_name: str) -> None:
+            if broker_name in self.missing:
+                return
+            try:
+                found[key] = await call(key)
+            except RemotingError as error:
+                if not self._partial:
+                    raise
+                self.missing.setdefault(broker_name, error)
 
-    def _leave_out(self, broker_name: str, error: RemotingError) -> None:
-        if not self._partial:
-            raise error
-        self.missing.setdefault(broker_name, error)
+        await asyncio.gather(*(ask(key, name) for key, name in brokers.items()))
+        return {key: found[key] for key in brokers if key in found}
 
     async def invoke_for(self, queue: MessageQueue, command: RemotingCommand) -> RemotingCommand:
         """Send a request to a queue's master; repeat it while no answer comes."""
