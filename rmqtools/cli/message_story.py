@@ -8,7 +8,7 @@ import typer
 from rmqtools import Admin, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.moments import zone_text, zoned
-from rmqtools.cli.printing import Column, print_json, print_table, say, warn
+from rmqtools.cli.printing import Column, no_time_text, print_json, print_table, say, warn
 from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.clock import as_time
 from rmqtools.errors import ConfigError
@@ -16,7 +16,6 @@ from rmqtools.model.message_story import MessageStory, StoryEvent
 from rmqtools.plot import story_figure
 
 _NOT_FOUND = 1  # exit code
-_LAST_MS = 253_402_300_799_999  # of the year 9999
 _COLOURS = {"delivered": "", "sent back": "yellow", "retry": "yellow", "dead letter": "bold red"}
 
 
@@ -104,8 +103,8 @@ def _time(timestamp_ms: int | None) -> str:
     """Return a time with milliseconds, in the zone that times are shown in."""
     if timestamp_ms is None:
         return "not known"
-    if not 0 < timestamp_ms <= _LAST_MS:
-        return f"{timestamp_ms} ms (no time)"
+    if (text := no_time_text(timestamp_ms)) is not None:
+        return text
     return f"{zoned(as_time(timestamp_ms)):%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03}"
 
 

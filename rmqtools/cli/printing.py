@@ -166,9 +166,12 @@ def time_text(timestamp_ms: int | None) -> str | None:
     """Return milliseconds as all commands show a time; None for "never" (0). What is no time is marked so."""
     if not timestamp_ms:
         return None
-    if not 0 < timestamp_ms <= _LAST_MS:
-        return f"{timestamp_ms} ms (no time)"
-    return moment_text(as_time(timestamp_ms))
+    return no_time_text(timestamp_ms) or moment_text(as_time(timestamp_ms))
+
+
+def no_time_text(timestamp_ms: int) -> str | None:
+    """Return the text of a number that is no time: clients may have written any; None: it is one."""
+    return None if 0 < timestamp_ms <= _LAST_MS else f"{timestamp_ms} ms (no time)"
 
 
 @contextmanager

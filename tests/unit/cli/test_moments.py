@@ -12,6 +12,7 @@ from rmqtools.cli.moments import moment_ms, moment_text, show_utc, zone_text
 from rmqtools.errors import ConfigError
 
 WINTER = datetime(2026, 1, 31, 11, tzinfo=UTC)
+LAST_MS = 253_402_300_799_000  # 9999-12-31T23:59:59Z
 SUMMER = datetime(2026, 7, 31, 11, tzinfo=UTC)
 
 
@@ -77,6 +78,16 @@ def test_every_command_that_speaks_to_a_cluster_has_the_option(cluster, options,
     described = runner.invoke(app, ["topic", "describe", "timed", "--json", *options], catch_exceptions=False)
 
     assert json.loads(described.stdout)["queues"][0]["last_message"] == shown
+
+
+def test_a_story_of_the_last_hour_of_utc_is_shown_in_a_zone_that_is_ahead(cluster):
+    cluster.create_topic("late", queues=1, broker_names=["broker-a"])
+    cluster.store("late", b"1", store_timestamp_ms=LAST_MS, properties={"UNIQ_KEY": "late-1"})
+    runner = CliRunner(env={"NAMESRV_ADDR": cluster.name_server, "RMQTOOLS_UTC": None})
+
+    told = runner.invoke(app, ["message", "story", "late-1", "-t", "late"], catch_exceptions=False)
+
+    assert f"{LAST_MS} ms (no time)" in told.stdout
 
 
 def test_commands_that_speak_to_no_cluster_do_not_have_it():
