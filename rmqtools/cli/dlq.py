@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import filterfalse, islice
 from pathlib import Path
-from threading import Event
 from typing import IO, Annotated
 
 import typer
@@ -16,6 +15,7 @@ from rmqtools import Admin, ClientConfig, MessageQueue, Perm, Producer, Producer
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.dead_letter_choice import Key, Where, choice_of
 from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, replayed
+from rmqtools.cli.pace import Pace
 from rmqtools.cli.printing import (
     Column,
     ends_quietly,
@@ -27,7 +27,6 @@ from rmqtools.cli.printing import (
     warning,
 )
 from rmqtools.cli.saving.progress import progress_bar
-from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import (
     ConfigError,
     DataLossError,
@@ -355,10 +354,9 @@ def _messages(admin: Admin, ranges: list[QueueRange], *, corrupt_body: CorruptBo
 
 def paced(messages: Iterable[MessageExt], rate: float | None) -> Iterator[MessageExt]:
     """Yield at most ``rate`` messages a second; None: without a bound."""
-    start = SYSTEM_CLOCK.monotonic()
+    pace = Pace(rate)
     for count, message in enumerate(messages):
-        if rate is not None and (wait := start + count / rate - SYSTEM_CLOCK.monotonic()) > 0:
-            Event().wait(wait)
+        pace.wait(count)
         yield message
 
 

@@ -9,7 +9,6 @@ from enum import StrEnum
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
-from threading import Event
 from typing import Annotated, BinaryIO
 
 import typer
@@ -24,6 +23,7 @@ from rmqtools.cli.input_messages import (
     read_chunks,
 )
 from rmqtools.cli.moments import duration_seconds
+from rmqtools.cli.pace import Pace
 from rmqtools.cli.printing import print_json, print_table, say, warn
 from rmqtools.cli.topic import known_route
 from rmqtools.clock import SYSTEM_CLOCK
@@ -197,12 +197,11 @@ def _send_lines(
 def _send_all(
     producer: Producer, chunks: Iterable[list[Message]], rate: float | None, summary: Summary
 ) -> None:
-    start, sent = SYSTEM_CLOCK.monotonic(), 0
+    pace, sent = Pace(rate), 0
     for chunk in chunks:
         queues = len(producer.fetch_publish_queues(chunk[0].topic))
         for messages in _portions(chunk, queues, rate):
-            if rate and (wait := start + sent / rate - SYSTEM_CLOCK.monotonic()) > 0:
-                Event().wait(wait)
+            pace.wait(sent)
             for result in _send(producer, messages):
                 summary.add(result)
             sent += len(messages)
