@@ -6,9 +6,8 @@ from pathlib import Path
 
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.processes import Watchdog, stop_processes
-from rmqtools.cluster.server import Server, tail
+from rmqtools.cluster.server import Server, spawn, tail
 from rmqtools.cluster.state import ClusterState, ServerState
-from rmqtools.safe_file import PRIVATE, open_new
 
 _BOOT_FAILURE = b'Exception in thread "main"'  # other threads may keep the JVM running
 
@@ -32,16 +31,7 @@ class Children:
             server.write_conf()
         except OSError as error:
             raise ClusterError(f"{server.home} cannot be used: {error}: give another directory") from error
-        with open_new(server.output, mode=PRIVATE) as output:
-            process = subprocess.Popen(
-                server.command(java),
-                cwd=server.home,
-                env=server.variables(jars),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches only this process, which stops the servers
-            )
+        process = spawn(server.command(java), server.home, server.variables(jars), server.output)
         self._started.append((server, process))
         self._states.append(
             ServerState(

@@ -1,23 +1,17 @@
 """One server of a cluster that runs: stops it, and starts it again with its messages and its settings."""
 
-import os
-import signal
-import subprocess
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from rmqtools.clock import SYSTEM_CLOCK, pause
 from rmqtools.cluster.errors import ClusterError
-from rmqtools.cluster.processes import find_processes
+from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.readiness import ReadinessProbe
-from rmqtools.cluster.server import BROKER_CLASS, Server, server_environment, tail
+from rmqtools.cluster.server import BROKER_CLASS, Server, server_environment, spawn, tail
 from rmqtools.cluster.state import ClusterState, ServerState, load_state
 from rmqtools.config import ClientConfig
-from rmqtools.safe_file import PRIVATE, open_new
 from rmqtools.unknown_name import unknown_name
 
-_ROUND = 0.05  # seconds between two checks
 _PERMISSION = "brokerPermission"
 
 
@@ -32,15 +26,7 @@ def stop_server(directory: Path, name: str, *, grace: float = 30.0) -> bool:
     """
     directory = directory.resolve()
     _, server = _find(directory, name)
-    if not _runs(directory, server):
-        return False
-    deadline = SYSTEM_CLOCK.monotonic() + grace
-    _signal(server.pid, signal.SIGTERM)
-    while _runs(directory, server):
-        if SYSTEM_CLOCK.monotonic() > deadline:
-            _signal(server.pid, signal.SIGKILL)
-        pause(_ROUND)
-    return True
+    return server.pid in stop_processes(directory, grace=grace, only=server.pid)
 
 
 def start_server(directory: Path, name: str, config: ClientConfig, *, timeout: float = 240.0) -> bool:
@@ -64,16 +50,8 @@ def start_server(directory: Path, name: str, config: ClientConfig, *, timeout: f
         return False
     if not server.command:
         raise ClusterError(f"{name} was started by an older rmqtools: stop the cluster, and start it again")
-    with open_new(Path(server.output), mode=PRIVATE) as output:
-        process = subprocess.Popen(
-            server.command,
-            cwd=directory / name,
-            env=server_environment(server.class_path),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    variables = server_environment(server.class_path)
+    process = spawn(server.command, directory / name, variables, Path(server.output))
     process.returncode = 0  # nobody waits for it: it goes on when this process ends
     started = replace(server, pid=process.pid)
     servers = [started if one.name == name else one for one in state.servers]
@@ -129,8 +107,3 @@ def _find(directory: Path, name: str) -> tuple[ClusterState, ServerState]:
 
 def _runs(directory: Path, server: ServerState) -> bool:
     return server.pid in find_processes(directory)
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)

@@ -65,19 +65,24 @@ def _ps_arguments() -> dict[int, list[bytes]]:
     return {int(row[0]): row[2:] for row in rows if row[1:2] == [str(os.geteuid()).encode()]}
 
 
-def stop_processes(directory: Path, *, grace: float) -> list[int]:
+def stop_processes(directory: Path, *, grace: float, only: int | None = None) -> list[int]:
     """Stop all processes of ``directory``; return the pids that were found.
 
     Args:
         directory: the directory that the processes belong to.
         grace: seconds between asking (SIGTERM) and killing; 0 kills at once.
+        only: the pid of the one to stop; None: all.
     """
-    found = find_processes(directory)
+    found = _living(directory, only)
     if grace > 0 and found:
         _signal(found, signal.SIGTERM)
-        _wait_gone(directory, grace)
-    _kill_all(directory)
+        _wait_gone(directory, grace, only)
+    _kill_all(directory, only)
     return found
+
+
+def _living(directory: Path, only: int | None) -> list[int]:
+    return [pid for pid in find_processes(directory) if only in (None, pid)]
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:
@@ -88,19 +93,19 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
             continue  # it ended meanwhile, and its pid may be another user's now
 
 
-def _wait_gone(directory: Path, seconds: float) -> None:
+def _wait_gone(directory: Path, seconds: float, only: int | None) -> None:
     pause = Event()
     for _ in range(int(seconds / _ROUND)):
-        if not find_processes(directory):
+        if not _living(directory, only):
             return
         pause.wait(_ROUND)
 
 
-def _kill_all(directory: Path) -> None:
+def _kill_all(directory: Path, only: int | None = None) -> None:
     """Kill until two checks in a row find nothing: one may happen between a fork and its exec."""
     pause, clean = Event(), 0
     while clean < 2:
-        found = find_processes(directory)
+        found = _living(directory, only)
         _signal(found, signal.SIGKILL)
         clean = 0 if found else clean + 1
         pause.wait(_ROUND / 5)

@@ -6,6 +6,7 @@ output), ``server.log`` (RocketMQ's log) and, for a broker, ``store``.
 
 import json
 import os
+import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pathlib import Path
 from rmqtools.cluster.ports import LOOPBACK
 from rmqtools.cluster.processes import mark
 from rmqtools.cluster.security import Secured
-from rmqtools.safe_file import PRIVATE, make_private, replace_text
+from rmqtools.safe_file import PRIVATE, make_private, open_new, replace_text
 
 CLUSTER_NAME = "DefaultCluster"
 NO_HA = Path(__file__).with_name("no_ha")
@@ -180,6 +181,29 @@ def server_environment(class_path: str) -> dict[str, str]:
     unwanted = ("NAMESRV_ADDR", "ROCKETMQ_HOME", "JAVA_OPT", "JAVA_OPT_EXT")
     kept = {key: value for key, value in os.environ.items() if key not in unwanted}
     return {**kept, "CLASSPATH": class_path}
+
+
+def spawn(
+    command: Sequence[str], home: Path, variables: Mapping[str, str], output: Path
+) -> "subprocess.Popen[bytes]":
+    """Start the process of a server, in a session of its own: Ctrl-C does not reach it.
+
+    Args:
+        command: its command line.
+        home: its folder.
+        variables: its environment.
+        output: the file for what it prints.
+    """
+    with open_new(output, mode=PRIVATE) as file:
+        return subprocess.Popen(
+            command,
+            cwd=home,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def name_server(directory: Path, port: int, *, secured: Secured | None = None) -> Server:
