@@ -7,11 +7,12 @@ from typing import Any
 
 from rmqtools import Message, MessageQueue, ProducerConfig
 from rmqtools.aio import ExactAppender, Producer
-from rmqtools.model.append_mark import APPEND_MARK, parse_mark
+from rmqtools.model.append_mark import APPEND_MARK, AppendMark, parse_mark
 from rmqtools.testing import FakeCluster
 
 TOPIC = "target"
 QUEUE = MessageQueue(TOPIC, "broker-a", 0)
+WRITER = "w"
 
 
 @asynccontextmanager
@@ -24,7 +25,7 @@ async def scene(**settings: Any) -> AsyncIterator[tuple[FakeCluster, Producer]]:
 
 
 def appender(producer: Producer, **settings: Any) -> ExactAppender:
-    given: dict[str, Any] = {"writer": "w", "settle_seconds": 2.0} | settings
+    given: dict[str, Any] = {"writer": WRITER, "settle_seconds": 2.0} | settings
     return ExactAppender(producer, QUEUE, **given)
 
 
@@ -40,6 +41,12 @@ def messages(positions: Sequence[int]) -> list[Message]:
 
 async def append(to: ExactAppender, *positions: int) -> None:
     await to.append(messages(positions), positions)
+
+
+def store_marked(cluster: FakeCluster, position: int) -> None:
+    """Store a message as the writer would have it."""
+    mark = str(AppendMark(position, WRITER))
+    cluster.store(TOPIC, str(position).encode(), queue=QUEUE, properties={APPEND_MARK: mark})
 
 
 def stored(cluster: FakeCluster) -> list[int]:

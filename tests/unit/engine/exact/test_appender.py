@@ -11,7 +11,7 @@ import pytest
 from rmqtools import ClientConfig, MessageQueue
 from rmqtools.aio import Admin, ExactAppender
 from rmqtools.errors import ClientStateError, ConfigError, ExactAppendError, SendError, UnsupportedError
-from rmqtools.model.append_mark import APPEND_MARK, FENCE_TOPIC
+from rmqtools.model.append_mark import FENCE_TOPIC
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from rmqtools.testing.fake.topics import TopicConfig
 from tests.unit.engine.exact.exact_scene import (
@@ -22,6 +22,7 @@ from tests.unit.engine.exact.exact_scene import (
     cut,
     messages,
     scene,
+    store_marked,
     stored,
     until,
 )
@@ -149,8 +150,8 @@ async def test_rule_5_a_batch_of_which_the_first_messages_were_stored_is_complet
     async with scene() as (cluster, producer), appender(producer) as writer:
 
         def store_two(request):
-            cluster.store(TOPIC, b"0", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(0)})
-            cluster.store(TOPIC, b"1", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(1)})
+            store_marked(cluster, 0)
+            store_marked(cluster, 1)
             return Reaction.DISCONNECT
 
         cluster.fault(code=BATCH, answer=store_two)
@@ -162,7 +163,7 @@ async def test_rule_5_a_batch_of_which_the_first_messages_were_stored_is_complet
 async def test_rule_5_a_second_writer_is_noticed_by_the_place_of_the_next_messages():
     async with scene() as (cluster, producer), appender(producer) as writer:
         await append(writer, 0)
-        cluster.store(TOPIC, b"1", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(1)})
+        store_marked(cluster, 1)
 
         with pytest.raises(ExactAppendError, match="another process has stored position 1"):
             await append(writer, 1)
@@ -333,7 +334,7 @@ async def test_an_internal_error_of_a_broker_that_has_stored_the_messages_counts
         cluster.fault(code=BATCH, answer=Reaction.PASS)
 
         def store_and_fail(request):
-            cluster.store(TOPIC, b"1", queue=QUEUE, properties={APPEND_MARK: writer._mark_text(1)})
+            store_marked(cluster, 1)
             return ResponseCode.SYSTEM_ERROR
 
         cluster.fault(code=BATCH, answer=store_and_fail)
