@@ -26,9 +26,10 @@ def public_constants(module: ModuleType, kind: type) -> dict[str, Any]:
 
 
 def names_of_mix_all() -> dict[str, Any]:
-    """Our names without that of the proxies' topic, which Java has in its ProxyConfig."""
+    """Our names without those that Java has in its ProxyConfig (proxies) and TopicValidator (delays, half messages)."""
     found = public_constants(names, str)
-    return {name: value for name, value in found.items() if name != "HEARTBEAT_SYNCER_TOPIC"}
+    of_other_classes = ("HEARTBEAT_SYNCER_TOPIC", "SCHEDULE_TOPIC", "HALF_TOPIC")
+    return {name: value for name, value in found.items() if name not in of_other_classes}
 
 
 NEWER_REQUEST_CODES: Mapping[str, str] = {}
