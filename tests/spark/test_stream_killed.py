@@ -166,7 +166,8 @@ def summary(frame: DataFrame) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     "size",
     [
-        pytest.param(SMALL, id="small"),
+        # in every run: tests/spark/test_stream_read.py, and repeated micro-batches in tests/unit/spark_connector
+        pytest.param(SMALL, id="small", marks=pytest.mark.slow),
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(2 * FULL_SECONDS)]),
     ],
 )
