@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rmqtools.model.reply import ReplyMessage
     from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
     from rmqtools.model.route import BrokerData, ClusterInfo, Perm, QueueData, TopicRouteData
+    from rmqtools.model.staged import StagedCommit, StagedStatus
     from rmqtools.model.topic_type import TopicMessageType
     from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
     from rmqtools.sync import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         PullConsumer,
         PushConsumer,
         SimpleConsumer,
+        StagedWrites,
         TransactionListener,
         TransactionProducer,
         create_reply,
@@ -91,6 +93,9 @@ __all__ = [
     "SendStatus",
     "SimpleConsumer",
     "SimpleConsumerConfig",
+    "StagedCommit",
+    "StagedStatus",
+    "StagedWrites",
     "TopicMessageType",
     "TopicRouteData",
     "TransactionListener",
@@ -117,11 +122,12 @@ _HOMES = {
     "rmqtools.model.reply": "ReplyMessage",
     "rmqtools.model.result": "Outcome SendAttempt SendResult SendStatus",
     "rmqtools.model.route": "BrokerData ClusterInfo Perm QueueData TopicRouteData",
+    "rmqtools.model.staged": "StagedCommit StagedStatus",
     "rmqtools.model.topic_type": "TopicMessageType",
     "rmqtools.model.transaction": "HalfMessage LocalTransactionState TransactionSendResult",
     "rmqtools.policy.reply": "create_reply",
     "rmqtools.sync": "Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer "
-    "PushConsumer SimpleConsumer TransactionListener TransactionProducer",
+    "PushConsumer SimpleConsumer StagedWrites TransactionListener TransactionProducer",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

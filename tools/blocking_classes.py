@@ -110,6 +110,7 @@ CLASSES = (
     ),
     BlockingClass(aio.ExactAppender, "_appender", "One thread appends."),
     BlockingClass(aio.DecisionLog, "_log", _SHARED),
+    BlockingClass(aio.StagedWrites, "_writes", _SHARED),
     BlockingClass(aio.Mirror, "_mirror", "One thread runs it, any may ask for its progress."),
 )
 

@@ -7,6 +7,7 @@ from rmqtools.engine.consumer.simple_consumer import SimpleConsumer
 from rmqtools.engine.exact.appender import ExactAppender
 from rmqtools.engine.exact.decision_log import DecisionLog
 from rmqtools.engine.exact.mirror import Mirror
+from rmqtools.engine.exact.staged_writes import StagedWrites
 from rmqtools.engine.producer.producer import Producer
 from rmqtools.engine.producer.transaction import TransactionListener, TransactionProducer
 from rmqtools.engine.reading.client import Client
@@ -23,6 +24,7 @@ __all__ = [
     "PullConsumer",
     "PushConsumer",
     "SimpleConsumer",
+    "StagedWrites",
     "TransactionListener",
     "TransactionProducer",
     "create_reply",

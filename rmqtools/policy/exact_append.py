@@ -143,11 +143,29 @@ class Tail:
     end: int
 
 
-def last_mark(marks: Iterable[tuple[int, AppendMark | None]], writer: str) -> tuple[int, AppendMark] | None:
-    """Return the last of some messages, given by offset and mark, that a writer has stored."""
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Where the messages of one piece of work can be in a queue, which its writer knows from elsewhere.
+
+    Attributes:
+        queue_offset: the end of the queue before the first of them was sent.
+        position: the position of the first of them; the writer has used lower ones for earlier work.
+    """
+
+    queue_offset: int
+    position: int
+
+
+def last_mark(
+    marks: Iterable[tuple[int, AppendMark | None]], writer: str, *, lowest: int = 0
+) -> tuple[int, AppendMark] | None:
+    """Return the last of some messages, given by offset and mark, that a writer has stored.
+
+    ``lowest``: the first position of the work; messages before it belong to earlier work.
+    """
     found = None
     for queue_offset, mark in marks:
-        if mark is not None and mark.writer == writer:
+        if mark is not None and mark.writer == writer and mark.position >= lowest:
             found = (queue_offset, mark)
     return found
 
@@ -177,6 +195,24 @@ def first_to_read(queue: MessageQueue, *, min_offset: int, end: int, hint: int |
             "or its broker has lost its end; to begin anew, delete the group of this writer"
         )
     return max(hint, min_offset)
+
+
+def check_since(queue: MessageQueue, since: int, *, min_offset: int, end: int) -> None:
+    """Check that everything stored behind an offset is still there.
+
+    Raises:
+        ExactAppendError: messages have expired, or the topic was made anew.
+    """
+    if since > end:
+        raise ExactAppendError(
+            f"{queue} ends at offset {end}, and ended at {since} before: the topic was made anew, or its "
+            "broker has lost its end"
+        )
+    if since < min_offset:
+        raise ExactAppendError(
+            f"{queue} begins at offset {min_offset}: messages from {since} on have expired, so it is not "
+            "known which ones were stored"
+        )
 
 
 def check_nothing_found(
@@ -254,13 +290,21 @@ def check_place(queue: MessageQueue, *, expected: int, got: int) -> None:
         )
 
 
-def check_gap(queue: MessageQueue, marks: Iterable[tuple[int, AppendMark | None]], writer: str) -> None:
+def check_gap(
+    queue: MessageQueue,
+    marks: Iterable[tuple[int, AppendMark | None]],
+    writer: str,
+    *,
+    lowest: int = 0,
+) -> None:
     """Check that messages which came in between are not of the same writer.
+
+    ``lowest``: see :func:`last_mark`.
 
     Raises:
         ExactAppendError: one is: another process writes with the same name.
     """
-    found = last_mark(marks, writer)
+    found = last_mark(marks, writer, lowest=lowest)
     if found is not None:
         raise ExactAppendError(
             f"another process has stored position {found[1].position} of writer {writer!r} at offset "

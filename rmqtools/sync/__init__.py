@@ -12,6 +12,7 @@ from rmqtools.sync.producer import Producer
 from rmqtools.sync.pull_consumer import PullConsumer
 from rmqtools.sync.push_consumer import PushConsumer
 from rmqtools.sync.simple_consumer import SimpleConsumer
+from rmqtools.sync.staged_writes import StagedWrites
 from rmqtools.sync.transaction_producer import TransactionProducer
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "PullConsumer",
     "PushConsumer",
     "SimpleConsumer",
+    "StagedWrites",
     "TransactionListener",
     "TransactionProducer",
     "create_reply",

@@ -20,14 +20,15 @@ PUBLIC = {
     "rmqtools": """
         Admin BrokerData Client ClientConfig ClusterInfo ConsumeConcurrentlyStatus ConsumeContext
         ConsumeFromWhere ConsumeOrderlyStatus Decision DecisionLog ExactAppender HalfMessage
-        LocalTransactionState Message MessageBlock MessageExt MessageListener MessageModel MessageQueue Mirror
-        MirrorConfig MovedOffset Outcome Perm Producer ProducerConfig PullConsumer PullConsumerConfig
-        PushConsumer PushConsumerConfig QueueData QueueMirror QueueRange ReplyMessage
-        RocketMQError SendAttempt SendResult SendStatus SimpleConsumer SimpleConsumerConfig TopicMessageType
-        TopicRouteData TransactionListener TransactionProducer TransactionSendResult create_reply errors""",
+        LocalTransactionState Message MessageBlock MessageExt MessageListener MessageModel
+        MessageQueue Mirror MirrorConfig MovedOffset Outcome Perm Producer ProducerConfig PullConsumer
+        PullConsumerConfig PushConsumer PushConsumerConfig QueueData QueueMirror QueueRange
+        ReplyMessage RocketMQError SendAttempt SendResult SendStatus SimpleConsumer
+        SimpleConsumerConfig StagedCommit StagedStatus StagedWrites TopicMessageType TopicRouteData
+        TransactionListener TransactionProducer TransactionSendResult create_reply errors""",
     "rmqtools.aio": """
-        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer PushConsumer
-        SimpleConsumer TransactionListener TransactionProducer create_reply""",
+        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer
+        PushConsumer SimpleConsumer StagedWrites TransactionListener TransactionProducer create_reply""",
     "rmqtools.allocate": """
         AllocateAveragely AllocateAveragelyByCircle AllocateByConfig AllocateByConsistentHash
         AllocateByMachineRoom AllocateByPins AllocateMachineRoomNearby AllocateMessageQueueStrategy
@@ -50,8 +51,8 @@ PUBLIC = {
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",
     "rmqtools.sync": """
-        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer PushConsumer
-        SimpleConsumer TransactionListener TransactionProducer create_reply""",
+        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer
+        PushConsumer SimpleConsumer StagedWrites TransactionListener TransactionProducer create_reply""",
     "rmqtools.testing": """
         Drain FakeCluster Fault NAME_SERVER PinnedGroup Reaction RequestCode ResponseCode encode_stored
         stored_message""",
@@ -67,6 +68,7 @@ CLASSES = (
     "PullConsumer",
     "PushConsumer",
     "SimpleConsumer",
+    "StagedWrites",
     "TransactionProducer",
 )
 CONFIGS = [

@@ -121,11 +121,19 @@ def main() -> int:
     os.environ["JDK_JAVA_OPTIONS"] = lock
     with ExitStack() as clusters:
         source, target = (clusters.enter_context(LocalCluster(brokers=2)) for _ in range(2))
-        stage = _Stage(source, target, random.Random(asked.seed), asked.settle, asked.messages / 60)
+        rate = asked.messages / _copying_seconds(asked)
+        stage = _Stage(source, target, random.Random(asked.seed), asked.settle, rate)
         _fill(stage, asked.messages)
         _measure(stage, asked.messages)
         _break(stage, asked)
         return _judge(stage, asked.messages)
+
+
+def _copying_seconds(asked: argparse.Namespace) -> float:
+    """Return for how long mirrors copy between kills: with this rate, all of them happen during the copy."""
+    broken: float = 3.0 * asked.kills + 15.0 * asked.broker_kills + 12.0 * asked.freezes
+    paused: float = asked.pauses * max(0.0, asked.pause_seconds - asked.lock_seconds)
+    return 60.0 + broken + paused
 
 
 def _fill(stage: _Stage, count: int) -> None:

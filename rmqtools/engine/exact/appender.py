@@ -43,12 +43,14 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.exact_append import (
     LOCK_SECONDS,
     Answered,
+    Since,
     Tail,
     check_gap,
     check_nothing_found,
     check_origin,
     check_place,
     check_positions,
+    check_since,
     count_stored,
     first_to_read,
     meaning_of,
@@ -115,11 +117,12 @@ class ExactAppender(Asynchronous):
         self._lock = WriterLock(self._client, queue, self._wire_group)
         self._background = Background()
         self._turn = asyncio.Lock()
-        self._state = "new"  # then ready, unsettled, closed
+        self._state = "new"  # then reserved, ready, unsettled, closed
         self._is_wait_owed = True
         self._boot_before: str | None = None
         self._tail = Tail(None, None, 0)
         self._hint: int | None = None  # the last one that was stored at the broker
+        self._since: Since | None = None  # replaces the hint
 
     @property
     def queue(self) -> MessageQueue:
@@ -157,19 +160,31 @@ class ExactAppender(Asynchronous):
         async with self._turn:
             if self._state == "closed":
                 raise ClientStateError("the appender is closed: make a new one")
-            self._client.check_started()
-            self._state = "unsettled"
             if self._own.has_request and await self._own.answer() is None:
                 self._owe_wait()
-            await check_target(self._client, self._queue)
-            await self._own.open()
-            await self._lock.take(waits=True)
-            if not self._background.tasks:
-                self._background.spawn_repeated("exact_append", _RENEW_INTERVAL, self._keep)
+            await self._take()
             await self._await_visible()
             self._tail = await self._settlement.patiently(self._find_tail)
             self._state = "ready"
             return self._tail.position
+
+    async def _reserve(self) -> int:
+        """Take the lock, and return where the queue ends; :meth:`_begin` or :meth:`_take_up` follows."""
+        async with self._turn:
+            await self._take()
+            end = await self._settlement.patiently(lambda: self._admin.max_offset(self._queue))
+            self._state = "reserved"
+            return end
+
+    def _begin(self, since: Since) -> None:
+        """Begin work of which nothing can have been sent: it was decided while this writer had the lock."""
+        self._since, self._tail = since, Tail(None, None, since.queue_offset)
+        self._is_wait_owed, self._state = False, "ready"
+
+    async def _take_up(self, since: Since) -> int | None:
+        """Go on with work that was decided before; as :meth:`resume`."""
+        self._since = since
+        return await self.resume()
 
     async def append(self, messages: Sequence[Message], positions: Sequence[int]) -> None:
         """Append messages, and return once they are stored. Waits as long as the broker does not answer.
@@ -221,12 +236,23 @@ class ExactAppender(Asynchronous):
     @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
         """Release the lock, and reset the connection. A request that is on the wire has an open outcome."""
-        is_settled, self._state = self._state == "ready" and not self._own.has_request, "closed"
+        is_settled = self._state in ("reserved", "ready") and not self._own.has_request
+        self._state = "closed"
         self._own.close()
         await self._background.stop()
         if is_settled and self._client.is_open:
             await self._store_hint()
             await self._lock.release()
+
+    async def _take(self) -> None:
+        """Check the queue, connect, and take the writer's lock."""
+        self._client.check_started()
+        self._state = "unsettled"
+        await check_target(self._client, self._queue)
+        await self._own.open()
+        await self._lock.take(waits=True)
+        if not self._background.tasks:
+            self._background.spawn_repeated("exact_append", _RENEW_INTERVAL, self._keep)
 
     def _parcels(self, messages: Sequence[Message]) -> Iterator[tuple[int, Parcel]]:
         """Yield requests, and the number of their first message."""
@@ -249,6 +275,7 @@ class ExactAppender(Asynchronous):
             return
         remedy = {
             "new": "call start() or use it in a with block",
+            "reserved": "call start()",
             "closed": "make a new one",
             "unsettled": "an earlier call ended with an open outcome: call resume()",
         }[self._state]
@@ -300,7 +327,8 @@ class ExactAppender(Asynchronous):
         check_place(self._queue, expected=expected, got=got)
         if got > expected:
             between = lambda: read_marks(self._client, self._queue, expected, got)  # noqa: E731 - called again
-            check_gap(self._queue, await self._settlement.patiently(between), self._writer)
+            marks = await self._settlement.patiently(between)
+            check_gap(self._queue, marks, self._writer, lowest=self._lowest)
         end = got + len(positions)
         self._tail = Tail(positions[-1], end - 1, end)
         self._state = "ready"
@@ -316,7 +344,8 @@ class ExactAppender(Asynchronous):
         async def look() -> tuple[int, tuple[int, AppendMark] | None]:
             end = await self._admin.max_offset(self._queue)
             check_place(self._queue, expected=begin, got=end)
-            return end, await find_last(self._client, self._queue, self._writer, begin, end)
+            last = await find_last(self._client, self._queue, self._writer, begin, end, lowest=self._lowest)
+            return end, last
 
         end, last = await self._settlement.patiently(look)
         queue_offset, found = self._tail.queue_offset, before
@@ -348,6 +377,8 @@ class ExactAppender(Asynchronous):
     async def _find_tail(self) -> Tail:
         """Find the last message of this writer, backwards from the queue's end to the hint."""
         queue, admin = self._queue, self._admin
+        if self._since is not None:
+            return await self._find_since(self._since)
         hint = await fetch_consumer_offset(
             Masters(self._client), self._wire_group, self._client.wire_topic(queue.topic), queue
         )
@@ -360,6 +391,21 @@ class ExactAppender(Asynchronous):
         check_origin(queue, found[1], self._origin)
         return Tail(found[1].position, found[0], end)
 
+    async def _find_since(self, since: Since) -> Tail:
+        """Find the last message of this piece of work."""
+        queue, begin = self._queue, since.queue_offset
+        end = await self._admin.max_offset(queue)
+        check_since(queue, begin, min_offset=await self._admin.min_offset(queue), end=end)
+        found = await find_last(self._client, queue, self._writer, begin, end, lowest=since.position)
+        if found is None:
+            return Tail(None, None, end)
+        check_origin(queue, found[1], self._origin)
+        return Tail(found[1].position, found[0], end)
+
+    @property
+    def _lowest(self) -> int:
+        return 0 if self._since is None else self._since.position
+
     async def _keep(self) -> None:
         """Renew the lock, and store where the last message is."""
         await self._lock.renew()
@@ -368,7 +414,7 @@ class ExactAppender(Asynchronous):
     async def _store_hint(self) -> None:
         """Store the offset of the last message as the group's: a start reads backwards no further."""
         offset = self._tail.queue_offset
-        if offset is None or offset == self._hint:
+        if self._since is not None or offset is None or offset == self._hint:
             return
         try:
             await self._admin.update_consumer_offset(self._group, self._queue, offset)

@@ -4,19 +4,13 @@ Writing first and reading then is what makes it certain: whoever has written a r
 stored before it. Reading first and then writing would let two processes both find nothing.
 """
 
-import asyncio
-import uuid
-from contextlib import suppress
-
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
-from rmqtools.engine.exact.tail import read_range
+from rmqtools.engine.exact.first_records import FirstRecords
 from rmqtools.engine.producer.producer import Producer
-from rmqtools.errors import ClientStateError, ConfigError, UnknownOutcomeError
-from rmqtools.model.decision import DECISION_TOKEN, Decision
-from rmqtools.model.message import Message, MessageExt
-from rmqtools.model.queue import MessageQueue
+from rmqtools.errors import ClientStateError, ConfigError
+from rmqtools.model.decision import Decision
 
 
 class DecisionLog(Asynchronous):
@@ -39,10 +33,7 @@ class DecisionLog(Asynchronous):
         self._producer = producer
         self._client = producer._client
         self._topic = topic
-        self._queue: MessageQueue | None = None
-        self._first: dict[str, tuple[str, Decision]] = {}  # by key: token and decision
-        self._position = 0
-        self._reading = asyncio.Lock()
+        self._records: FirstRecords | None = None
 
     @blocking("base")
     async def start(self) -> None:
@@ -60,8 +51,8 @@ class DecisionLog(Asynchronous):
                 f"topic {self._topic!r} has {len(queues)} queues: decisions need a topic of one queue, since "
                 "only messages of one queue have an order"
             )
-        self._position = await QueueAdmin(self._client).min_offset(queues[0])
-        self._queue = queues[0]
+        begin = await QueueAdmin(self._client).min_offset(queues[0])
+        self._records = FirstRecords(self._producer, queues[0], begin)
 
     async def decide(self, key: str, record: bytes) -> Decision:
         """Say something about a key, and return what was said first, by whomever.
@@ -78,53 +69,21 @@ class DecisionLog(Asynchronous):
             SendError: the record is not stored, and nothing is decided by it.
             DataLossError: records expired while they were read.
         """
-        token = uuid.uuid4().hex
-        queue = self._started()
-        message = Message(self._topic, record, keys=[key], properties={DECISION_TOKEN: token})
-        await self._read_to(queue, await self._say(message, queue) + 1)
-        return self._decision(key, token)
+        return await self._started().decide(key, record)
 
     async def look_up(self, key: str) -> Decision | None:
         """Return what was said first about a key; None: nothing, so far.
 
         Nothing is no decision: another process may say something a moment later. Use :meth:`decide`.
         """
-        queue = self._started()
-        await self._read_to(queue, await QueueAdmin(self._client).max_offset(queue))
-        return self._decision(key, "") if key in self._first else None
+        return await self._started().look_up(key)
 
     @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
         """Forget what was read. The producer stays open."""
-        self._queue = None
-        self._first.clear()
+        self._records = None
 
-    async def _say(self, message: Message, queue: MessageQueue) -> int:
-        """Append a record, again after an open outcome: a record twice decides nothing else."""
-        for _ in range(self._producer.config.retry_times_when_send_failed):
-            with suppress(UnknownOutcomeError):
-                return (await self._producer.send(message, queue=queue)).queue_offset
-        return (await self._producer.send(message, queue=queue)).queue_offset
-
-    def _started(self) -> MessageQueue:
-        if self._queue is None:
+    def _started(self) -> FirstRecords:
+        if self._records is None:
             raise ClientStateError("the decision log is not open: call start() or use it in a with block")
-        return self._queue
-
-    async def _read_to(self, queue: MessageQueue, end: int) -> None:
-        async with self._reading:
-            if self._position < end:
-                async for message in read_range(self._client, queue, self._position, end):
-                    self._note(message)
-                    self._position = message.queue_offset + 1
-                self._position = end
-
-    def _note(self, message: MessageExt) -> None:
-        token, key = message.properties.get(DECISION_TOKEN), message.keys
-        if token and key and key not in self._first:
-            decision = Decision(key, message.body, False, message.queue_offset, message.store_timestamp_ms)
-            self._first[key] = (token, decision)
-
-    def _decision(self, key: str, token: str) -> Decision:
-        written, found = self._first[key]
-        return Decision(key, found.record, written == token, found.queue_offset, found.store_timestamp_ms)
+        return self._records

@@ -1,9 +1,7 @@
 """A mirror: copies topics to another cluster, or to other topics, each message once and in order."""
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
 
 from rmqtools.config.client import check_config
 from rmqtools.config.mirror import MirrorConfig
@@ -12,6 +10,7 @@ from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.exact.appender import ExactAppender
+from rmqtools.engine.exact.copy_lane import run_all
 from rmqtools.engine.exact.mirror_lane import MirrorLane
 from rmqtools.engine.exact.move_group import find_copy
 from rmqtools.engine.exact.target_checks import check_producer
@@ -106,7 +105,7 @@ class Mirror(Asynchronous):
                 self._lanes = [self._lane(*pair) for pair in self._pairs]
                 for lane in self._lanes:
                     self._open.push_async_callback(lane.close)
-            await _all(*(self._run_lane(lane, follow, until_ms) for lane in self._lanes))
+            await run_all(*(self._run_lane(lane, follow, until_ms) for lane in self._lanes))
         finally:
             self._is_running = False
         return self.progress()
@@ -233,16 +232,3 @@ def _only_name(info: ClusterInfo, setting: str) -> str:
 
 def _addresses(info: ClusterInfo) -> set[str]:
     return {addr for data in info.broker_addr_table.values() for addr in data.broker_addrs.values()}
-
-
-async def _all(*works: Coroutine[Any, Any, None]) -> None:
-    """Run all; the first error ends the others and is raised as it is."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

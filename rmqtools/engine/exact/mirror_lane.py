@@ -1,23 +1,15 @@
-"""One queue of a mirror: reads its source, and appends what belongs into the copy.
+"""One queue of a mirror: what is copied of it, which way a copy has come, and how far the copy is."""
 
-While one request is on the wire, the next ones are read and encoded. Bodies are copied as they are stored.
-"""
-
-import asyncio
-from collections.abc import Iterator
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rmqtools.config.mirror import MirrorConfig
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.exact.appender import ExactAppender
+from rmqtools.engine.exact.copy_lane import MOST_MESSAGES, CopyLane, Portion
 from rmqtools.engine.reading.range_filter import read_filter
-from rmqtools.engine.reading.range_read import RangeReader
-from rmqtools.errors import ConfigError, RocketMQError
-from rmqtools.log import get_logger
+from rmqtools.errors import RocketMQError
 from rmqtools.model.append_mark import APPEND_MARK
-from rmqtools.model.block import MessageBlock
 from rmqtools.model.copy_message import copy_message
 from rmqtools.model.message import Message
 from rmqtools.model.message_const import (
@@ -28,22 +20,12 @@ from rmqtools.model.message_const import (
 )
 from rmqtools.model.mirror import MIRROR_WAY, NOT_COPIED, QueueMirror
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
-from rmqtools.model.parcel import MsgIds, Parcel
-from rmqtools.model.queue import MessageQueue, QueueRange
-from rmqtools.model.route import BATCH_CQ
-from rmqtools.model.sys_flag import MessageSysFlag
+from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.flow import MessageRate
-from rmqtools.policy.mirror import Way, is_in_share, may_come_back
-from rmqtools.protocol.messages.copied import StoredParts, encode_copied, stored_parts
+from rmqtools.policy.mirror import Way, is_in_share
+from rmqtools.protocol.messages.copied import StoredParts
 from rmqtools.protocol.messages.stored import decode_message
 
-log = get_logger(__name__)
-
-_MOST_MESSAGES = 10_000  # of a request
-_READ_AHEAD = 2  # requests
-_PAUSE_AFTER_ERROR = 1.0  # seconds until a source that does not answer is asked again
-_COMPRESSION = int(MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_TYPE_COMPARATOR)
-_INNER_BATCH = int(MessageSysFlag.INNER_BATCH_FLAG)
 _NOT_COPIED = frozenset(name.encode() for name in NOT_COPIED)
 _MARK, _WAY, _TAGS = APPEND_MARK.encode(), MIRROR_WAY.encode(), PROPERTY_TAGS.encode()
 _KEY_NAMES = tuple(
@@ -51,27 +33,8 @@ _KEY_NAMES = tuple(
 )
 
 
-@dataclass(slots=True)
-class _Portion:
-    """Messages of one request; none: all up to ``next_position`` are left out."""
-
-    next_position: int
-    positions: list[int] | None = None
-    parcel: Parcel | None = None
-
-
-@dataclass(slots=True)
-class _Open:
-    """A request that is being filled."""
-
-    sys_flag: int
-    pieces: list[bytes]
-    positions: list[int]
-    size: int = 0
-
-
-class MirrorLane:
-    """The copy of one queue to another one. ``rate``: shared by all queues of the mirror; None: no limit."""
+class MirrorLane(CopyLane):
+    """The copy of one queue of a mirror; ``rate`` is shared by all of them."""
 
     def __init__(
         self,
@@ -82,10 +45,16 @@ class MirrorLane:
         config: MirrorConfig,
         rate: MessageRate | None,
     ) -> None:
-        self._client, self._source, self._appender = client, source, appender
-        self._way, self._config, self._rate = way, config, rate
+        super().__init__(
+            client,
+            source,
+            appender,
+            request_bytes=config.request_bytes,
+            read_filter=read_filter(source.topic, tags=config.tags, sql=config.sql),
+            rate=rate,
+        )
+        self._way, self._config = way, config
         self._admin = QueueAdmin(client)
-        self._filter = read_filter(source.topic, tags=config.tags, sql=config.sql)
         self._tags = frozenset(tag.encode() for tag in config.tags)
         self._chooses = bool(self._tags) or config.share < 1.0
         self._was_open = False
@@ -135,15 +104,7 @@ class MirrorLane:
             SendError, ExactAppendError: of the target; see :class:`ExactAppender`.
         """
         self._state = replace(self._state, end=end)
-        portions: asyncio.Queue[_Portion | None] = asyncio.Queue(_READ_AHEAD)
-        reading = asyncio.create_task(self._read_to(end, portions))
-        try:
-            while (portion := await portions.get()) is not None:
-                await self._append(portion)
-            await reading  # raises its error
-        finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+        await self._copy([(self._state.position, end)])
 
     async def _first(self) -> int:
         begin = self._config.begin
@@ -153,104 +114,18 @@ class MirrorLane:
             return await self._admin.max_offset(self._source)
         return await self._admin.search_offset(self._source, int(begin))
 
-    async def _append(self, portion: _Portion) -> None:
-        count = 0
-        if portion.parcel is not None and portion.positions is not None:
-            count = len(portion.positions)
-            await self._await_turn(count)
-            await self._appender._append_parcel(portion.parcel, portion.positions)
+    def _passed(self, portion: Portion) -> None:
         now = self._state
         self._state = replace(
             now,
             position=portion.next_position,
-            copied=now.copied + count,
-            left_out=now.left_out + portion.next_position - now.position - count,
+            copied=now.copied + portion.count,
+            left_out=now.left_out + portion.next_position - now.position - portion.count,
         )
-
-    async def _await_turn(self, count: int) -> None:
-        if self._rate is not None:
-            clock = self._client.clock
-            while pause := self._rate.delay(clock.monotonic()):  # noqa: ASYNC110 - others may be first
-                await asyncio.sleep(pause)
-            self._rate.fetched(count, clock.monotonic())
-
-    async def _read_to(self, end: int, portions: "asyncio.Queue[_Portion | None]") -> None:
-        """Read and encode; None at the end, also after an error."""
-        position = self._state.position
-        try:
-            while position < end:
-                reader = RangeReader(
-                    self._client, QueueRange(self._source, position, end), read_filter=self._filter
-                )
-                most = self._most_messages()
-                blocks = reader.blocks(max_messages=most, max_bytes=self._config.request_bytes)
-                try:
-                    async with aclosing(blocks):
-                        async for block in blocks:
-                            for portion in self._portions(block, position):
-                                await portions.put(portion)
-                            position = block.next_offset
-                    await portions.put(_Portion(end))
-                    position = end
-                except RocketMQError as error:
-                    await self._await_source(error)
-        finally:
-            await portions.put(None)
-
-    async def _await_source(self, error: RocketMQError) -> None:
-        """Wait a little for a source that does not answer; raise every other error."""
-        if not may_come_back(error):
-            raise error
-        log.warning("source_awaited", queue=str(self._source), reason=str(error))
-        await asyncio.sleep(_PAUSE_AFTER_ERROR)
 
     def _most_messages(self) -> int:
         limit = self._config.max_messages_per_second
-        return _MOST_MESSAGES if limit is None else max(1, min(_MOST_MESSAGES, int(limit / 4)))
-
-    def _portions(self, block: MessageBlock, begin: int) -> Iterator[_Portion]:
-        """Yield the requests of a block; the last one has the offset after the block."""
-        open_ = _Open(0, [], [])
-        for start in block.starts:
-            parts = stored_parts(block.buffer, start)
-            if parts.sys_flag & _INNER_BATCH:
-                raise ConfigError(
-                    f"topic {self._source.topic!r} has the queue type {BATCH_CQ}: a stored batch has one "
-                    "offset for many messages; a mirror copies topics of queue type SimpleCQ"
-                )
-            properties = self._copied_properties(parts)
-            if properties is None or parts.queue_offset < begin:
-                continue
-            if self._goes_singly:
-                parcel = Parcel(
-                    topic=self._appender.queue.topic, message=self._single(block.buffer, start, properties)
-                )
-                yield _Portion(parts.queue_offset + 1, [parts.queue_offset], parcel)
-                continue
-            sys_flag, size = parts.sys_flag & _COMPRESSION, len(parts.body) + len(properties)
-            is_full = open_.size + size > self._config.request_bytes
-            if open_.positions and (is_full or sys_flag != open_.sys_flag):
-                yield self._closed(open_, parts.queue_offset)
-                open_ = _Open(0, [], [])
-            open_.sys_flag = sys_flag
-            open_.pieces += encode_copied(parts, properties)
-            open_.positions.append(parts.queue_offset)
-            open_.size += size
-        if open_.positions:
-            yield self._closed(open_, block.next_offset)
-        else:
-            yield _Portion(block.next_offset)
-
-    def _closed(self, open_: _Open, next_position: int) -> _Portion:
-        queue = self._appender.queue
-        parcel = Parcel(
-            topic=queue.topic,
-            body=b"".join(open_.pieces),
-            msg_ids=MsgIds("", 0, len(open_.positions)),
-            queue=queue,
-            sys_flag=open_.sys_flag,
-        )
-        return _Portion(next_position, open_.positions, parcel)
+        return MOST_MESSAGES if limit is None else max(1, min(MOST_MESSAGES, int(limit / 4)))
 
     def _copied_properties(self, parts: StoredParts) -> bytes | None:
         """Return the properties of a copy; None: the message is not copied."""
@@ -288,8 +163,10 @@ class MirrorLane:
             self._ways[way] = None if following is None else following.encode()
         return self._ways[way]
 
-    def _single(self, data: bytes, start: int, properties: bytes) -> Message:
-        """Return a message for a retry topic, which takes no batches."""
+    def _single(self, data: bytes, start: int, properties: bytes) -> Message | None:
+        """Return a message for a retry topic, which takes no batches; None: another topic."""
+        if not self._goes_singly:
+            return None
         stored = decode_message(data, start)
         copied = copy_message(stored, self._appender.queue.topic)
         pairs = (pair.partition("\x01") for pair in properties.decode("utf-8", "replace").split("\x02"))

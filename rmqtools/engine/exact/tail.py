@@ -46,11 +46,14 @@ async def read_marks(client: ClientCore, queue: MessageQueue, begin: int, end: i
 
 
 async def find_last(
-    client: ClientCore, queue: MessageQueue, writer: str, begin: int, end: int
+    client: ClientCore, queue: MessageQueue, writer: str, begin: int, end: int, *, lowest: int = 0
 ) -> tuple[int, AppendMark] | None:
-    """Return the last message of a writer in ``[begin, end)``: offset and mark; None: there is none."""
+    """Return the last message of a writer in ``[begin, end)``: offset and mark; None: there is none.
+
+    ``lowest``: messages with a lower position belong to earlier work.
+    """
     for start, stop in windows(begin, end):
-        found = last_mark(await read_marks(client, queue, start, stop), writer)
+        found = last_mark(await read_marks(client, queue, start, stop), writer, lowest=lowest)
         if found is not None:
             return found
     return None

@@ -1,0 +1,210 @@
+"""One queue that is copied into another one: reads ranges of the source, and appends what belongs there.
+
+While one request is on the wire, the next ones are read and encoded. Bodies are copied as they are stored.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.exact.appender import ExactAppender
+from rmqtools.engine.reading.range_read import RangeReader
+from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.block import MessageBlock
+from rmqtools.model.group import SubscriptionData
+from rmqtools.model.message import Message
+from rmqtools.model.parcel import MsgIds, Parcel
+from rmqtools.model.queue import MessageQueue, QueueRange
+from rmqtools.model.route import BATCH_CQ
+from rmqtools.model.sys_flag import MessageSysFlag
+from rmqtools.policy.flow import MessageRate
+from rmqtools.policy.mirror import may_come_back
+from rmqtools.protocol.messages.copied import StoredParts, encode_copied, stored_parts
+
+log = get_logger(__name__)
+
+MOST_MESSAGES = 10_000  # of a request
+_READ_AHEAD = 2  # requests
+_PAUSE_AFTER_ERROR = 1.0  # seconds until a source that does not answer is asked again
+_COMPRESSION = int(MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_TYPE_COMPARATOR)
+_INNER_BATCH = int(MessageSysFlag.INNER_BATCH_FLAG)
+
+
+@dataclass(slots=True)
+class Portion:
+    """Messages of one request; none: all up to ``next_position`` are left out."""
+
+    next_position: int
+    positions: list[int] | None = None
+    parcel: Parcel | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of messages."""
+        return 0 if self.positions is None else len(self.positions)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request that is being filled."""
+
+    sys_flag: int
+    pieces: list[bytes]
+    positions: list[int]
+    size: int = 0
+
+
+class CopyLane(ABC):
+    """The copy of one queue to another one; a message's position is its offset in the source.
+
+    ``rate``: shared with other queues; None: no limit.
+    """
+
+    def __init__(
+        self,
+        client: ClientCore,
+        source: MessageQueue,
+        appender: ExactAppender,
+        *,
+        request_bytes: int,
+        read_filter: SubscriptionData | None = None,
+        rate: MessageRate | None = None,
+    ) -> None:
+        self._client, self._source, self._appender = client, source, appender
+        self._request_bytes, self._filter, self._rate = request_bytes, read_filter, rate
+
+    @abstractmethod
+    def _copied_properties(self, parts: StoredParts) -> bytes | None:
+        """Return the properties of a copy; None: the message is not copied."""
+
+    @abstractmethod
+    def _passed(self, portion: Portion) -> None:
+        """Note that a portion is stored, or left out."""
+
+    def _single(self, data: bytes, start: int, properties: bytes) -> Message | None:
+        """Return the message for a target that takes no batches; None: it does."""
+        return None
+
+    def _most_messages(self) -> int:
+        """Return how many messages are read at a time."""
+        return MOST_MESSAGES
+
+    async def _copy(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Copy ranges of the source, in this order; errors as of :meth:`ExactAppender.append`.
+
+        Raises:
+            DataLossError: messages expired before they were copied.
+        """
+        portions: asyncio.Queue[Portion | None] = asyncio.Queue(_READ_AHEAD)
+        reading = asyncio.create_task(self._read(ranges, portions))
+        try:
+            while (portion := await portions.get()) is not None:
+                if portion.parcel is not None and portion.positions is not None:
+                    await self._await_turn(portion.count)
+                    await self._appender._append_parcel(portion.parcel, portion.positions)
+                self._passed(portion)
+            await reading  # raises its error
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _await_turn(self, count: int) -> None:
+        """Wait until so many messages may be appended."""
+        if self._rate is not None:
+            clock = self._client.clock
+            while pause := self._rate.delay(clock.monotonic()):  # noqa: ASYNC110 - others may be first
+                await asyncio.sleep(pause)
+            self._rate.fetched(count, clock.monotonic())
+
+    async def _read(
+        self, ranges: Sequence[tuple[int, int]], portions: "asyncio.Queue[Portion | None]"
+    ) -> None:
+        """Read and encode; None at the end, also after an error."""
+        try:
+            for begin, end in ranges:
+                await self._read_range(begin, end, portions)
+        finally:
+            await portions.put(None)
+
+    async def _read_range(self, position: int, end: int, portions: "asyncio.Queue[Portion | None]") -> None:
+        while position < end:
+            reader = RangeReader(
+                self._client, QueueRange(self._source, position, end), read_filter=self._filter
+            )
+            blocks = reader.blocks(max_messages=self._most_messages(), max_bytes=self._request_bytes)
+            try:
+                async with aclosing(blocks):
+                    async for block in blocks:
+                        for portion in self._portions(block, position):
+                            await portions.put(portion)
+                        position = block.next_offset
+                await portions.put(Portion(end))
+                position = end
+            except RocketMQError as error:
+                await self._await_source(error)
+
+    async def _await_source(self, error: RocketMQError) -> None:
+        """Wait a little for a source that does not answer; raise every other error."""
+        if not may_come_back(error):
+            raise error
+        log.warning("source_awaited", queue=str(self._source), reason=str(error))
+        await asyncio.sleep(_PAUSE_AFTER_ERROR)
+
+    def _portions(self, block: MessageBlock, begin: int) -> Iterator[Portion]:
+        """Yield the requests of a block; the last one has the offset after the block."""
+        open_ = _Open(0, [], [])
+        for start in block.starts:
+            parts = stored_parts(block.buffer, start)
+            if parts.sys_flag & _INNER_BATCH:
+                raise ConfigError(
+                    f"topic {self._source.topic!r} has the queue type {BATCH_CQ}: a stored batch has one "
+                    "offset for many messages; topics of queue type SimpleCQ can be copied"
+                )
+            properties = self._copied_properties(parts)
+            if properties is None or parts.queue_offset < begin:
+                continue
+            if (message := self._single(block.buffer, start, properties)) is not None:
+                parcel = Parcel(topic=self._appender.queue.topic, message=message)
+                yield Portion(parts.queue_offset + 1, [parts.queue_offset], parcel)
+                continue
+            sys_flag, size = parts.sys_flag & _COMPRESSION, len(parts.body) + len(properties)
+            is_full = open_.size + size > self._request_bytes
+            if open_.positions and (is_full or sys_flag != open_.sys_flag):
+                yield self._closed(open_, parts.queue_offset)
+                open_ = _Open(0, [], [])
+            open_.sys_flag = sys_flag
+            open_.pieces += encode_copied(parts, properties)
+            open_.positions.append(parts.queue_offset)
+            open_.size += size
+        if open_.positions:
+            yield self._closed(open_, block.next_offset)
+        else:
+            yield Portion(block.next_offset)
+
+    def _closed(self, open_: _Open, next_position: int) -> Portion:
+        queue = self._appender.queue
+        parcel = Parcel(
+            topic=queue.topic,
+            body=b"".join(open_.pieces),
+            msg_ids=MsgIds("", 0, len(open_.positions)),
+            queue=queue,
+            sys_flag=open_.sys_flag,
+        )
+        return Portion(next_position, open_.positions, parcel)
+
+
+async def run_all(*works: Coroutine[Any, Any, None]) -> None:
+    """Run all; the first error ends the others and is raised as it is."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        for task in asyncio.as_completed(tasks):
+            await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

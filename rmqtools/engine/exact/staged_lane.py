@@ -1,0 +1,71 @@
+"""One queue of a staged commit: copies its rows, each with a mark of where it was staged."""
+
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.exact.appender import ExactAppender
+from rmqtools.engine.exact.copy_lane import CopyLane, Portion
+from rmqtools.model.append_mark import APPEND_MARK
+from rmqtools.model.mirror import NOT_COPIED
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.staged import StagedQueue
+from rmqtools.policy.exact_append import Since
+from rmqtools.policy.staged import rest_of
+from rmqtools.protocol.messages.copied import StoredParts
+
+_NOT_COPIED = frozenset(name.encode() for name in NOT_COPIED)
+_MARK = APPEND_MARK.encode()
+
+
+class StagedLane(CopyLane):
+    """The copy of a commit's rows in one queue.
+
+    Attributes:
+        copied: rows that were copied.
+    """
+
+    def __init__(
+        self, client: ClientCore, part: StagedQueue, appender: ExactAppender, *, request_bytes: int
+    ) -> None:
+        super().__init__(client, part.source, appender, request_bytes=request_bytes)
+        self._part = part
+        self._since = Since(part.since, part.ranges[0].begin)
+        self._last: int | None = None
+        self.copied = 0
+
+    @property
+    def target(self) -> MessageQueue:
+        """The queue that gets the rows."""
+        return self._part.target
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last row that is known to be stored there."""
+        return self._appender._tail.end
+
+    def begin(self) -> None:
+        """Begin with the first row: nothing can have been sent."""
+        self._appender._begin(self._since)
+
+    async def take_up(self) -> None:
+        """Find out what is copied already; errors as of :meth:`ExactAppender.resume`."""
+        self._last = await self._appender._take_up(self._since)
+
+    async def copy(self) -> None:
+        """Copy the rest; errors as of :meth:`ExactAppender.append`.
+
+        Raises:
+            DataLossError: rows expired before they were copied.
+        """
+        await self._copy(rest_of(self._part, self._last))
+
+    def _copied_properties(self, parts: StoredParts) -> bytes | None:
+        kept = [
+            pair
+            for pair in parts.properties
+            if (name := pair.partition(b"\x01")[0]) not in _NOT_COPIED and len(pair) > len(name) + 1
+        ]
+        mark = self._appender._mark_text(parts.queue_offset).encode()
+        kept.append(b"%s\x01%s\x02" % (_MARK, mark))
+        return b"\x02".join(kept)
+
+    def _passed(self, portion: Portion) -> None:
+        self.copied += portion.count

@@ -1,0 +1,91 @@
+"""The topics of staged writes: made where they are missing, and checked.
+
+topic                  queues                               messages
+STAGING                those of the target, on each broker  rows, those of failed tasks too
+STAGING-decisions      one, on the first broker             decisions: which rows count
+STAGING-decided        one on each broker                   copies of decisions, stored before rows
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from rmqtools.engine.admin.broker_requests import fetch_settings
+from rmqtools.engine.admin.topics import TopicAdmin
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.exact.target_checks import check_target
+from rmqtools.errors import BrokerError, ConfigError, PermissionDeniedError, TopicNotFoundError
+from rmqtools.log import get_logger
+from rmqtools.model.names import is_system_topic
+from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.staged import check_retention, queue_counts
+from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
+
+log = get_logger(__name__)
+
+_LONGEST_END = "-decisions"
+
+
+class StagedTopics:
+    """The topics of one target. ``staging``: the name of the staging topic."""
+
+    def __init__(self, client: ClientCore, target: str, staging: str) -> None:
+        check_name("topic", target, MAX_TOPIC_LENGTH)
+        check_name("staging_topic", staging, MAX_TOPIC_LENGTH - len(_LONGEST_END))
+        if staging == target or is_system_topic(staging):
+            raise ConfigError(f"staging_topic={staging!r}: want a topic of its own, for staged rows alone")
+        self._client = client
+        self._admin = TopicAdmin(client)
+        self.target, self.staging = target, staging
+        self.decisions, self.decided = f"{staging}{_LONGEST_END}", f"{staging}-decided"
+
+    async def prepare(self, *, longest_outage: float) -> None:
+        """Make missing topics, give the staging topic the target's queues, and check what can be read.
+
+        Raises:
+            ConfigError: a target whose end cannot be trusted, or a broker that keeps messages too shortly.
+            UnsupportedError: the broker is behind a proxy.
+            TopicNotFoundError, PermissionDeniedError: there is no such target, or it may not be written.
+        """
+        await self._client.routes.refresh(self.target)
+        queues = (await self._client.routes.publish_info(self.target)).queues
+        counts = queue_counts(queues)
+        await asyncio.gather(*(check_target(self._client, queue) for queue in queues))
+        await asyncio.gather(*(self._check_retention(name, longest_outage) for name in counts))
+        await self._make(self.staging, counts)
+        await self._make(self.decided, dict.fromkeys(counts, 1))
+        if not await self._queues(self.decisions):
+            await self._make(self.decisions, {next(iter(counts)): 1})
+
+    async def target_queues(self) -> list[MessageQueue]:
+        """Return the queues that rows can be copied to."""
+        await self._client.routes.refresh(self.target)
+        return list((await self._client.routes.publish_info(self.target)).queues)
+
+    def copies(self, broker_name: str) -> MessageQueue:
+        """Return the queue of a broker that has copies of decisions."""
+        return MessageQueue(self.decided, broker_name, 0)
+
+    async def _make(self, topic: str, counts: dict[str, int]) -> None:
+        """Give a topic at least so many queues on each broker."""
+        present = queue_counts(await self._queues(topic))
+        for broker_name, count in counts.items():
+            if present.get(broker_name, 0) < count:
+                await self._admin.create_topic(
+                    topic, read_queue_nums=count, write_queue_nums=count, broker_names=[broker_name]
+                )
+                log.info("staged_topic_made", topic=topic, broker=broker_name, queues=count)
+
+    async def _queues(self, topic: str) -> Iterable[MessageQueue]:
+        try:
+            await self._client.routes.refresh(topic)
+            return (await self._client.routes.publish_info(topic)).queues
+        except TopicNotFoundError:
+            return ()
+
+    async def _check_retention(self, broker_name: str, longest_outage: float) -> None:
+        try:
+            settings = await fetch_settings(self._client, self._client.routes.master_addr(broker_name))
+        except (BrokerError, PermissionDeniedError) as error:
+            log.info("retention_unknown", broker=broker_name, reason=str(error))
+            return
+        check_retention(broker_name, settings.get("fileReservedTime"), longest_outage)

@@ -1,0 +1,69 @@
+"""Values of staged writes: what one commit decided, and how far its copy is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rmqtools.model.queue import MessageQueue, QueueRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedQueue:
+    """Part of a commit in one queue.
+
+    Attributes:
+        ranges: the rows in a queue of the staging topic, in their order.
+        target: the queue that they are copied to.
+        since: the end of ``target`` before the first of them was copied.
+    """
+
+    ranges: Sequence[QueueRange]
+    target: MessageQueue
+    since: int
+
+    @property
+    def source(self) -> MessageQueue:
+        """The queue of the staging topic."""
+        return self.ranges[0].queue
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(map(len, self.ranges))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedCommit:
+    """What a commit has done.
+
+    Attributes:
+        key: what it was called.
+        rows: rows that were decided, by the first commit with this key.
+        copied: rows that this call has copied; others were there already.
+        is_first: whether the rows are those of this call; False: an earlier call with this key has decided.
+        is_given_up: whether somebody has ended this key, so that the rest of its rows is not copied.
+    """
+
+    key: str
+    rows: int
+    copied: int
+    is_first: bool
+    is_given_up: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedStatus:
+    """How far the last commit of a writer is.
+
+    Attributes:
+        key: what the last decided commit is called; None: nothing is decided yet.
+        staged: rows in the staging topic behind all decided ones: of tasks at work, or of failed ones.
+        decided: rows of that commit.
+        copied: those of them that are stored in the target.
+        is_finished: whether all are, or the commit was given up.
+    """
+
+    key: str | None
+    staged: int
+    decided: int
+    copied: int
+    is_finished: bool

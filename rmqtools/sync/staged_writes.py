@@ -1,0 +1,102 @@
+"""The blocking StagedWrites, written by ``python -m tools.blocking_classes``.
+
+Change the class of :mod:`rmqtools.aio` instead, and run the program again. One file because it is one class.
+"""
+
+from collections.abc import Sequence
+
+from rmqtools.model.queue import QueueRange
+from rmqtools.model.staged import StagedCommit, StagedStatus
+from rmqtools.sync.handwritten.staged_writes import BlockingStagedWrites
+
+
+class StagedWrites(BlockingStagedWrites):
+    """Stores rows that many processes have staged in a topic: each row of a commit once, and no other row.
+
+    Processes send rows to the staging topic and report where each acknowledged one is. One process commits:
+    what it decides for a key is final, and a commit that is called again, also by another process, only
+    finishes the copy. Rows of a queue keep their order. Use ``with``, or call start and close. New in
+    this release.
+
+    Safe to share between threads.
+
+    Args:
+        producer: a started producer, without ``linger`` and ``enable_trace``; it stays open.
+        topic: the topic that gets the rows.
+        staging_topic: a topic for staged rows alone; :meth:`prepare` makes it.
+        writer: name of the write, the same after a restart, and another one for another write.
+        settle_seconds: as of :class:`ExactAppender`.
+        is_recurring: whether this writer commits again and again. Then the place of its last decision is
+            stored as a group's offset, so that a start reads no decisions before it.
+
+    Raises:
+        ConfigError: by the constructor: a setting of the producer, or a value above.
+    """
+
+    __module__ = "rmqtools"
+
+    def start(self) -> None:
+        """Check that the producer is started."""
+        super().start()
+
+    def prepare(self, *, longest_outage: float = 24 * 3600.0) -> None:
+        """Make the missing topics, and check that the target can be written to exactly.
+
+        The staging topic gets as many queues on each broker as the target has. Beside it there are
+        ``<staging_topic>-decisions`` and ``<staging_topic>-decided``.
+
+        Args:
+            longest_outage: seconds after which a commit must still be possible to finish; compared with how
+                long brokers keep messages, where they say so.
+
+        Raises:
+            ConfigError: a target whose end cannot be trusted (see :meth:`ExactAppender.resume`), or a broker
+                that keeps messages too shortly.
+            UnsupportedError: the broker is behind a proxy.
+            TopicNotFoundError, PermissionDeniedError: there is no such target, or it may not be written.
+            RemotingError: no answer within ``request_timeout``.
+        """
+        self._bridge.run(self._writes.prepare(longest_outage=longest_outage))
+
+    def commit(self, key: str, ranges: Sequence[QueueRange]) -> StagedCommit:
+        """Decide which rows count for a key, and return when all of them are stored in the target.
+
+        The first call with a key decides, whoever makes it; the ranges of later calls are left out. May be
+        called again after every error and every crash. Waits as long as a broker does not answer, and up to
+        a minute for the lock of a process that died.
+
+        Args:
+            key: a word without spaces; keys of a writer are committed one after the other.
+            ranges: acknowledged rows in queues of the staging topic.
+
+        Raises:
+            MessageRejectedError: a key with spaces, or more ranges than a message can hold.
+            ConfigError: the target lacks a queue, or its end cannot be trusted.
+            DataLossError: decided rows have expired in the staging topic, or were lost with its broker:
+                :meth:`give_up` ends the commit without them.
+            ExactAppendError: another process is at work with this writer's name, or the target holds what
+                it cannot.
+            SendError: a broker refuses a row or a record.
+        """
+        return self._bridge.run(self._writes.commit(key, ranges))
+
+    def give_up(self, key: str) -> None:
+        """End a commit that cannot be finished: later calls of :meth:`commit` with this key copy nothing.
+
+        Rows that are copied already stay. End the processes that commit with this writer's name before.
+
+        Raises:
+            ConfigError: nothing is decided for this key.
+        """
+        self._bridge.run(self._writes.give_up(key))
+
+    def status(self) -> StagedStatus:
+        """Return how far the last commit of this writer is."""
+        return self._bridge.run(self._writes.status())
+
+    def close(self) -> None:
+        """Forget what was read. The producer stays open.
+
+        May be called at any time, in any state. Interrupting a call ends only its waiting.
+        """
+        super().close()
