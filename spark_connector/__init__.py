@@ -6,8 +6,9 @@ Spark Connect, another broken ``pyspark_*`` package on the path), call :func:`re
 
 :func:`drop_duplicates` drops messages that a write with ``stamp`` stored twice. :func:`reader_ids` makes
 client ids for the option ``readerIds``. :func:`lag` and :class:`LagHistory` measure how far streaming queries
-are behind. :func:`stop_at_end` stops a query at its ending offsets. :func:`refresh` makes a temporary view
-show the messages stored now.
+are behind. :func:`exactly_once_status` shows how far a write with ``delivery=exactlyOnce`` is, and
+:func:`give_up_batch` ends a batch of it that cannot be finished. :func:`stop_at_end` stops a query at its
+ending offsets. :func:`refresh` makes a temporary view show the messages stored now.
 """
 
 from importlib import import_module
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
     from spark_connector.read.refresh import refresh
     from spark_connector.worker.executors import reader_ids
     from spark_connector.write.duplicates import drop_duplicates
+    from spark_connector.write.exactly_once import exactly_once_status, give_up_batch
 
 __all__ = [
     "LagHistory",
     "RocketMQDataSource",
     "drop_duplicates",
+    "exactly_once_status",
+    "give_up_batch",
     "lag",
     "reader_ids",
     "refresh",
@@ -38,6 +42,8 @@ __all__ = [
 _LAZY = {
     "LagHistory": "progress.metrics",
     "drop_duplicates": "write.duplicates",
+    "exactly_once_status": "write.exactly_once",
+    "give_up_batch": "write.exactly_once",
     "lag": "progress.metrics",
     "reader_ids": "worker.executors",
     "refresh": "read.refresh",

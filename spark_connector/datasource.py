@@ -105,6 +105,7 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
     def writer(self, schema: "StructType", overwrite: bool) -> "RocketMQBatchWriter":
         """Return a batch writer for rows of ``schema``; Spark calls this at ``save()``, before any task."""
         from spark_connector.options.write_settings import write_options
+        from spark_connector.write.exactly_once import check_batch_write, prepare
         from spark_connector.write.topics import check_topic
         from spark_connector.write.write_schema import for_schema
         from spark_connector.write.write_task import refuse_overwrite
@@ -112,18 +113,22 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc]  # pyspark's types a
 
         options = write_options(self._given)
         refuse_overwrite(overwrite)
+        check_batch_write(options)
         options = for_schema(options, schema)
         check_topic(options)
+        prepare(options)
         return RocketMQBatchWriter(options)
 
     @text_first()
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "RocketMQStreamWriter":
         """Return a streaming writer for rows of ``schema``; output mode ``complete`` appends all rows."""
         from spark_connector.options.write_settings import write_options
+        from spark_connector.write.exactly_once import prepare
         from spark_connector.write.stream_writer import RocketMQStreamWriter
         from spark_connector.write.topics import check_topic
         from spark_connector.write.write_schema import for_schema
 
         options = for_schema(write_options(self._given), schema)
         check_topic(options)
+        prepare(options)
         return RocketMQStreamWriter(options, schema)

@@ -50,6 +50,8 @@ class SendReport:
         by_broker: rows acknowledged, by broker name.
         end_offsets: per queue, the offset after its last acknowledged row, without rows with a delay, which
             are not in the queue yet.
+        ranges: per queue, where the acknowledged rows are: ``[begin, end)``, in the order of the answers;
+            None: not noted.
     """
 
     acked: int = 0
@@ -60,6 +62,7 @@ class SendReport:
     bytes: int = 0
     by_broker: dict[str, int] = field(default_factory=dict)
     end_offsets: dict[MessageQueue, int] = field(default_factory=dict)
+    ranges: dict[MessageQueue, list[tuple[int, int]]] | None = None
 
     def counts(self) -> dict[str, int | dict[str, int]]:
         """Return the numbers by name."""
@@ -91,6 +94,14 @@ class SendReport:
         self._count_broker(result.queue.broker_name, result.count)
         if parcel.message is None or not parcel.message.is_delayed:  # else the offset is of another topic
             self._reach(result.queue, result.queue_offset + result.count)
+            if self.ranges is not None:
+                self._note(self.ranges.setdefault(result.queue, []), result)
+
+    def _note(self, found: list[tuple[int, int]], result: ParcelResult) -> None:
+        begin, end = result.queue_offset, result.queue_offset + result.count
+        if found and found[-1][1] == begin:
+            begin = found.pop()[0]
+        found.append((begin, end))
 
     def _count_broker(self, broker_name: str, count: int) -> None:
         self.by_broker[broker_name] = self.by_broker.get(broker_name, 0) + count

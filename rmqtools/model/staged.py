@@ -33,7 +33,7 @@ class StagedQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedCommit:
-    """What a commit has done.
+    """Result of a commit.
 
     Attributes:
         key: what it was called.
@@ -52,7 +52,7 @@ class StagedCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedStatus:
-    """How far the last commit of a writer is.
+    """Progress of the last commit of a writer.
 
     Attributes:
         key: what the last decided commit is called; None: nothing is decided yet.

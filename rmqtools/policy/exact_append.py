@@ -145,7 +145,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Where the messages of one piece of work can be in a queue, which its writer knows from elsewhere.
+    """Begin of one piece of work in a queue, which its writer knows from elsewhere.
 
     Attributes:
         queue_offset: the end of the queue before the first of them was sent.

@@ -3,7 +3,16 @@
 from typing import Final
 
 from spark_connector.options.bad_row_policy import parse_bad_row_policy
-from spark_connector.options.option import Option, Where, parse_count, parse_flag, parse_name
+from spark_connector.options.option import (
+    DURATION,
+    OneOf,
+    Option,
+    Where,
+    parse_count,
+    parse_duration,
+    parse_flag,
+    parse_name,
+)
 
 
 def _parse_stamp_id(text: str) -> str:
@@ -32,6 +41,36 @@ WRITE_OPTIONS: Final = (
         Where.WRITE,
     ),
     Option(
+        "delivery",
+        "atLeastOnce or exactlyOnce",
+        OneOf(("atleastonce", "exactlyonce")),
+        "atLeastOnce",
+        "New in this release. exactlyOnce: any consumer finds each row of a committed micro-batch, or job, "
+        "once, and no row of one that failed. Rows go to a staging topic, and the driver copies them when "
+        "Spark commits. Needs the option topic; a batch write needs stampId. What is left: a broker that "
+        "fails over to a slave without the last rows, and a driver that is stopped between a look at its "
+        "clock and the write.",
+        Where.WRITE,
+    ),
+    Option(
+        "stagingTopic",
+        "a topic's name",
+        parse_name,
+        None,
+        "With delivery=exactlyOnce: the topic for staged rows; made if it is missing, with two more whose "
+        "names begin with its own. Without it, the option topic and -staging.",
+        Where.WRITE,
+    ),
+    Option(
+        "longestOutage",
+        DURATION,
+        parse_duration,
+        "24h",
+        "With delivery=exactlyOnce: how long after a failure a write must still be able to finish. Brokers "
+        "that keep messages for a shorter time (fileReservedTime) are refused.",
+        Where.WRITE,
+    ),
+    Option(
         "stamp",
         "true or false",
         parse_flag,
@@ -53,11 +92,11 @@ WRITE_OPTIONS: Final = (
         "a text without control characters",
         _parse_stamp_id,
         None,
-        "With stamp: your own id of this write. Use the same id when the same job runs again, so that its "
-        "rows get equal stamps. With idColumn, rows of any task are the same if stampId and the column's "
-        "value are equal; without it, only deterministic input gets equal stamps. In foreachBatch, query "
-        "and micro-batch already form an id, but two writes in one foreachBatch need an id each. On Spark "
-        "Connect, stamp requires stampId.",
+        "With stamp or delivery=exactlyOnce: your own id of this write. Use the same id when the same job "
+        "runs again, so that its rows get equal stamps. With idColumn, rows of any task are the same if "
+        "stampId and the column's value are equal; without it, only deterministic input gets equal stamps. In"
+        " foreachBatch, query and micro-batch already form an id, but two writes in one foreachBatch need an "
+        "id each. On Spark Connect, stamp requires stampId.",
         Where.WRITE,
     ),
     Option(

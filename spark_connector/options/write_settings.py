@@ -1,7 +1,8 @@
 """The settings of writes, made from the options."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from rmqtools import ProducerConfig
 from rmqtools.config.text import match_name
@@ -14,6 +15,19 @@ from spark_connector.options.queue_selectors import MakeSelector, selector_maker
 
 _SELECTOR_SETTINGS: Final = "queueSelector.*"
 _FAULT_SETTING: Final = "sendlatencyfaultenable"
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The settings of an exactly-once write.
+
+    Attributes:
+        topic: the topic of staged rows.
+        longest_outage: seconds after which a write must still be able to finish.
+    """
+
+    topic: str
+    longest_outage: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +46,7 @@ class WriteOptions:
         keep_queue: whether rows that were read go to the queue they name.
         is_copy: whether the rows were read, as the frame's columns show.
         unsent: columns that are not sent.
+        staging: where rows are staged; None: they are written at least once.
     """
 
     producer: ProducerConfig
@@ -45,6 +60,12 @@ class WriteOptions:
     keep_queue: bool = False
     is_copy: bool = False
     unsent: tuple[str, ...] = ()
+    staging: Staging | None = None
+
+    @property
+    def sent_topic(self) -> str | None:
+        """The topic that tasks send rows to; None: every row names its own."""
+        return self.topic if self.staging is None else self.staging.topic
 
 
 def write_options(given: GivenOptions) -> WriteOptions:
@@ -55,8 +76,10 @@ def write_options(given: GivenOptions) -> WriteOptions:
     """
     refuse_options(given, Where.READ, Where.BATCH, Where.STREAM, doing="writing")
     values = option_values(given)
+    staging = _staging(given, values)
     for name in ("idColumn", "stampId"):
-        if values[name] is not None and not values["stamp"]:
+        is_used = values["stamp"] or (name == "stampId" and staging is not None)
+        if values[name] is not None and not is_used:
             raise ConfigError(f"option {name!r} is for stamps: set option 'stamp' to true, or leave it out")
     settings = {one.key: one.value for one in given if one.option.name == _SELECTOR_SETTINGS}
     return WriteOptions(
@@ -69,7 +92,26 @@ def write_options(given: GivenOptions) -> WriteOptions:
         on_bad_row=_on_bad_row(values["onBadRow"], values["topic"]),
         create_topic=values["createTopic"],
         keep_queue=values["keepQueue"],
+        staging=staging,
     )
+
+
+def _staging(given: GivenOptions, values: Mapping[str, Any]) -> Staging | None:
+    if values["delivery"] != "exactlyonce":
+        for one in given:
+            if one.option.name in ("stagingTopic", "longestOutage"):
+                raise ConfigError(
+                    f"option {one.name!r} is for delivery=exactlyOnce: set it, or leave this out"
+                )
+        return None
+    if (topic := values["topic"]) is None:
+        raise ConfigError(
+            "option 'delivery' = 'exactlyOnce' needs option 'topic': rows with a topic each cannot be staged"
+        )
+    staging = values["stagingTopic"] or f"{topic}-staging"
+    if staging == topic:
+        raise ConfigError(f"option 'stagingTopic' = {staging!r}: rows are copied to this topic; name another")
+    return Staging(staging, values["longestOutage"])
 
 
 def _on_bad_row(policy: BadRowPolicy, topic: str | None) -> BadRowPolicy:

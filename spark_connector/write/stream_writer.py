@@ -10,6 +10,7 @@ from pyspark.sql import datasource
 from rmqtools.log import get_logger
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.user_errors import text_first
+from spark_connector.write.exactly_once import commit_staged
 from spark_connector.write.row_batches import batches_of
 from spark_connector.write.write_task import TaskReport, place_of_task, total_of, write_rows
 
@@ -27,7 +28,7 @@ _BASE: Final[Any] = (
 
 
 class RocketMQStreamWriter(_BASE):  # type: ignore[misc]  # pyspark's types are not followed
-    """Appends the rows of each micro-batch to topics, at least once.
+    """Appends the rows of each micro-batch to topics, as often as option ``delivery`` says.
 
     Output mode ``complete`` appends the whole result at every trigger. A batch that failed is written
     again with the same number; with ``stamp`` readers can drop the duplicates.
@@ -48,8 +49,11 @@ class RocketMQStreamWriter(_BASE):  # type: ignore[misc]  # pyspark's types are 
         batches: Iterator[pa.RecordBatch] = iterator if _HAS_ARROW else batches_of(iterator, self._schema)
         return write_rows(self._options, batches, place_of_task(TaskContext.get(), self._query))
 
+    @text_first()
     def commit(self, messages: Sequence[TaskReport | None], batchId: int) -> None:
-        """Log the sum of a micro-batch's tasks."""
+        """Copy staged rows, if any, and log the sum of a micro-batch's tasks."""
+        if self._options.staging is not None:
+            commit_staged(self._options, messages)
         log.info("write_committed", batch=batchId, tasks=len(messages), **total_of(messages).counts())
 
     def abort(self, messages: Sequence[TaskReport | None], batchId: int) -> None:

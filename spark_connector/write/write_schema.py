@@ -45,6 +45,7 @@ READ_ONLY: Final = (
     "flag",
     "offsetMsgId",
 )
+_DELAYS: Final = ("delayLevel", "deliverTimestamp")
 _QUEUE: Final = ("queueId", "brokerName")
 _KEYLESS: Final = (ArrayType, MapType, StructType, NullType, VariantType)
 
@@ -57,6 +58,11 @@ def for_schema(options: WriteOptions, schema: StructType) -> WriteOptions:
     """
     check_write_schema(schema, options.topic, options.id_column, keep_queue=options.keep_queue)
     ignored = ignored_columns(schema, keep_queue=options.keep_queue)
+    if options.staging is not None and (late := [name for name in _DELAYS if name in schema.names]):
+        raise ConfigError(
+            f"column {late[0]!r}: rows with a delay cannot be staged, since brokers hide them until their "
+            "time: drop the column, or write with delivery=atLeastOnce"
+        )
     unsent = {*ignored, *({options.id_column} - WRITE_TYPES.keys())}
     return replace(
         options, is_copy=is_read(schema), unsent=tuple(name for name in schema.names if name in unsent)

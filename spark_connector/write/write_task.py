@@ -33,10 +33,19 @@ _CONNECT_TAG: Final = "SparkConnect_"
 
 @dataclass
 class TaskReport(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """Outcomes of one task's rows, and its number of bad rows; sent from the task to the driver."""
+    """Outcomes of one task's rows, sent from the task to the driver.
+
+    Attributes:
+        rows: the outcomes.
+        bad_rows: how many rows were bad.
+        query: id of the streaming query; None: a batch write.
+        batch: its micro-batch.
+    """
 
     rows: SendReport = field(default_factory=SendReport)
     bad_rows: int = 0
+    query: str | None = None
+    batch: int = 0
 
     def counts(self) -> dict[str, Any]:
         """Return the numbers by name."""
@@ -109,7 +118,7 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
         MessageRejectedError: names a row that cannot be sent.
         SendError: a row could not be stored.
     """
-    report, bad_rows = SendReport(), None
+    report, bad_rows = SendReport(ranges=None if options.staging is None else {}), None
     stamper = place.stamper(options)
     try:
         with lent_producer(options.producer) as producer:
@@ -118,7 +127,7 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
             send_batches(
                 producer,
                 _prepared(options, batches, producer),
-                topic=options.topic,
+                topic=options.sent_topic,
                 selector=options.make_selector() if options.make_selector else None,
                 extra_properties=stamper,
                 unsent=options.unsent,
@@ -131,7 +140,8 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
     if report.retried or report.unknown:
         log.warning("rows_retried", partition=place.partition, attempt=place.attempt, **report.counts())
     freeze_once()
-    return TaskReport(report, 0 if bad_rows is None else bad_rows.count)
+    query = None if place.is_made else place.query
+    return TaskReport(report, 0 if bad_rows is None else bad_rows.count, query, place.batch)
 
 
 def _prepared(

@@ -13,6 +13,7 @@ from rmqtools.log import get_logger
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.clients import lent_client
 from spark_connector.worker.user_errors import text_first
+from spark_connector.write.exactly_once import commit_staged
 from spark_connector.write.write_task import TaskReport, place_of_task, total_of, write_rows
 
 if TYPE_CHECKING:
@@ -39,19 +40,26 @@ class RocketMQBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspa
         """Send the rows of one task; return when brokers have acknowledged all of them."""
         return write_rows(self._options, iterator, place_of_task(TaskContext.get(), self._query))
 
+    @text_first()
     def commit(self, messages: Sequence[TaskReport | None]) -> None:
-        """Wait until the written messages can be read, and log the sum of all tasks.
+        """Wait until the written messages can be read, and log the sum of all tasks; staged rows are copied.
 
         A broker acknowledges a message before its queue shows it. Without the wait, a read right after
         ``save()`` would miss the last rows. Rows with a delay are not waited for.
         """
         total = total_of(messages)
+        if self._options.staging is not None:
+            commit_staged(self._options, messages)
+        else:
+            self._await_readable(total)
+        log.info("write_committed", tasks=len(messages), **total.counts())
+
+    def _await_readable(self, total: TaskReport) -> None:
         try:
             with lent_client(self._options.producer) as client:
                 Admin(client).await_readable(total.rows.end_offsets, timeout=_READABLE_TIMEOUT)
         except RocketMQError as error:  # the messages are stored
             log.warning("write_not_yet_readable", reason=str(error))
-        log.info("write_committed", tasks=len(messages), **total.counts())
 
     def abort(self, messages: Sequence[TaskReport | None]) -> None:
         """Log the messages that stay in the topics after a failed write: RocketMQ cannot remove them."""

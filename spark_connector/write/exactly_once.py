@@ -1,0 +1,149 @@
+"""Writes with ``delivery=exactlyOnce``: tasks stage rows, and the driver's commit copies those that count.
+
+    task     rows -> staging topic, reports the ranges that were acknowledged
+    commit   decides by the first record of the micro-batch, or of the job's stampId, and copies its ranges
+
+The rules are those of :class:`rmqtools.StagedWrites`. Attempts that fail leave rows that nobody copies.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Final
+
+from rmqtools import QueueRange, StagedCommit, StagedStatus, StagedWrites
+from rmqtools.errors import ConfigError
+from rmqtools.log import get_logger
+from spark_connector.options.option_table import parse_options
+from spark_connector.options.write_settings import WriteOptions, write_options
+from spark_connector.worker.clients import lent_producer
+from spark_connector.write.write_task import TaskReport
+
+log = get_logger(__name__)
+
+_JOB: Final = "job"  # the key of a batch write, which has one commit
+
+
+def exactly_once_status(options: Mapping[str, str], *, query: str | None = None) -> StagedStatus:
+    """Return how far the last commit of an exactly-once write is. New in this release.
+
+    Args:
+        options: those of the write.
+        query: the id of the streaming query (``query.id``); None: the batch write with option ``stampId``.
+
+    Raises:
+        ConfigError: options without ``delivery=exactlyOnce``, or neither query nor ``stampId``.
+        TopicNotFoundError: nothing was written with these options yet.
+    """
+    with _opened(_exact_options(options), query) as writes:
+        return writes.status()
+
+
+def give_up_batch(options: Mapping[str, str], *, query: str | None = None, batch: int | None = None) -> None:
+    """End a decided batch that cannot be finished, since its staged rows are gone; the query goes on.
+
+    Rows that were copied stay. Stop the query, or the job, before. New in this release.
+
+    Args:
+        options: those of the write.
+        query: as of :func:`exactly_once_status`.
+        batch: number of the micro-batch, which the error names; None: the batch write.
+
+    Raises:
+        ConfigError: nothing is decided for this batch.
+    """
+    with _opened(_exact_options(options), query) as writes:
+        writes.give_up(_JOB if batch is None else str(batch))
+
+
+def prepare(options: WriteOptions) -> None:
+    """Make the missing topics, and refuse what could not keep the promise; does nothing for other writes.
+
+    Raises:
+        ConfigError: a target, or a setting of a broker, with which rows might be stored twice.
+        TopicNotFoundError: the target does not exist.
+    """
+    if options.staging is not None:
+        with _opened(options, "prepared") as writes:
+            writes.prepare(longest_outage=options.staging.longest_outage)
+
+
+def check_batch_write(options: WriteOptions) -> None:
+    """Refuse an exactly-once batch write without an id of its own.
+
+    Raises:
+        ConfigError: names the option.
+    """
+    if options.staging is not None and options.stamp_id is None:
+        raise ConfigError(
+            "option 'delivery' = 'exactlyOnce' needs option 'stampId' for a batch write: a job that is run "
+            "again is only known by an id that is equal each time"
+        )
+
+
+def commit_staged(options: WriteOptions, reports: Sequence[TaskReport | None]) -> StagedCommit | None:
+    """Copy the rows that count; None: there was no task, so there are no rows.
+
+    Raises:
+        RocketMQError: as of :meth:`rmqtools.StagedWrites.commit`.
+    """
+    written = [report for report in reports if report is not None]
+    if not written:
+        return None
+    query, batch = written[0].query, written[0].batch
+    with _opened(options, query) as writes:
+        done = writes.commit(_JOB if query is None else str(batch), _ranges(written))
+    if done.is_given_up:
+        log.warning("exactly_once_batch_given_up", query=query, batch=batch)
+    log.info(
+        "exactly_once_committed",
+        query=query,
+        batch=batch,
+        rows=done.rows,
+        copied=done.copied,
+        is_first=done.is_first,
+    )
+    return done
+
+
+def _ranges(reports: Sequence[TaskReport]) -> list[QueueRange]:
+    return [
+        QueueRange(queue, begin, end)
+        for report in reports
+        for queue, found in (report.rows.ranges or {}).items()
+        for begin, end in found
+    ]
+
+
+@contextmanager
+def _opened(options: WriteOptions, query: str | None) -> Iterator[StagedWrites]:
+    staging = options.staging
+    assert staging is not None
+    assert options.topic is not None
+    with (
+        lent_producer(options.producer) as producer,
+        StagedWrites(
+            producer,
+            topic=options.topic,
+            staging_topic=staging.topic,
+            writer=_writer_name(query, options.stamp_id),
+            is_recurring=query is not None,
+        ) as writes,
+    ):
+        yield writes
+
+
+def _writer_name(query: str | None, stamp_id: str | None) -> str:
+    """Return a name of letters and digits, equal for each run of a query or a job."""
+    if query is None and stamp_id is None:
+        raise ConfigError("neither a query nor option 'stampId' is given: one of them names the write")
+    text = "\n".join(part for part in (query, stamp_id) if part is not None)
+    return f"spark-{blake2b(text.encode(), digest_size=16).hexdigest()}"
+
+
+def _exact_options(options: Mapping[str, str]) -> WriteOptions:
+    found = write_options(parse_options(dict(options)))
+    if found.staging is None:
+        raise ConfigError("option 'delivery' is not 'exactlyOnce': give the options of the write")
+    return replace(found, stamp=False)
