@@ -166,7 +166,7 @@ def summary(frame: DataFrame) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     "size",
     [
-        # in every run: tests/spark/test_stream_read.py, and repeated micro-batches in tests/unit/spark_connector
+        # in every run: tests/spark/test_stream_read.py, and tests/unit/spark_connector
         pytest.param(SMALL, id="small", marks=pytest.mark.slow),
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(2 * FULL_SECONDS)]),
     ],

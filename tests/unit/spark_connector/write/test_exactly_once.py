@@ -1,0 +1,163 @@
+"""Writes with delivery=exactlyOnce, their tasks and their commits called as Spark calls them."""
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+import spark_connector
+from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.testing import FakeCluster
+from spark_connector.options.option_table import parse_options
+from spark_connector.options.write_settings import write_options
+from spark_connector.worker import clients
+from spark_connector.write.exactly_once import check_batch_write, commit_staged, prepare
+from spark_connector.write.write_schema import for_schema
+from spark_connector.write.write_task import TaskPlace, TaskReport, write_rows
+
+TOPIC = "orders"
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster(auto_create_topics=False) as cluster:
+        cluster.create_topic(TOPIC, queues=2)
+        yield cluster
+        clients._CACHE.close_all()
+
+
+def texts(cluster: FakeCluster, **more: str) -> dict[str, str]:
+    return {"nameServer": cluster.name_server, "topic": TOPIC, "delivery": "exactlyOnce", **more}
+
+
+def given(cluster: FakeCluster, **more: str) -> Any:
+    return write_options(parse_options(texts(cluster, **more)))
+
+
+def task(options: Any, *bodies: str, query: str | None = "q", batch: int = 0) -> TaskReport:
+    """Run one task, and return its report as it arrives at the driver."""
+    rows = pa.record_batch({"body": pa.array([body.encode() for body in bodies], pa.binary())})
+    place = TaskPlace(query or "made", batch, 0, 0, is_made=query is None)
+    report: TaskReport = pickle.loads(pickle.dumps(write_rows(options, [rows], place)))
+    return report
+
+
+def stored(cluster: FakeCluster) -> list[str]:
+    return sorted(message.body.decode() for message in cluster.messages(TOPIC))
+
+
+def test_rows_of_committed_tasks_are_stored_once_and_those_of_other_attempts_never(cluster):
+    options = given(cluster)
+    prepare(options)
+    task(options, "an attempt that failed")
+
+    done = commit_staged(options, [task(options, "a", "b"), task(options, "c")])
+
+    assert done is not None
+    assert (done.rows, done.copied) == (3, 3)
+    assert stored(cluster) == ["a", "b", "c"]
+
+
+def test_a_micro_batch_that_spark_runs_again_is_not_stored_again(cluster):
+    options = given(cluster)
+    prepare(options)
+    for _ in range(2):
+        commit_staged(options, [task(options, "a", "b")])
+    commit_staged(options, [task(options, "c", batch=1)])
+
+    assert stored(cluster) == ["a", "b", "c"]
+
+
+def test_a_job_run_again_with_its_id_is_not_stored_again_and_one_with_another_id_is(cluster):
+    for stamp_id in ("monday", "monday", "tuesday"):
+        options = given(cluster, stampId=stamp_id)
+        prepare(options)
+        commit_staged(options, [task(options, stamp_id, query=None)])
+
+    assert stored(cluster) == ["monday", "tuesday"]
+
+
+def test_queries_that_write_to_one_topic_do_not_disturb_each_other(cluster):
+    options = given(cluster)
+    prepare(options)
+    for query in ("one", "other"):
+        commit_staged(options, [task(options, query, query=query)])
+
+    assert stored(cluster) == ["one", "other"]
+
+
+def test_a_commit_without_tasks_does_nothing(cluster):
+    assert commit_staged(given(cluster), []) is None
+
+
+def test_the_status_names_the_last_micro_batch(cluster):
+    options = given(cluster)
+    prepare(options)
+    commit_staged(options, [task(options, "a", "b", batch=7)])
+
+    status = spark_connector.exactly_once_status(texts(cluster), query="q")
+
+    assert (status.key, status.decided, status.copied, status.is_finished) == ("7", 2, 2, True)
+
+
+def test_a_batch_that_nobody_decided_cannot_be_given_up(cluster):
+    prepare(given(cluster))
+
+    with pytest.raises(ConfigError, match="nothing is decided for"):
+        spark_connector.give_up_batch(texts(cluster), query="q", batch=3)
+
+
+def test_a_missing_target_is_refused_before_anything_is_made(cluster):
+    with pytest.raises(TopicNotFoundError, match="nowhere"):
+        prepare(given(cluster, topic="nowhere"))
+
+
+def test_a_broker_that_keeps_messages_for_less_than_an_outage_is_refused(cluster):
+    with pytest.raises(ConfigError, match="fileReservedTime=72 hours: less than the longest outage of 240"):
+        prepare(given(cluster, longestOutage="10d"))
+
+
+def test_the_staging_topic_gets_the_queues_that_the_target_gets_later(cluster):
+    prepare(given(cluster))
+    cluster.create_topic(TOPIC, queues=4)
+
+    options = given(cluster)
+    prepare(options)
+    commit_staged(options, [task(options, *map(str, range(8)))])
+
+    assert stored(cluster) == list(map(str, range(8)))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"delivery": "twice"}, "option 'delivery' = 'twice'.*want atLeastOnce or exactlyOnce"),
+        ({"topic": ""}, "option 'topic'"),
+        ({"stagingTopic": TOPIC}, "option 'stagingTopic' = 'orders': rows are copied to this topic"),
+        ({"delivery": "atLeastOnce", "stagingTopic": "s"}, "option 'stagingTopic' is for delivery=exactly"),
+        ({"delivery": "atLeastOnce", "longestOutage": "1h"}, "option 'longestOutage' is for delivery="),
+    ],
+)
+def test_options_that_do_not_belong_together_are_refused(cluster, options, text):
+    with pytest.raises(ConfigError, match=text):
+        given(cluster, **options)
+
+
+def test_rows_that_name_their_own_topic_are_refused(cluster):
+    with pytest.raises(ConfigError, match="'exactlyOnce' needs option 'topic'"):
+        write_options(parse_options({"nameServer": "h:1", "delivery": "exactlyOnce"}))
+
+
+def test_a_batch_write_needs_an_id(cluster):
+    with pytest.raises(ConfigError, match="needs option 'stampId' for a batch write"):
+        check_batch_write(given(cluster))
+    check_batch_write(given(cluster, stampId="monday"))
+
+
+def test_rows_with_a_delay_are_refused(cluster):
+    schema = StructType([StructField("body", BinaryType()), StructField("delayLevel", IntegerType())])
+
+    with pytest.raises(ConfigError, match="column 'delayLevel': rows with a delay cannot be staged"):
+        for_schema(given(cluster), schema)
