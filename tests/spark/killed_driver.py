@@ -43,6 +43,12 @@ class KilledDriver:
             process.wait(30)
             process.stdout.close()
 
+    @property
+    def group(self) -> int:
+        """The process group of the run."""
+        assert self._process is not None
+        return self._process.pid
+
     def await_true(self, condition: Callable[[], object]) -> None:
         """Wait for something to be seen of the run, which must not end before.
 
