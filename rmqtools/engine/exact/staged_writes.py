@@ -147,12 +147,11 @@ class StagedWrites(Asynchronous):
         name = self._name(key)
         async with self._turn:
             records = await self._decisions()
-            await records.refresh()
             decision = await records.look_up(name)
             if decision is not None:
-                parts = decode_record(decision.record)
-                is_given_up = await records.look_up(name + GIVEN_UP) is not None
-                if is_given_up or await records.look_up(name + COPIED) is not None:
+                is_given_up = records.found(name + GIVEN_UP) is not None
+                if is_given_up or records.found(name + COPIED) is not None:
+                    parts = decode_record(decision.record)
                     return _result(key, parts, 0, is_first=False, is_given_up=is_given_up)
             async with AsyncExitStack() as opened:
                 if decision is not None:

@@ -228,7 +228,7 @@ def test_the_view_ends_with_the_code_of_what_ended_it(cluster, key, code):
     assert ended[0].return_value == code
 
 
-@pytest.mark.parametrize("queues", [500, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("queues", [100, pytest.param(5000, marks=pytest.mark.slow)])
 def test_thousands_of_queues_are_shown_and_can_be_scrolled_to_the_last(cluster, queues):
     cluster.create_topic("wide", queues=queues)
     cluster.commit("billing", MessageQueue("wide", A, 0), 0)
