@@ -11,7 +11,7 @@ from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueR
 from rmqtools.aio import Admin, Producer, StagedWrites
 from rmqtools.engine.exact import writer_lock
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 
 TOPIC, STAGING = "orders", "orders-staging"
 
@@ -193,3 +193,31 @@ async def test_a_record_that_is_none_of_ours_is_refused():
 
         with pytest.raises(ExactAppendError, match="is not one of staged writes"):
             await writes.commit("1", [])
+
+
+async def test_all_locks_are_held_before_anything_is_decided():
+    async with scene() as (cluster, producer, writes):
+        ranges = [await stage(producer, "a"), await stage(producer, "b", number=1)]
+        before = len(cluster.requests())
+
+        await writes.commit("1", ranges)
+
+        codes = [request.code for request in cluster.requests()[before:]]
+        decided = codes.index(RequestCode.SEND_MESSAGE_V2)
+        assert codes[:decided].count(RequestCode.LOCK_BATCH_MQ) == 2
+
+
+async def test_a_process_that_was_paused_after_its_decision_looks_what_another_one_has_stored():
+    async with scene() as (cluster, producer, writes):
+        ranges = [await stage(producer, "a", "b")]
+        records = await writes._decisions()
+        async with AsyncExitStack() as opened:
+            _, lanes, is_first = await writes._decide(opened, records, "w/1", ranges)
+            paused = lanes[0]._appender
+            await paused._lock.release()  # as brokers do after a minute
+            async with staged(producer) as other:
+                done = await other.commit("1", [])
+            await lanes[0].copy()
+
+        assert (is_first, done.copied) == (True, 2)
+        assert stored(cluster) == ["a", "b"]
