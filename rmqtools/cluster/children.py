@@ -22,7 +22,7 @@ class Children:
         self._states: list[ServerState] = []
 
     def start(self, server: Server, java: str, jars: Sequence[Path]) -> None:
-        """Start one server. It does not answer yet when this returns.
+        """Start one server, also again after its end. It does not answer yet when this returns.
 
         Raises:
             ClusterError: its files cannot be written.
@@ -32,6 +32,7 @@ class Children:
         except OSError as error:
             raise ClusterError(f"{server.home} cannot be used: {error}: give another directory") from error
         process = spawn(server.command(java), server.home, server.variables(jars), server.output)
+        self._forget(server.name)
         self._started.append((server, process))
         self._states.append(
             ServerState(
@@ -43,6 +44,15 @@ class Children:
                 server.class_path(jars),
             )
         )
+
+    def _forget(self, name: str) -> None:
+        """Forget a server that has ended; one that runs is killed."""
+        for server, process in self._started:
+            if server.name == name:
+                process.kill()
+                process.wait()
+        self._started = [started for started in self._started if started[0].name != name]
+        self._states = [state for state in self._states if state.name != name]
 
     def state(self, *, owner: int, detached: bool) -> ClusterState:
         """Return the state of the started servers, to be saved."""

@@ -33,7 +33,6 @@ def start(cluster: LocalCluster, name: str, *, wait: bool = True) -> None:
     """Start a server that was killed; ``wait`` until it answers."""
     server = next(one for one in cluster.servers if one.name == name)
     children = children_of(cluster)
-    children._started = [(one, process) for one, process in children._started if one.name != name]
     children.start(server, find_java(), ensure_jars())
     children.state(owner=os.getpid(), detached=False).persist(cluster.directory)
     if wait:
