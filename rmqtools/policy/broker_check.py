@@ -50,26 +50,30 @@ def incoming(before: BrokerBacklog, after: BrokerBacklog) -> dict[str, int]:
 def awaited(backlog: BrokerBacklog) -> list[str]:
     """Return what must still end before a broker may be stopped: a text for each kind of it."""
     groups = [
-        f"group {name}: {each.lag} messages ({each.members} members)"
+        f"group {name}: {_amount(each.lag, 'message')} ({_amount(each.members, 'member')})"
         for name, each in sorted(backlog.groups.items())
         if each.members
     ]
     counts = (
-        (backlog.delayed, "delayed messages"),
-        (backlog.timed, "timer messages"),
-        (backlog.half, "half messages"),
-        (backlog.popped, "popped messages"),
+        (backlog.delayed, "delayed message"),
+        (backlog.timed, "timer message"),
+        (backlog.half, "half message"),
+        (backlog.popped, "popped message"),
     )
-    return [*groups, *(f"{count} {name}" for count, name in counts if count)]
+    return [*groups, *(_amount(count, name) for count, name in counts if count)]
 
 
 def left_behind(backlog: BrokerBacklog) -> list[str]:
     """Return what no waiting ends: the backlog of groups that have no members now."""
     return [
-        f"group {name}: {each.lag} messages, offline"
+        f"group {name}: {_amount(each.lag, 'message')}, offline"
         for name, each in sorted(backlog.groups.items())
         if not each.members
     ]
+
+
+def _amount(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _problems(broker: BrokerState) -> Iterator[tuple[FindingKind, str]]:

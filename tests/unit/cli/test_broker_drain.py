@@ -41,7 +41,7 @@ def test_messages_of_a_group_without_members_are_named_and_the_broker_is_not_emp
 
     assert left.exit_code == 1
     assert left.stdout.splitlines()[-1] == (
-        "broker broker-b has messages that nobody consumes now: group billing: 1 messages, offline"
+        "broker broker-b has messages that nobody consumes now: group billing: 1 message, offline"
     )
 
 
@@ -52,7 +52,7 @@ def test_a_group_with_members_is_waited_for_until_the_time_is_up(run, cluster):
     waited = run(*DRAIN, "--timeout", "0.1")
 
     assert waited.exit_code == 1
-    assert "nothing came in; waiting: group billing: 1 messages (1 members)" in waited.stdout
+    assert "nothing came in; waiting: group billing: 1 message (1 member)" in waited.stdout
     assert waited.stdout.splitlines()[-1] == "broker broker-b is not drained after 0 s; it stays read-only"
 
 

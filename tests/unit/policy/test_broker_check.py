@@ -84,7 +84,7 @@ def test_groups_with_members_are_awaited_and_those_without_are_left_behind():
 
     assert awaited(backlog) == [
         "group billing: 3 messages (2 members)",
-        "1 delayed messages",
+        "1 delayed message",
         "2 timer messages",
         "5 half messages",
         "6 popped messages",
