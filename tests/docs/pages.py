@@ -90,6 +90,7 @@ assert [message.body for message in messages] == [b"to receive"]
 assert sum(each.copied for each in copied) > 0
 assert appender.last_position == 2
 assert decision.is_ours
+assert (done.rows, done.copied, done.is_first) == (10, 10, True)
 """,
     "index.md": """
 assert result.status.value == "SEND_OK"
