@@ -56,9 +56,10 @@ faults: $(STAMP) jdk ## what dead, frozen and cut off servers and clients cost: 
 faults-quick: $(STAMP) jdk ## the eight most telling faults, on servers from the jars
 	@$(BIN)/python -m pytest -q tests/measure/test_{faults,soak,broken_engine}.py
 
-sim: $(STAMP) ## 10,000 simulated runs of producers, brokers and consumers in trouble, and 10,000 of exact appenders: hours
+sim: $(STAMP) ## 10,000 simulated runs each of producers and consumers in trouble, of exact appenders, of staged writes: hours
 	@$(BIN)/python -m tools.measure.sim
 	@$(BIN)/python -m tools.measure.sim --exact
+	@$(BIN)/python -m tools.measure.sim --staged
 
 fuzz: $(STAMP) ## damaged bytes for every decoder, for ten minutes
 	@$(BIN)/python -m tools.measure.fuzz

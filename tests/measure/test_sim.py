@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 200
-FEW_SEEDS = 8
+FEW_SEEDS = 4
 
 
 def sim(*arguments: str) -> subprocess.CompletedProcess[str]:

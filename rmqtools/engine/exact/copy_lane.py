@@ -124,12 +124,14 @@ class CopyLane(ABC):
     async def _read(
         self, ranges: Sequence[tuple[int, int]], portions: "asyncio.Queue[Portion | None]"
     ) -> None:
-        """Read and encode; None at the end, also after an error."""
+        """Read and encode; None at the end, also after an error. After a cancellation nobody waits for it."""
         try:
             for begin, end in ranges:
                 await self._read_range(begin, end, portions)
-        finally:
+        except Exception:
             await portions.put(None)
+            raise
+        await portions.put(None)
 
     async def _read_range(self, position: int, end: int, portions: "asyncio.Queue[Portion | None]") -> None:
         while position < end:

@@ -12,6 +12,7 @@ import time
 
 from tools.measure.sim.exact import simulate_exact
 from tools.measure.sim.run import Result, simulate
+from tools.measure.sim.staged import simulate_staged
 
 
 def main() -> int:
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10_000, help="how many runs (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: %(default)s)")
     parser.add_argument("--exact", action="store_true", help="runs of exact appenders")
+    parser.add_argument("--staged", action="store_true", help="runs of staged writes")
     parser.add_argument("--seed", type=int, help="run this one, and print its history")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
@@ -29,7 +31,11 @@ def main() -> int:
             {**os.environ, "PYTHONHASHSEED": "0"},
         )
     logging.getLogger("rmqtools").setLevel(logging.CRITICAL)  # of troubles that are meant
-    run, kind = (simulate_exact, " --exact") if arguments.exact else (simulate, "")
+    run, kind = simulate, ""
+    if arguments.exact:
+        run, kind = simulate_exact, " --exact"
+    elif arguments.staged:
+        run, kind = simulate_staged, " --staged"
     if arguments.seed is not None:
         result = run(arguments.seed)
         print(result.history, end="")

@@ -57,9 +57,29 @@ class _Writer:
     may_run: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
 
+    @property
+    def appenders(self) -> list[ExactAppender]:
+        """Those that are open."""
+        return [self.appender]
+
+    async def pause(self) -> None:
+        """Stop as a stopped process does: it renews no lock."""
+        self.may_run.clear()
+        for appender in self.appenders:
+            await appender._background.stop()
+
+    async def go_on(self) -> None:
+        """Continue; its timers come first."""
+        for appender in self.appenders:
+            with suppress(RocketMQError):
+                await appender._keep()
+        self.may_run.set()
+
 
 @dataclass
-class _World:
+class World:
+    """A cluster and the writers of one run."""
+
     cluster: FakeCluster
     chance: random.Random
     writers: list[_Writer] = field(default_factory=list)
@@ -67,11 +87,36 @@ class _World:
     ended: list[str] = field(default_factory=list)
 
     def stored(self) -> list[int]:
+        """Return the positions that are stored, in their order."""
         marks = [
             parse_mark(message.properties.get(APPEND_MARK))
             for message in self.cluster.messages(_TOPIC, _QUEUE)
         ]
         return [mark.position for mark in marks if mark is not None]
+
+    def create_topics(self) -> None:
+        """Make the topics of the run."""
+        self.cluster.create_topic(_TOPIC, queues=1)
+
+    def is_finished(self) -> bool:
+        """Return whether all there is to write is stored."""
+        return set(self.stored()) == set(range(_END))
+
+    def judge(self) -> list[str]:
+        """Return what is wrong at the end."""
+        stored = self.stored()
+        missing = sorted(set(range(_END)) - set(stored))
+        twice = sorted({position for position in stored if stored.count(position) > 1})
+        found = [f"positions {missing} are not stored"] if missing else []
+        if twice:
+            found.append(f"positions {twice} are stored twice")
+        elif stored != sorted(stored):
+            found.append(f"positions are out of order: {stored}")
+        return found
+
+    def history(self) -> list[str]:
+        """Return what happened, for whoever looks for a cause."""
+        return [*self.ended, str(self.stored())]
 
     async def start(self) -> None:
         """Start a writer, as a supervisor starts a process."""
@@ -133,34 +178,32 @@ def plan(chance: random.Random) -> list[Trouble]:
     return sorted(troubles, key=lambda trouble: trouble.begins)
 
 
-def simulate_exact(seed: int) -> Result:
-    """Run once; each position must be stored once, and in order."""
+def simulate_exact(seed: int, make: "Callable[[FakeCluster, random.Random], World] | None" = None) -> Result:
+    """Run once; each position must be stored once, and in order. ``make``: another world."""
     chance = random.Random(seed)
     troubles = plan(chance)
     result = Result(seed, [])
     random.seed(chance.getrandbits(64))
-    world: list[_World] = []
+    world: list[World] = []
     try:
-        run_skipping(lambda: _scenario(troubles, chance, world))
+        run_skipping(lambda: _scenario(troubles, chance, world, make or World))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         result.found.append(f"{type(error).__name__}: {error}")
-    stored = world[0].stored() if world else []
-    result.history = "\n".join([*map(str, troubles), *(world[0].ended if world else []), str(stored), ""])
-    missing = sorted(set(range(_END)) - set(stored))
-    twice = sorted({position for position in stored if stored.count(position) > 1})
-    if missing:
-        result.found.append(f"positions {missing} are not stored")
-    if twice:
-        result.found.append(f"positions {twice} are stored twice")
-    elif stored != sorted(stored):
-        result.found.append(f"positions are out of order: {stored}")
+    lines = [line for each in world for line in each.history()]
+    result.history = "\n".join([*map(str, troubles), *lines, ""])
+    result.found += [finding for each in world for finding in each.judge()]
     return result
 
 
-async def _scenario(troubles: list[Trouble], chance: random.Random, worlds: list[_World]) -> None:
+async def _scenario(
+    troubles: list[Trouble],
+    chance: random.Random,
+    worlds: list[World],
+    make: Callable[[FakeCluster, random.Random], World],
+) -> None:
     async with FakeCluster(auto_create_topics=False) as cluster:
-        cluster.create_topic(_TOPIC, queues=1)
-        world = _World(cluster, random.Random(chance.getrandbits(64)))
+        world = make(cluster, random.Random(chance.getrandbits(64)))
+        world.create_topics()
         worlds.append(world)
         async with asyncio.timeout(3600):
             await world.start()
@@ -174,9 +217,9 @@ async def _scenario(troubles: list[Trouble], chance: random.Random, worlds: list
                 await world.kill(writer)
 
 
-async def _supervise(world: _World) -> None:
+async def _supervise(world: World) -> None:
     """Start a writer whenever none is left, until one has come to the end."""
-    while set(world.stored()) != set(range(_END)):
+    while not world.is_finished():
         for writer in [*world.writers]:
             if writer.task is not None and writer.task.done():
                 await world.kill(writer)
@@ -185,21 +228,21 @@ async def _supervise(world: _World) -> None:
         await asyncio.sleep(1.0)
 
 
-async def _strike(trouble: Trouble, world: _World, began: float) -> None:
+async def _strike(trouble: Trouble, world: World, began: float) -> None:
     await asyncio.sleep(max(0.0, began + trouble.begins - asyncio.get_running_loop().time()))
     await KINDS[trouble.what](trouble, world)
 
 
-async def _kill(_: Trouble, world: _World) -> None:
+async def _kill(_: Trouble, world: World) -> None:
     if world.writers:
         await world.kill(world.writers[0])
 
 
-async def _second(_: Trouble, world: _World) -> None:
+async def _second(_: Trouble, world: World) -> None:
     await world.start()
 
 
-async def _pause_writer(trouble: Trouble, world: _World) -> None:
+async def _pause_writer(trouble: Trouble, world: World) -> None:
     """Stop a writer for a while, and start another one meanwhile, which gets the lock when it ends.
 
     The other one may be gone when the first continues.
@@ -207,8 +250,7 @@ async def _pause_writer(trouble: Trouble, world: _World) -> None:
     if not world.writers:
         return
     writer = world.writers[0]
-    writer.may_run.clear()
-    await writer.appender._background.stop()  # a stopped process renews no lock
+    await writer.pause()
     if trouble.other < 0.7:
         await world.start()
         second = world.writers[-1]
@@ -216,18 +258,16 @@ async def _pause_writer(trouble: Trouble, world: _World) -> None:
         if trouble.other < 0.4:
             await world.close(second)
     await asyncio.sleep(trouble.number * _PAUSED)
-    with suppress(RocketMQError):
-        await writer.appender._keep()  # what its timer does first
-    writer.may_run.set()
+    await writer.go_on()
 
 
-async def _freeze(trouble: Trouble, world: _World) -> None:
+async def _freeze(trouble: Trouble, world: World) -> None:
     world.cluster.freeze(_BROKER)
     await asyncio.sleep(trouble.number**3 * _STANDS_STILL)
     world.cluster.thaw(_BROKER)
 
 
-async def _freeze_and_kill(trouble: Trouble, world: _World) -> None:
+async def _freeze_and_kill(trouble: Trouble, world: World) -> None:
     world.cluster.freeze(_BROKER)
     await asyncio.sleep(trouble.number * 10.0)
     await _kill(trouble, world)
@@ -235,7 +275,7 @@ async def _freeze_and_kill(trouble: Trouble, world: _World) -> None:
     world.cluster.thaw(_BROKER)
 
 
-async def _restart(trouble: Trouble, world: _World) -> None:
+async def _restart(trouble: Trouble, world: World) -> None:
     if world.is_down:
         return
     world.is_down = True
@@ -245,7 +285,7 @@ async def _restart(trouble: Trouble, world: _World) -> None:
     world.is_down = False
 
 
-async def _lose_answers(trouble: Trouble, world: _World) -> None:
+async def _lose_answers(trouble: Trouble, world: World) -> None:
     """Store the next requests, and break the connection instead of answering."""
     cluster = world.cluster
 
@@ -256,12 +296,12 @@ async def _lose_answers(trouble: Trouble, world: _World) -> None:
     cluster.fault(code=_BATCH, times=1 + int(2 * trouble.number), answer=stored_and_cut)
 
 
-async def _lose_requests(trouble: Trouble, world: _World) -> None:
+async def _lose_requests(trouble: Trouble, world: World) -> None:
     times = 1 + int(2 * trouble.number)
     world.cluster.fault(code=_BATCH, times=times, answer=Reaction.DISCONNECT)
 
 
-async def _late(trouble: Trouble, world: _World) -> None:
+async def _late(trouble: Trouble, world: World) -> None:
     """Keep a request in a buffer for a while; perhaps its connection breaks meanwhile."""
     delay = trouble.number * _LATE
     fault = world.cluster.fault(code=_BATCH, answer=Reaction.PASS, delay=delay)
@@ -274,13 +314,13 @@ async def _late(trouble: Trouble, world: _World) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _hide(trouble: Trouble, world: _World) -> None:
+async def _hide(trouble: Trouble, world: World) -> None:
     world.cluster.hide_new(_BROKER)
     await asyncio.sleep(trouble.number * 30.0)
     world.cluster.show_all(_BROKER)
 
 
-async def _hide_and_kill(trouble: Trouble, world: _World) -> None:
+async def _hide_and_kill(trouble: Trouble, world: World) -> None:
     world.cluster.hide_new(_BROKER)
     await asyncio.sleep(trouble.other * 10.0)
     await _kill(trouble, world)
@@ -288,17 +328,17 @@ async def _hide_and_kill(trouble: Trouble, world: _World) -> None:
     world.cluster.show_all(_BROKER)
 
 
-async def _refuse(trouble: Trouble, world: _World) -> None:
+async def _refuse(trouble: Trouble, world: World) -> None:
     code = (ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR)[int(2 * trouble.other)]
     world.cluster.fault(code=_BATCH, times=1 + int(3 * trouble.number), answer=code)
 
 
-async def _foreign(trouble: Trouble, world: _World) -> None:
+async def _foreign(trouble: Trouble, world: World) -> None:
     with suppress(RocketMQError):
         world.cluster.store(_TOPIC, *[b"foreign"] * (1 + int(100 * trouble.number)), queue=_QUEUE)
 
 
-async def _prefix(_: Trouble, world: _World) -> None:
+async def _prefix(_: Trouble, world: World) -> None:
     """Store the first messages of a batch only, as a broker does that is killed while it copies one."""
 
     def store_some(request: RemotingCommand) -> Reaction:
@@ -310,7 +350,7 @@ async def _prefix(_: Trouble, world: _World) -> None:
     world.cluster.fault(code=_BATCH, answer=store_some)
 
 
-KINDS: dict[str, Callable[[Trouble, _World], Awaitable[None]]] = {
+KINDS: dict[str, Callable[[Trouble, World], Awaitable[None]]] = {
     "the writer dies": _kill,
     "a second writer comes": _second,
     "the writer is paused": _pause_writer,

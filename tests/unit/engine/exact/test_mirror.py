@@ -11,10 +11,10 @@ import pytest
 from rmqtools import ClientConfig, Message, MessageQueue, MirrorConfig, ProducerConfig
 from rmqtools.aio import Mirror, Producer
 from rmqtools.engine.exact import writer_lock
-from rmqtools.errors import ConfigError, ExactAppendError
+from rmqtools.errors import ConfigError, ExactAppendError, SendError
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.mirror import MIRROR_WAY
-from rmqtools.testing import FakeCluster, Reaction, RequestCode
+from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from tests.unit.engine.exact.exact_scene import until
 
 TOPIC = "orders"
@@ -94,6 +94,17 @@ async def test_a_second_run_copies_what_came_since():
         assert await copy(east, west) == 1
 
         assert bodies(west) == [b"1", b"2", b"3"]
+
+
+async def test_a_target_that_refuses_messages_ends_the_run_however_much_was_read_already():
+    async with clusters() as (east, west):
+        for number in range(20):
+            east.store(TOPIC, b"%d" % number * 50_000, queue=queue())
+        west.fault(code=RequestCode.SEND_BATCH_MESSAGE, answer=ResponseCode.MESSAGE_ILLEGAL)
+
+        async with mirror(east, west, request_bytes=60_000) as copying, asyncio.timeout(60):
+            with pytest.raises(SendError, match="did not take"):
+                await copying.run()
 
 
 async def test_it_follows_new_messages_until_it_is_cancelled():
