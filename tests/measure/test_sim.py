@@ -12,11 +12,13 @@ from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.exact.settle import Settlement
+from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
 from rmqtools.policy.exact_append import LockAge
 from tools.measure.sim.exact import simulate_exact
 from tools.measure.sim.run import simulate
+from tools.measure.sim.staged import simulate_staged
 from tools.measure.sim.trouble import KINDS, plan
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
@@ -114,3 +116,20 @@ def test_an_appender_that_trusts_an_old_lock_is_found(monkeypatch):
     monkeypatch.setattr(LockAge, "may_send", lambda self, now: True)
 
     assert "stored twice" in simulate_exact(702).found[0]
+
+
+@pytest.mark.parametrize("seeds", [3, pytest.param(100, marks=pytest.mark.slow)])
+def test_staged_writes_store_the_rows_of_one_attempt_of_each_micro_batch_once(seeds):
+    run = sim("--staged", "--seeds", str(seeds))
+
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
+
+
+def test_a_driver_that_does_not_look_at_what_is_copied_is_found(monkeypatch):
+    async def begin(self: StagedLane) -> None:
+        self.begin()
+
+    monkeypatch.setattr(StagedLane, "take_up", begin)
+
+    assert "['8/9/0', '8/9/0'] are stored" in simulate_staged(7).found[0]
