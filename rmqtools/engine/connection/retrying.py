@@ -27,11 +27,12 @@ async def look_up(call: Callable[[], Awaitable[T]], *, timeout: float) -> T:
         if not may_retry(error):
             raise
         first = error
-    half = {"multiplier": _FIRST_WAIT / 2, "max": min(_LONGEST_WAIT, timeout) / 2}
+    half = {"multiplier": _FIRST_WAIT / 2, "max": _LONGEST_WAIT / 2}
+    wait = wait_exponential(**half) + wait_random_exponential(**half)
     retrying = AsyncRetrying(
         retry=retry_if_exception(may_retry),
         stop=lambda _: loop.time() - began >= timeout,  # not stop_after_delay: it reads another clock
-        wait=wait_exponential(**half) + wait_random_exponential(**half),
+        wait=lambda state: max(0.0, min(wait(state), began + timeout - loop.time())),
         reraise=True,
     )
     async for attempt in retrying:
