@@ -1,6 +1,6 @@
 """Deadlines of what tests wait for, on a machine of any load. None is a promise of the product."""
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds until a condition must hold; ends a test that would hang."""
 
 PROGRAM_PATIENCE = 800.0
