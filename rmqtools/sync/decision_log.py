@@ -47,6 +47,7 @@ class DecisionLog(BlockingDecisionLog):
             MessageRejectedError: no key or no record; nothing was sent.
             UnknownOutcomeError: no answer came: call it again, or ask :meth:`look_up`.
             SendError: the record is not stored, and nothing is decided by it.
+            RemotingTimeoutError: the record is stored, and the broker does not show it: call it again.
             DataLossError: records expired while they were read.
         """
         return self._bridge.run(self._log.decide(key, record))

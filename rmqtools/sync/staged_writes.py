@@ -77,6 +77,7 @@ class StagedWrites(BlockingStagedWrites):
             ExactAppendError: another process is at work with this writer's name, or the target holds what
                 it cannot.
             SendError: a broker refuses a row or a record.
+            RemotingTimeoutError: a broker does not show a record that it has stored: call it again.
         """
         return self._bridge.run(self._writes.commit(key, ranges))
 

@@ -67,6 +67,7 @@ class DecisionLog(Asynchronous):
             MessageRejectedError: no key or no record; nothing was sent.
             UnknownOutcomeError: no answer came: call it again, or ask :meth:`look_up`.
             SendError: the record is not stored, and nothing is decided by it.
+            RemotingTimeoutError: the record is stored, and the broker does not show it: call it again.
             DataLossError: records expired while they were read.
         """
         return await self._started().decide(key, record)

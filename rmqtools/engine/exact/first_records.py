@@ -12,6 +12,8 @@ from rmqtools.model.decision import DECISION_TOKEN, Decision
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue
 
+_READABLE_TIMEOUT = 30.0  # seconds until a broker shows what it has acknowledged
+
 
 class FirstRecords:
     """The first records from an offset on, kept in memory. ``producer``: a started one; it stays open.
@@ -32,7 +34,9 @@ class FirstRecords:
         """Append a record, and return the first one of its key."""
         token = uuid.uuid4().hex
         message = Message(self.queue.topic, record, keys=[key], properties={DECISION_TOKEN: token})
-        await self._read_to(await self._say(message) + 1)
+        end = await self._say(message) + 1
+        await QueueAdmin(self._client).await_readable({self.queue: end}, timeout=_READABLE_TIMEOUT)
+        await self._read_to(end)
         return self._decision(key, token)
 
     async def look_up(self, key: str) -> Decision | None:

@@ -143,6 +143,7 @@ class StagedWrites(Asynchronous):
             ExactAppendError: another process is at work with this writer's name, or the target holds what
                 it cannot.
             SendError: a broker refuses a row or a record.
+            RemotingTimeoutError: a broker does not show a record that it has stored: call it again.
         """
         name = self._name(key)
         async with self._turn:

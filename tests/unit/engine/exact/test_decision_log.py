@@ -6,7 +6,8 @@ import pytest
 
 from rmqtools import ProducerConfig
 from rmqtools.aio import DecisionLog, Producer
-from rmqtools.errors import ConfigError
+from rmqtools.engine.exact import first_records
+from rmqtools.errors import ConfigError, RemotingTimeoutError
 from rmqtools.testing import FakeCluster, RequestCode
 
 
@@ -63,3 +64,19 @@ async def test_a_topic_of_two_queues_is_refused():
             with pytest.raises(ConfigError, match="2 queues: decisions need a topic of one queue"):
                 async with DecisionLog(producer, "decisions"):
                     pass
+
+
+async def test_a_record_that_its_broker_does_not_show_is_an_error_after_which_it_counts(monkeypatch):
+    monkeypatch.setattr(first_records, "_READABLE_TIMEOUT", 2.0)
+    async with FakeCluster() as cluster:
+        cluster.create_topic("decisions", queues=1)
+        async with (
+            Producer(ProducerConfig(name_server=cluster.name_server)) as producer,
+            DecisionLog(producer, "decisions") as log,
+        ):
+            cluster.hide_new()
+            with pytest.raises(RemotingTimeoutError, match=r"shows offsets up to 0 after 2\.0 s"):
+                await log.decide("key", b"yes")
+            cluster.show_all()
+
+            assert (await log.decide("key", b"no")).record == b"yes"
