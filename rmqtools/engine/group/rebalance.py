@@ -142,13 +142,15 @@ class Rebalance:
             self._later(TRY_AGAIN_DELAY)
         for queue in granted:
             self._held.forget(queue)
-        offsets = await asyncio.gather(*map(self._find_start, granted))
-        added = [
-            self._held.hold(queue, offset)
-            for queue, offset in zip(granted, offsets, strict=True)
-            if offset >= 0 and self._may_hold(queue)
-        ]
-        return bool(added)
+        return any(await asyncio.gather(*map(self._add_one, granted)))
+
+    async def _add_one(self, queue: MessageQueue) -> bool:
+        """Hold a queue once its start is known: none waits for the broker of another one."""
+        offset = await self._find_start(queue)
+        if offset < 0 or not self._may_hold(queue):
+            return False
+        self._held.hold(queue, offset)
+        return True
 
     def _may_hold(self, queue: MessageQueue) -> bool:
         """Return whether a queue is still wanted. One just locked is held; the next round releases it."""

@@ -1,5 +1,7 @@
 """Rounds of a member whose queues cannot always be released at once."""
 
+import asyncio
+
 from rmqtools.allocate import AllocateAveragely
 from rmqtools.engine.group.hold_and_release import HeldQueues
 from rmqtools.engine.group.process_queue import ProcessQueue
@@ -125,3 +127,32 @@ async def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplo
     assert await scene.rounds.run(AVG)
     assert scene.asked == ["lock", "persist", "persist", "unlock", "lock"]
     assert "foreseen by nobody" in caplog.text
+
+
+class TwoBrokers(Scene):
+    """A second queue, whose broker does not answer until it is allowed to."""
+
+    sick = MessageQueue("T", "stands-still", 0)
+
+    def __init__(self, *members: str) -> None:
+        super().__init__(*members)
+        self.answers = asyncio.Event()
+
+    async def find_queues(self, topic):
+        return [QUEUE, self.sick]
+
+    async def start_offset(self, queue):
+        if queue == self.sick:
+            await self.answers.wait()
+        return 7
+
+
+async def test_a_queue_whose_start_is_known_does_not_wait_for_a_broker_that_does_not_answer():
+    scene = TwoBrokers("me")
+    running = asyncio.create_task(scene.rounds.run(AVG))
+    await asyncio.sleep(0.1)
+
+    assert set(scene.held.pulled) == {QUEUE}
+    scene.answers.set()
+    assert await running
+    assert set(scene.held.pulled) == {QUEUE, scene.sick}
