@@ -112,9 +112,7 @@ def test_messages_behind_the_ack_index_have_failed(producer, topic, consumed):
 
     records = consumed(first_only, 3, consume_message_batch_max_size=3)
     first = [one for one in records if one.request_id == records[0].request_id]  # what failed comes again
-    results = {
-        one.msg_id: (one.success, one.return_type) for one in first if isinstance(one, SubAfterTrace)
-    }
+    results = {one.msg_id: (one.success, one.return_type) for one in first if isinstance(one, SubAfterTrace)}
     assert [results[result.msg_id] for result in sent] == [(True, SUCCESS), *[(False, FAILED)] * 2]
 
 
