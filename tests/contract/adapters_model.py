@@ -26,7 +26,7 @@ def public_constants(module: ModuleType, kind: type) -> dict[str, Any]:
 
 
 def names_of_mix_all() -> dict[str, Any]:
-    """Our names without those that Java has in its ProxyConfig (proxies) and TopicValidator (delays, half messages)."""
+    """Our names without those that Java has in its ProxyConfig and its TopicValidator."""
     found = public_constants(names, str)
     of_other_classes = ("HEARTBEAT_SYNCER_TOPIC", "SCHEDULE_TOPIC", "HALF_TOPIC")
     return {name: value for name, value in found.items() if name not in of_other_classes}
