@@ -40,7 +40,7 @@ class StagedCommit:
         rows: rows that were decided, by the first commit with this key.
         copied: rows that this call has copied; others were there already.
         is_first: whether the rows are those of this call; False: an earlier call with this key has decided.
-        is_given_up: whether somebody has ended this key, so that the rest of its rows is not copied.
+        is_given_up: whether the commit was given up; then its remaining rows are not copied.
     """
 
     key: str

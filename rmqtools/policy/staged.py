@@ -1,7 +1,7 @@
 """Decisions of staged writes: the record of a commit, and topics that fit together.
 
 A record says which rows of the staging topic belong to a commit, and where each target queue ended before
-the first of them was copied. It is text: a commit may be finished by another process, years later.
+the first of them was copied. It is text with a version: a newer release may finish the commit.
 """
 
 import json
@@ -14,7 +14,7 @@ from rmqtools.model.staged import StagedQueue
 
 _VERSION = 1
 COPIED, GIVEN_UP = "/copied", "/given-up"
-"""Ends of the keys under which it is noted that a commit is finished, or that somebody has ended it."""
+"""Endings of two more keys of a commit: it is finished, or it was given up."""
 
 
 def merge_ranges(ranges: Iterable[QueueRange]) -> list[QueueRange]:

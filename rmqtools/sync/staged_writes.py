@@ -61,9 +61,9 @@ class StagedWrites(BlockingStagedWrites):
     def commit(self, key: str, ranges: Sequence[QueueRange]) -> StagedCommit:
         """Decide which rows count for a key, and return when all of them are stored in the target.
 
-        The first call with a key decides, whoever makes it; the ranges of later calls are left out. May be
-        called again after every error and every crash. Waits as long as a broker does not answer, and up to
-        a minute for the lock of a process that died.
+        The first call with a key decides. Later calls, also of other processes, ignore their ranges and
+        finish the copy. May be called again after every error and every crash. Waits as long as a broker
+        does not answer, and up to a minute for the lock of a process that died.
 
         Args:
             key: a word without spaces; keys of a writer are committed one after the other.

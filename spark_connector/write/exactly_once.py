@@ -3,12 +3,12 @@
     task     rows -> staging topic, reports the ranges that were acknowledged
     commit   decides by the first record of the micro-batch, or of the job's stampId, and copies its ranges
 
-The rules are those of :class:`rmqtools.StagedWrites`. Attempts that fail leave rows that nobody copies.
+The rules are those of :class:`rmqtools.StagedWrites`. Rows of failed attempts stay in the
+staging topic and are not copied.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -146,4 +146,4 @@ def _exact_options(options: Mapping[str, str]) -> WriteOptions:
     found = write_options(parse_options(dict(options)))
     if found.staging is None:
         raise ConfigError("option 'delivery' is not 'exactlyOnce': give the options of the write")
-    return replace(found, stamp=False)
+    return found

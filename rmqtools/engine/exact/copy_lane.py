@@ -15,9 +15,11 @@ from rmqtools.engine.exact.appender import ExactAppender
 from rmqtools.engine.reading.range_read import RangeReader
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.log import get_logger
+from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.group import SubscriptionData
 from rmqtools.model.message import Message
+from rmqtools.model.mirror import NOT_COPIED
 from rmqtools.model.parcel import MsgIds, Parcel
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import BATCH_CQ
@@ -28,9 +30,13 @@ from rmqtools.protocol.messages.copied import StoredParts, encode_copied, stored
 
 log = get_logger(__name__)
 
+MARK = APPEND_MARK.encode()
+LEFT_OUT = frozenset(name.encode() for name in NOT_COPIED)
+"""Names of properties that a copy does not have."""
+
 MOST_MESSAGES = 10_000  # of a request
 _READ_AHEAD = 2  # requests
-_PAUSE_AFTER_ERROR = 1.0  # seconds until a source that does not answer is asked again
+_PAUSE_AFTER_ERROR = 1.0  # seconds between requests to a source that does not answer
 _COMPRESSION = int(MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_TYPE_COMPARATOR)
 _INNER_BATCH = int(MessageSysFlag.INNER_BATCH_FLAG)
 
@@ -124,7 +130,7 @@ class CopyLane(ABC):
     async def _read(
         self, ranges: Sequence[tuple[int, int]], portions: "asyncio.Queue[Portion | None]"
     ) -> None:
-        """Read and encode; None at the end, also after an error. After a cancellation nobody waits for it."""
+        """Read and encode. Put None at the end and after an error, not after a cancellation."""
         try:
             for begin, end in ranges:
                 await self._read_range(begin, end, portions)

@@ -7,9 +7,9 @@ stored before it. Reading first and then writing would let two processes both fi
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
-from rmqtools.engine.exact.first_records import FirstRecords
+from rmqtools.engine.exact.first_records import FirstRecords, only_queue
 from rmqtools.engine.producer.producer import Producer
-from rmqtools.errors import ClientStateError, ConfigError
+from rmqtools.errors import ClientStateError
 from rmqtools.model.decision import Decision
 
 
@@ -44,15 +44,9 @@ class DecisionLog(Asynchronous):
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be used.
         """
         self._client.check_started()
-        await self._client.routes.refresh(self._topic)
-        queues = (await self._client.routes.publish_info(self._topic)).queues
-        if len(queues) != 1:
-            raise ConfigError(
-                f"topic {self._topic!r} has {len(queues)} queues: decisions need a topic of one queue, since "
-                "only messages of one queue have an order"
-            )
-        begin = await QueueAdmin(self._client).min_offset(queues[0])
-        self._records = FirstRecords(self._producer, queues[0], begin)
+        queue = await only_queue(self._client, self._topic)
+        begin = await QueueAdmin(self._client).min_offset(queue)
+        self._records = FirstRecords(self._producer, queue, begin)
 
     async def decide(self, key: str, record: bytes) -> Decision:
         """Say something about a key, and return what was said first, by whomever.

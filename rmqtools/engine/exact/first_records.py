@@ -5,14 +5,32 @@ import uuid
 from contextlib import suppress
 
 from rmqtools.engine.admin.queues import QueueAdmin
+from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.exact.tail import read_range
 from rmqtools.engine.producer.producer import Producer
-from rmqtools.errors import UnknownOutcomeError
+from rmqtools.errors import ConfigError, UnknownOutcomeError
 from rmqtools.model.decision import DECISION_TOKEN, Decision
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue
 
-_READABLE_TIMEOUT = 30.0  # seconds until a broker shows what it has acknowledged
+READABLE_TIMEOUT = 30.0  # seconds until a broker shows what it has acknowledged
+
+
+async def only_queue(client: ClientCore, topic: str) -> MessageQueue:
+    """Return the queue of a topic for decisions.
+
+    Raises:
+        ConfigError: the topic does not have exactly one queue.
+        TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be used.
+    """
+    await client.routes.refresh(topic)
+    queues = (await client.routes.publish_info(topic)).queues
+    if len(queues) != 1:
+        raise ConfigError(
+            f"topic {topic!r} has {len(queues)} queues: decisions need a topic of one queue, since "
+            "only messages of one queue have an order"
+        )
+    return queues[0]
 
 
 class FirstRecords:
@@ -35,7 +53,7 @@ class FirstRecords:
         token = uuid.uuid4().hex
         message = Message(self.queue.topic, record, keys=[key], properties={DECISION_TOKEN: token})
         end = await self._say(message) + 1
-        await QueueAdmin(self._client).await_readable({self.queue: end}, timeout=_READABLE_TIMEOUT)
+        await QueueAdmin(self._client).await_readable({self.queue: end}, timeout=READABLE_TIMEOUT)
         await self._read_to(end)
         return self._decision(key, token)
 

@@ -6,10 +6,9 @@ from rmqtools.config.mirror import MirrorConfig
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.exact.appender import ExactAppender
-from rmqtools.engine.exact.copy_lane import MOST_MESSAGES, CopyLane, Portion
+from rmqtools.engine.exact.copy_lane import LEFT_OUT, MARK, MOST_MESSAGES, CopyLane, Portion
 from rmqtools.engine.reading.range_filter import read_filter
 from rmqtools.errors import RocketMQError
-from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.copy_message import copy_message
 from rmqtools.model.message import Message
 from rmqtools.model.message_const import (
@@ -18,7 +17,7 @@ from rmqtools.model.message_const import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from rmqtools.model.mirror import MIRROR_WAY, NOT_COPIED, QueueMirror
+from rmqtools.model.mirror import MIRROR_WAY, QueueMirror
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.flow import MessageRate
@@ -26,8 +25,7 @@ from rmqtools.policy.mirror import Way, is_in_share
 from rmqtools.protocol.messages.copied import StoredParts
 from rmqtools.protocol.messages.stored import decode_message
 
-_NOT_COPIED = frozenset(name.encode() for name in NOT_COPIED)
-_MARK, _WAY, _TAGS = APPEND_MARK.encode(), MIRROR_WAY.encode(), PROPERTY_TAGS.encode()
+_WAY, _TAGS = MIRROR_WAY.encode(), PROPERTY_TAGS.encode()
 _KEY_NAMES = tuple(
     name.encode() for name in (PROPERTY_SHARDING_KEY, PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
 )
@@ -132,7 +130,7 @@ class MirrorLane(CopyLane):
         kept, way = [], b""
         for pair in parts.properties:
             name, _, value = pair.partition(b"\x01")
-            if name not in _NOT_COPIED:
+            if name not in LEFT_OUT:
                 if value:
                     kept.append(pair)
             elif name == _WAY:
@@ -143,7 +141,7 @@ class MirrorLane(CopyLane):
         if following is None:
             return None
         mark = self._appender._mark_text(parts.queue_offset).encode()
-        kept.append(b"%s\x01%s\x02%s\x01%s\x02" % (_MARK, mark, _WAY, following))
+        kept.append(b"%s\x01%s\x02%s\x01%s\x02" % (MARK, mark, _WAY, following))
         return b"\x02".join(kept)
 
     def _is_chosen(self, parts: StoredParts) -> bool:

@@ -2,17 +2,12 @@
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.exact.appender import ExactAppender
-from rmqtools.engine.exact.copy_lane import CopyLane, Portion
-from rmqtools.model.append_mark import APPEND_MARK
-from rmqtools.model.mirror import NOT_COPIED
+from rmqtools.engine.exact.copy_lane import LEFT_OUT, MARK, CopyLane, Portion
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.staged import StagedQueue
 from rmqtools.policy.exact_append import Since
 from rmqtools.policy.staged import rest_of
 from rmqtools.protocol.messages.copied import StoredParts
-
-_NOT_COPIED = frozenset(name.encode() for name in NOT_COPIED)
-_MARK = APPEND_MARK.encode()
 
 
 class StagedLane(CopyLane):
@@ -61,10 +56,10 @@ class StagedLane(CopyLane):
         kept = [
             pair
             for pair in parts.properties
-            if (name := pair.partition(b"\x01")[0]) not in _NOT_COPIED and len(pair) > len(name) + 1
+            if (name := pair.partition(b"\x01")[0]) not in LEFT_OUT and len(pair) > len(name) + 1
         ]
         mark = self._appender._mark_text(parts.queue_offset).encode()
-        kept.append(b"%s\x01%s\x02" % (_MARK, mark))
+        kept.append(b"%s\x01%s\x02" % (MARK, mark))
         return b"\x02".join(kept)
 
     def _passed(self, portion: Portion) -> None:

@@ -9,11 +9,10 @@ STAGING-decided        one on each broker                   copies of decisions,
 import asyncio
 from collections.abc import Iterable
 
-from rmqtools.engine.admin.broker_requests import fetch_settings
 from rmqtools.engine.admin.topics import TopicAdmin
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.exact.target_checks import check_target
-from rmqtools.errors import BrokerError, ConfigError, PermissionDeniedError, TopicNotFoundError
+from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.log import get_logger
 from rmqtools.model.names import is_system_topic
 from rmqtools.model.queue import MessageQueue
@@ -49,8 +48,9 @@ class StagedTopics:
         await self._client.routes.refresh(self.target)
         queues = (await self._client.routes.publish_info(self.target)).queues
         counts = queue_counts(queues)
-        await asyncio.gather(*(check_target(self._client, queue) for queue in queues))
-        await asyncio.gather(*(self._check_retention(name, longest_outage) for name in counts))
+        settings = await asyncio.gather(*(check_target(self._client, queue) for queue in queues))
+        for queue, found in zip(queues, settings, strict=True):
+            check_retention(queue.broker_name, found.get("fileReservedTime"), longest_outage)
         await self._make(self.staging, counts)
         await self._make(self.decided, dict.fromkeys(counts, 1))
         if not await self._queues(self.decisions):
@@ -81,11 +81,3 @@ class StagedTopics:
             return (await self._client.routes.publish_info(topic)).queues
         except TopicNotFoundError:
             return ()
-
-    async def _check_retention(self, broker_name: str, longest_outage: float) -> None:
-        try:
-            settings = await fetch_settings(self._client, self._client.routes.master_addr(broker_name))
-        except (BrokerError, PermissionDeniedError) as error:
-            log.info("retention_unknown", broker=broker_name, reason=str(error))
-            return
-        check_retention(broker_name, settings.get("fileReservedTime"), longest_outage)

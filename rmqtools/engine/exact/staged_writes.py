@@ -23,7 +23,7 @@ from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
 from rmqtools.engine.exact.appender import ExactAppender
 from rmqtools.engine.exact.copy_lane import run_all
-from rmqtools.engine.exact.first_records import FirstRecords
+from rmqtools.engine.exact.first_records import READABLE_TIMEOUT, FirstRecords, only_queue
 from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.engine.exact.staged_topics import StagedTopics
 from rmqtools.engine.exact.tail import find_last
@@ -54,7 +54,6 @@ from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 
 log = get_logger(__name__)
 
-_READABLE_TIMEOUT = 30.0  # seconds until a broker shows what it has acknowledged
 _DONE = b"1"
 
 
@@ -127,9 +126,9 @@ class StagedWrites(Asynchronous):
     async def commit(self, key: str, ranges: Sequence[QueueRange]) -> StagedCommit:
         """Decide which rows count for a key, and return when all of them are stored in the target.
 
-        The first call with a key decides, whoever makes it; the ranges of later calls are left out. May be
-        called again after every error and every crash. Waits as long as a broker does not answer, and up to
-        a minute for the lock of a process that died.
+        The first call with a key decides. Later calls, also of other processes, ignore their ranges and
+        finish the copy. May be called again after every error and every crash. Waits as long as a broker
+        does not answer, and up to a minute for the lock of a process that died.
 
         Args:
             key: a word without spaces; keys of a writer are committed one after the other.
@@ -217,7 +216,7 @@ class StagedWrites(Asynchronous):
         own = by_queue(ranges, self._topics.target)
         check_targets(own, await self._topics.target_queues(), self._topics.target)
         await self._await_staged(own.values())
-        appenders = {queue: await self._appender(opened, queue) for queue in own}
+        appenders = {queue: self._appender(opened, queue) for queue in own}
         ends = await asyncio.gather(*(appender._reserve() for appender in appenders.values()))
         parts = [
             StagedQueue(ranges=own[queue], target=queue, since=end)
@@ -243,7 +242,7 @@ class StagedWrites(Asynchronous):
         await self._await_staged([part.ranges for part in parts])
         lanes = []
         for part in parts:
-            appender = appenders.get(part.target) or await self._appender(opened, part.target)
+            appender = appenders.get(part.target) or self._appender(opened, part.target)
             lanes.append(self._lane(part, appender))
         await run_all(*(lane.take_up() for lane in lanes))
         return lanes
@@ -282,7 +281,7 @@ class StagedWrites(Asynchronous):
                     "commit cannot be finished; give_up ends it without its missing rows"
                 )
             try:
-                await self._queues.await_readable({queue: end}, timeout=_READABLE_TIMEOUT)
+                await self._queues.await_readable({queue: end}, timeout=READABLE_TIMEOUT)
             except RemotingTimeoutError as error:
                 raise DataLossError(
                     f"staged rows up to offset {end} cannot be read ({error}): their broker has lost them "
@@ -291,7 +290,7 @@ class StagedWrites(Asynchronous):
 
     async def _await_readable(self, ends: Mapping[MessageQueue, int]) -> None:
         try:
-            await self._queues.await_readable(ends, timeout=_READABLE_TIMEOUT)
+            await self._queues.await_readable(ends, timeout=READABLE_TIMEOUT)
         except RocketMQError as error:  # the rows are stored
             log.warning("rows_not_yet_readable", reason=str(error))
 
@@ -303,13 +302,13 @@ class StagedWrites(Asynchronous):
         found = await find_last(self._client, queue, self._writer, begin, end, lowest=first)
         return 0 if found is None else rows_up_to(part, found[1].position)
 
-    async def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> ExactAppender:
-        source = MessageQueue(self._topics.staging, queue.broker_name, queue.queue_id)
+    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> ExactAppender:
+        """Return an appender of a target queue, which is closed with ``opened``."""
         appender = ExactAppender(
             self._producer,
             queue,
             writer=self._writer,
-            origin=f"{source.topic}/{source.broker_name}/{source.queue_id}",
+            origin=f"{self._topics.staging}/{queue.broker_name}/{queue.queue_id}",
             settle_seconds=self._settle_seconds,
         )
         opened.push_async_callback(appender.close)
@@ -319,17 +318,8 @@ class StagedWrites(Asynchronous):
         return StagedLane(self._client, part, appender, request_bytes=self._producer.config.max_batch_bytes)
 
     async def _decisions(self) -> FirstRecords:
-        """Return the records of the one queue of decisions.
-
-        Raises:
-            ConfigError: the topic does not have exactly one queue.
-        """
-        topic = self._topics.decisions
-        await self._client.routes.refresh(topic)
-        queues = (await self._client.routes.publish_info(topic)).queues
-        if len(queues) != 1:
-            raise ConfigError(f"topic {topic!r} has {len(queues)} queues: decisions need one; delete it")
-        return await self._records_of(queues[0])
+        """Return the records of the queue of decisions; errors as of :func:`only_queue`."""
+        return await self._records_of(await only_queue(self._client, self._topics.decisions))
 
     async def _records_of(self, queue: MessageQueue) -> FirstRecords:
         """Return the records of a queue, from the place of this writer's last decision on."""

@@ -31,8 +31,8 @@ def check_producer(config: ProducerConfig) -> None:
             )
 
 
-async def check_target(client: ClientCore, queue: MessageQueue) -> None:
-    """Refuse a queue whose broker cannot say for certain what it has stored.
+async def check_target(client: ClientCore, queue: MessageQueue) -> dict[str, str]:
+    """Refuse a queue whose broker cannot say for certain what it has stored; return the broker's settings.
 
     Raises:
         UnsupportedError: the broker is behind a proxy.
@@ -55,6 +55,7 @@ async def check_target(client: ClientCore, queue: MessageQueue) -> None:
     _check_topic(queue.topic, await _topic_config(client, queue))
     settings = await fetch_settings(client, client.routes.master_addr(queue.broker_name))
     _check_broker(queue.broker_name, settings)
+    return settings
 
 
 async def _topic_config(client: ClientCore, queue: MessageQueue) -> TopicConfig | None:

@@ -48,10 +48,10 @@ class _Driver:
 class _Writes(StagedWrites):
     """Staged writes whose driver may be paused, or killed, where a process may."""
 
-    async def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> ExactAppender:
+    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> ExactAppender:
         driver, own = _DRIVER.get(), AsyncExitStack()
         assert driver is not None
-        appender = await super()._appender(own, queue)
+        appender = super()._appender(own, queue)
         driver.appenders.append(appender)
         opened.push_async_callback(_close, driver, appender)
         own.pop_all()

@@ -67,7 +67,7 @@ async def test_a_topic_of_two_queues_is_refused():
 
 
 async def test_a_record_that_its_broker_does_not_show_is_an_error_after_which_it_counts(monkeypatch):
-    monkeypatch.setattr(first_records, "_READABLE_TIMEOUT", 2.0)
+    monkeypatch.setattr(first_records, "READABLE_TIMEOUT", 2.0)
     async with FakeCluster() as cluster:
         cluster.create_topic("decisions", queues=1)
         async with (
