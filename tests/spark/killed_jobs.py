@@ -6,7 +6,10 @@ Each job has FOLDER/NAME for its ``checkpoint`` and ``rows``. Until FOLDER holds
 and jobs are held up at work until they are killed: tasks of batch jobs, and of streams in the micro-batches
 from number ``hold_from`` on, read half of each batch of rows slowly and do not end; ``foreachBatch`` does not
 return after its write. With ``last`` all jobs run to the end of what there is; the last line printed is the
-error of each, or null, as JSON. There are few tasks, because each starts two or three Pythons.
+error of each, or null, as JSON.
+
+Each task, planning and commit starts Pythons, and Spark waits ten seconds for one: so there are few tasks,
+streams begin one after another, and a stream begins a micro-batch every other second.
 """
 
 import json
@@ -16,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +32,7 @@ _FORMAT = "rocketmq"
 _BATCH = "streaming.sql.batchId"  # local property of Spark's jobs
 _HELD_ROWS, _PAUSE = 20, 0.02  # rows at a time, and seconds between them
 _DEADLINE = 600.0  # seconds for the kill
+_BEGINS = Lock()  # one stream at a time
 
 _TRIES = 20
 _SPARKS_OWN = "failed to connect back"  # it waits 10 s for its Python worker
@@ -122,9 +126,13 @@ def _held(frame: DataFrame, folder: Path, job: Job) -> DataFrame:
 
 def _run(writer: Any, folder: Path) -> None:
     is_last = (folder.parent / "last").exists()
-    trigger = {"availableNow": True} if is_last else {"processingTime": "0 seconds"}
+    trigger = {"availableNow": True} if is_last else {"processingTime": "2 seconds"}
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(**trigger)
-    writer.start().awaitTermination()
+    with _BEGINS:
+        query = writer.start()
+        while query.isActive and query.status["message"].startswith("Initializing"):
+            time.sleep(_PAUSE)
+    query.awaitTermination()
 
 
 def _session(folder: Path) -> SparkSession:

@@ -48,7 +48,7 @@ class Size:
 
 
 SMALL = Size(messages=4_000, large=2, queues=1, kills=1, per_batch=2_000)
-FULL = Size(messages=1_000_000, large=200, queues=8, kills=5, per_batch=50_000)
+FULL = Size(messages=200_000, large=40, queues=8, kills=5, per_batch=10_000)
 FULL_SECONDS = 3600
 
 
