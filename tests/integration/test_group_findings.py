@@ -5,6 +5,7 @@ import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Event
 from typing import Any
@@ -247,6 +248,37 @@ def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queue
     assert f"client id {member.client_id} is listed more than once: broker-a from 127.0.0.1:" in text
     assert "it forgets closed connections within two minutes" in text
     assert owners(member, topic=topic) == every
+
+
+@pytest.mark.slow  # in every run, with a scripted broker: unit/cli/test_group.py, unit/engine/admin
+def test_a_broker_that_stands_still_is_named_by_every_command_and_the_rest_is_shown(
+    make_topic, admin, group, join, producer, local_cluster
+):
+    topic = make_topic(queues=1)
+    join(topic)
+    await_readable(admin, [producer.send(Message(topic, b"x"), queue=MessageQueue(topic, "broker-a", 0))])
+    commands = {
+        ("group", "list"): group,
+        ("group", "show", group): topic,
+        ("topic", "list", "--stats"): topic,
+        ("broker", "status"): "broker-a",
+        ("health",): "broker-b",
+    }
+    hung = restarts.pid_of(local_cluster, "broker-b")
+    os.kill(hung, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor() as pool:
+            shown = list(
+                pool.map(lambda one: rmqtools(*one, NAMESRV_ADDR=local_cluster.name_server), commands)
+            )
+    finally:
+        os.kill(hung, signal.SIGCONT)
+        restarts.await_ready(local_cluster, "broker-b")
+
+    for (command, known), one in zip(commands.items(), shown, strict=True):
+        assert one.returncode == (command != ("broker", "status")), (command, one.stdout, one.stderr)
+        assert known in one.stdout, (command, one.stdout, one.stderr)
+        assert "broker-b" in one.stdout + one.stderr, command
 
 
 def test_the_stacks_of_a_member_show_its_listener_and_the_tasks_of_its_loop(
