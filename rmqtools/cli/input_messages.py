@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 
 from rmqtools import Message
 from rmqtools.errors import ConfigError
-from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
+from rmqtools.model.copy_message import own_properties
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY
 from rmqtools.unknown_name import unknown_name
 
 _READ_BYTES = 1024 * 1024
@@ -126,7 +127,7 @@ def messages_of_rows(rows: Iterable[list[dict[str, Any]]], template: Template) -
 def _of_row(row: dict[str, Any], template: Template) -> Message:
     stored = row["properties"]
     fields = {name: row[name] for name in ("tags", "keys", "flag") if row.get(name) is not None}
-    if own := {name: value for name, value in stored.items() if name not in SET_BY_ROCKETMQ}:
+    if own := own_properties(stored):
         fields["properties"] = own
     if PROPERTY_SHARDING_KEY in stored:
         fields["sharding_key"] = stored[PROPERTY_SHARDING_KEY]

@@ -13,10 +13,11 @@ from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.message_copies import MessageCopies, MessageCopy
 from rmqtools.cli.message_story import story
 from rmqtools.cli.moments import moment_ms
-from rmqtools.cli.output_messages import message_row, user_properties
+from rmqtools.cli.output_messages import message_row
 from rmqtools.cli.printing import Column, print_json, print_table, say, time_text, warn
 from rmqtools.cli.topic import known_route
 from rmqtools.errors import ConfigError
+from rmqtools.model.copy_message import own_properties
 
 _NOT_FOUND = 1  # exit code
 _SHOWN_BYTES = 1000  # of a body; --json has all of it
@@ -150,7 +151,7 @@ def _print(message: MessageExt, row: dict[str, Any]) -> None:
         "offset id": message.offset_msg_id,
         "tags": message.tags or "-",
         "keys": message.keys or "-",
-        "properties": ", ".join(f"{k}={v}" for k, v in user_properties(message).items()) or "-",
+        "properties": ", ".join(f"{k}={v}" for k, v in own_properties(message.properties).items()) or "-",
         "born": f"{time_text(message.born_timestamp_ms) or '-'}, {message.born_host}",
         "stored": f"{time_text(message.store_timestamp_ms) or '-'}, {message.store_host}",
         "retries": str(message.reconsume_times),

@@ -8,7 +8,7 @@ from typing import Any
 
 from rmqtools import MessageExt
 from rmqtools.errors import ConfigError
-from rmqtools.model.message_const import SET_BY_ROCKETMQ
+from rmqtools.model.copy_message import own_properties
 from rmqtools.visible_text import visible, visible_bytes, visible_json
 
 Formatter = Callable[[MessageExt], bytes]
@@ -26,7 +26,7 @@ _FIELDS: Mapping[str, Callable[[MessageExt], object]] = {
     "i": lambda message: message.msg_id,
     "T": lambda message: message.store_timestamp_ms,
     "S": lambda message: len(message.body),
-    "p": lambda message: json.dumps(user_properties(message), ensure_ascii=False),
+    "p": lambda message: json.dumps(own_properties(message.properties), ensure_ascii=False),
     "s": lambda message: message.body,
 }
 FORMAT_HELP = (
@@ -65,7 +65,7 @@ def message_row(message: MessageExt, *, as_base64: bool = False) -> dict[str, An
         "tags": message.tags,
         "keys": message.keys,
         "sharding_key": message.sharding_key,
-        "properties": user_properties(message),
+        "properties": own_properties(message.properties),
         "flag": message.flag,
         "born_timestamp_ms": message.born_timestamp_ms,
         "born_host": message.born_host,
@@ -73,11 +73,6 @@ def message_row(message: MessageExt, *, as_base64: bool = False) -> dict[str, An
         "store_host": message.store_host,
         "reconsume_times": message.reconsume_times,
     }
-
-
-def user_properties(message: MessageExt) -> dict[str, str]:
-    """Return a message's properties without those that RocketMQ sets."""
-    return {name: value for name, value in message.properties.items() if name not in SET_BY_ROCKETMQ}
 
 
 def _body(body: bytes, *, as_base64: bool) -> dict[str, str]:

@@ -4,20 +4,31 @@
     body, tags, keys, flag                                 as stored
     properties that users may set                          as stored
     the sharding key                                       as stored
-    properties of brokers and clients (SET_BY_ROCKETMQ)    left out: sending makes new ones
+    SYSTEM_PROPERTIES, of brokers and clients              left out: sending makes new ones
     place, ids, times, hosts, failures                     left out
 
 ``spark_connector.write.copied_rows`` does the same for rows. A failed message that goes back to its own group
 is no copy: ``engine.consumer.resend``.
 """
 
+from collections.abc import Mapping
+
+from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.message_const import (
     PROPERTY_DLQ_ORIGIN_TOPIC,
     PROPERTY_RETRY_TOPIC,
     SET_BY_ROCKETMQ,
 )
+from rmqtools.model.mirror import MIRROR_WAY
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+
+SYSTEM_PROPERTIES = SET_BY_ROCKETMQ | {APPEND_MARK, MIRROR_WAY}
+"""Properties that no new message takes over from a stored one.
+
+A copy with the mark of an exact appender would count as stored by it; one with the way of a mirror would not
+be mirrored.
+"""
 
 
 def copy_message(message: MessageExt, topic: str) -> Message:
@@ -27,10 +38,15 @@ def copy_message(message: MessageExt, topic: str) -> Message:
         message.body,
         tags=message.tags,
         keys=message.keys or (),
-        properties={name: value for name, value in message.properties.items() if name not in SET_BY_ROCKETMQ},
+        properties=own_properties(message.properties),
         flag=message.flag,
         sharding_key=message.sharding_key,
     )
+
+
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return those of a stored message's properties that a copy of it has."""
+    return {name: value for name, value in properties.items() if name not in SYSTEM_PROPERTIES}
 
 
 def origin_topic(message: MessageExt) -> str | None:

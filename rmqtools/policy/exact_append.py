@@ -161,11 +161,16 @@ def last_mark(
 ) -> tuple[int, AppendMark] | None:
     """Return the last of some messages, given by offset and mark, that a writer has stored.
 
+    It is the first one with the highest position. A message behind it with a lower one is a copy that another
+    program has sent into the queue with all properties.
+
     ``lowest``: the first position of the work; messages before it belong to earlier work.
     """
     found = None
     for queue_offset, mark in marks:
-        if mark is not None and mark.writer == writer and mark.position >= lowest:
+        if mark is None or mark.writer != writer or mark.position < lowest:
+            continue
+        if found is None or mark.position > found[1].position:
             found = (queue_offset, mark)
     return found
 

@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 
 from rmqtools import MessageQueue, Producer
 from rmqtools.errors import ConfigError
-from rmqtools.model.message_const import PROPERTY_SHARDING_KEY, SET_BY_ROCKETMQ
+from rmqtools.model.copy_message import SYSTEM_PROPERTIES
+from rmqtools.model.message_const import PROPERTY_SHARDING_KEY
 from spark_connector.options.queue_json import places
 from spark_connector.write.stamps import HASH, STAMP
 
@@ -47,7 +48,7 @@ def copied_rows(batch: pa.RecordBatch, *, new_stamps: bool = False) -> pa.Record
         sharding_keys = values_of(properties, PROPERTY_SHARDING_KEY)
         if sharding_keys.null_count < len(sharding_keys):
             batch = batch.append_column(_SHARDING_COLUMN, sharding_keys)
-    left = without_properties(properties, SET_BY_ROCKETMQ | _STAMPS if new_stamps else SET_BY_ROCKETMQ)
+    left = without_properties(properties, SYSTEM_PROPERTIES | _STAMPS if new_stamps else SYSTEM_PROPERTIES)
     return batch.set_column(place, pa.field("properties", left.type), left)
 
 

@@ -5,7 +5,7 @@ python -m tests.spark.killed_executors MASTER FOLDER '{"NAME": {"job": ..., "sou
 Each job has FOLDER/NAME. The first attempt of task 0 passes half of its rows on and writes the process id of
 its executor to ``held``. Then it waits to be killed, or for the file ``go``, and fails. Job ``between`` waits
 for ``go`` when its executors hold its rows in memory; then it kills them all. Each attempt of task 0 leaves a
-file ``attempt-N``.
+file ``attempt-N``. With ``speculation`` Spark runs a slow task a second time, beside the first.
 """
 
 import json
@@ -109,6 +109,9 @@ def main(master: str, folder: Path, jobs: Mapping[str, Options]) -> None:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.scheduler.minRegisteredResourcesRatio", "1")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
+        .config("spark.speculation", any(job.get("speculation") for job in jobs.values()))
+        .config("spark.speculation.quantile", "0.5")
+        .config("spark.speculation.multiplier", "1.1")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

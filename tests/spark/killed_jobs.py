@@ -111,8 +111,14 @@ def write_files(spark: SparkSession, folder: Path, job: Job) -> None:
     _run(rows.writeStream.format("parquet").option("path", str(folder / "rows")), folder)
 
 
+def write_kafka(spark: SparkSession, folder: Path, job: Job) -> None:
+    """A stream into a topic of Kafka; the jars of its sink are the job's ``jars``."""
+    rows = changed(_stream(spark, job)).selectExpr("body AS value")
+    _run(rows.writeStream.format("kafka").options(**job["target"]), folder)
+
+
 JOBS: dict[str, Callable[[SparkSession, Path, Job], None]] = {
-    job.__name__: job for job in (read_batch, copy, write_stream, write_each_batch, write_files)
+    job.__name__: job for job in (read_batch, copy, write_stream, write_each_batch, write_files, write_kafka)
 }
 
 
@@ -135,7 +141,7 @@ def _run(writer: Any, folder: Path) -> None:
     query.awaitTermination()
 
 
-def _session(folder: Path) -> SparkSession:
+def _session(folder: Path, jars: str) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     return (
         SparkSession.builder.master("local[10]")  # a slot for each task that is held up
@@ -145,6 +151,7 @@ def _session(folder: Path) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
         .config("spark.local.dir", str(folder / "local"))  # who is killed tidies nothing up
+        .config("spark.jars", jars)
         .config(
             "spark.driver.extraJavaOptions",
             f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={folder}",
@@ -167,7 +174,7 @@ def error_of(job: Callable[[], None]) -> str | None:
 
 
 def main(folder: Path, jobs: Mapping[str, Job]) -> None:
-    spark = _session(folder)
+    spark = _session(folder, ",".join(job["jars"] for job in jobs.values() if "jars" in job))
     spark.sparkContext.setLogLevel("ERROR")
     errors: dict[str, str | None] = {}
 

@@ -48,7 +48,7 @@ Says = Callable[[str], str]
 
 @dataclass(frozen=True)
 class _Trouble:
-    """What goes wrong, and how each tool would say it."""
+    """One trouble, and how each tool would say it."""
 
     name: str
     make: Callable[[], None]

@@ -1,10 +1,13 @@
 """``python -m tools.measure.exact_sink``: exactly-once writes of Spark, broken at moments of a seed.
 
 A stream writes rows to a topic while its driver is killed, a broker is killed, or the driver is stopped with
-a second one started meanwhile; then executors of batch jobs on a cluster with two workers are killed. At the
-end the Java client reads what is there. The whole of it, in some hours:
+a second one started meanwhile; then executors of batch jobs on a cluster with two workers are killed, or run
+a slow task twice at the same time (speculation). At the end the Java client reads what is there. With
+``--kafka`` another stream of the same driver writes the same rows by Spark's Kafka sink, for comparison. The
+whole of it, in some hours:
 
-    python -m tools.measure.exact_sink --kills 20 --broker-kills 5 --pauses 20 --executor-kills 10
+    python -m tools.measure.exact_sink --kafka --kills 20 --broker-kills 5 --pauses 20 \\
+        --executor-kills 10 --speculations 3
 
 With ``--rate-rows N`` it measures plain and exactly-once writes of rows of 1 KB, one broker, local[2].
 """
@@ -21,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,8 @@ from tests.spark.killed_executors import ROWS
 from tests.support.java_peer import JavaPeer
 from tests.support.restarts import kill, start
 from tests.support.spark_processes import ROOT, environment, standalone_cluster
+from tools.measure.bench.spark_kafka.kafka import jars as kafka_jars
+from tools.measure.bench.spark_kafka.kafka import running_kafka
 
 _SOURCE, _STREAMED, _TASKS = "numbers", "streamed", "tasks"
 _MOMENTS = ("staged", "copied", "committed")
@@ -51,6 +56,7 @@ class _Stage:
     folder: Path
     chance: random.Random
     portion: int  # rows that are added before each break
+    kafka: str = ""  # address of a Kafka broker for the stream beside
     sent: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -65,9 +71,14 @@ class _Stage:
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": str(self.portion),
         }
-        return {
+        jobs: dict[str, dict[str, Any]] = {
             "streamed": {"job": "write_stream", "source": source, "target": self.target(_STREAMED)},
         }
+        if self.kafka:
+            target = {"kafka.bootstrap.servers": self.kafka, "topic": _STREAMED}
+            jars = ",".join(kafka_jars("spark"))
+            jobs["kafka"] = {"job": "write_kafka", "source": source, "target": target, "jars": jars}
+        return jobs
 
     def target(self, topic: str, **more: str) -> dict[str, str]:
         patient = {"sendTimeoutMs": "60000", "rocketmq.requestTimeout": "30"}
@@ -123,6 +134,7 @@ def main() -> int:
         ("broker-kills", 1),
         ("pauses", 1),
         ("executor-kills", 1),
+        ("speculations", 1),
         ("portion", 4000),
         ("seed", 50),
         ("rate-rows", 0),
@@ -130,6 +142,7 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=default, help="default: %(default)s")
     for name, number in (("pause-seconds", 90.0), ("lock-seconds", LOCK_SECONDS)):
         parser.add_argument(f"--{name}", type=float, default=number, help="default: %(default)s")
+    parser.add_argument("--kafka", action="store_true", help="write the same rows to Kafka, beside")
     asked = parser.parse_args()
     if asked.rate_rows:
         return _measure(asked.rate_rows)
@@ -144,11 +157,13 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="exact-sink-") as folder,
         LocalCluster(brokers=2) as cluster,
         Admin(ClientConfig(name_server=cluster.name_server, request_timeout=30.0)) as admin,
+        running_kafka() if asked.kafka else nullcontext() as kafka,
     ):
         del os.environ["JDK_JAVA_OPTIONS"]
         for topic in (_SOURCE, _STREAMED):
             admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
-        stage = _Stage(cluster, admin, Path(folder), random.Random(asked.seed), asked.portion)
+        chance, address = random.Random(asked.seed), kafka.address if kafka else ""
+        stage = _Stage(cluster, admin, Path(folder), chance, asked.portion, address)
         works: list[Callable[[_Stage], None]] = [_kill_driver] * asked.kills
         works += [_kill_broker] * asked.broker_kills
         works += [lambda stage: _pause_driver(stage, asked.pause_seconds)] * asked.pauses
@@ -157,7 +172,8 @@ def main() -> int:
             stage.add_rows()
             work(stage)
         errors = stage.driver().finish()
-        wrong = _kill_executors(stage, asked.executor_kills)
+        wrong = sum(_break_tasks(stage, number, kill=True) for number in range(asked.executor_kills))
+        wrong += sum(_break_tasks(stage, number, kill=False) for number in range(asked.speculations))
         return _judge(stage, errors, wrong)
 
 
@@ -199,31 +215,33 @@ def _pause_driver(stage: _Stage, seconds: float) -> None:
     stage.count("drivers stopped")
 
 
-def _kill_executors(stage: _Stage, count: int) -> int:
-    """Kill an executor in the middle of each of some batch jobs; return the number of wrong rows."""
-    wrong = 0
-    for number in range(count):
-        folder = stage.folder / f"executors-{number}"
-        folder.joinpath("job").mkdir(parents=True)
-        topic = f"{_TASKS}-{number}"
-        stage.admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
-        target = stage.target(topic, stampId=f"job {number}")
-        with standalone_cluster(folder) as url:
-            jobs = json.dumps({"job": {"job": "write", "source": {}, "target": target}})
-            command = [sys.executable, "-m", "tests.spark.killed_executors", url, str(folder), jobs]
-            with (folder / "log").open("wb") as log:
-                job = subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=log)
-            held = folder / "job" / "held"
-            while not held.exists():
-                assert job.poll() is None, (folder / "log").read_text()[-4000:]
-                time.sleep(0.05)
+def _break_tasks(stage: _Stage, number: int, *, kill: bool) -> int:
+    """Write a batch job of which one task stops half-way; return the number of wrong rows.
+
+    Either its executor is killed, or it hangs until a second attempt, run beside it, has ended (speculation).
+    """
+    what = "killed" if kill else "speculated"
+    folder, topic = stage.folder / f"{what}-{number}", f"{_TASKS}-{what}-{number}"
+    folder.joinpath("job").mkdir(parents=True)
+    stage.admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
+    target = stage.target(topic, stampId=f"job {number}")
+    with standalone_cluster(folder) as url:
+        jobs = json.dumps({"job": {"job": "write", "source": {}, "target": target, "speculation": not kill}})
+        command = [sys.executable, "-m", "tests.spark.killed_executors", url, str(folder), jobs]
+        with (folder / "log").open("wb") as log:
+            job = subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=log)
+        held = folder / "job" / "held"
+        while not held.exists():
+            assert job.poll() is None, (folder / "log").read_text()[-4000:]
+            time.sleep(0.05)
+        if kill:
             os.kill(int(held.read_text()), signal.SIGKILL)
             (folder / "job" / "go").touch()
-            assert job.wait(600) == 0, (folder / "log").read_text()[-4000:]
-        seen = Counter(int(body[:6]) for body in _bodies(stage, topic))
-        wrong += _differences(topic, seen, 2 * ROWS, stage.stored(f"{topic}-staging"))
-        print(f"executors killed {number + 1}", flush=True)
-    return wrong
+        assert job.wait(600) == 0, (folder / "log").read_text()[-4000:]
+    seen = Counter(int(body[:6]) for body in _bodies(stage, topic))
+    attempts = len([*folder.joinpath("job").glob("attempt-*")])
+    print(f"tasks {what} {number + 1}: {attempts} attempts", flush=True)
+    return _differences(topic, seen, 2 * ROWS, stage.stored(f"{topic}-staging")) + (attempts < 2)
 
 
 def _bodies(stage: _Stage, topic: str) -> list[bytes]:
@@ -244,7 +262,21 @@ def _judge(stage: _Stage, errors: dict[str, str | None], wrong: int) -> int:
             print(f"{name} ended with {error[:500]}")
     seen = Counter(int(body.removeprefix(b"new-")[:7]) for body in _bodies(stage, _STREAMED))
     wrong += _differences(_STREAMED, seen, stage.sent, stage.stored(f"{_STREAMED}-staging"))
+    if stage.kafka:
+        _differences("Spark's Kafka sink", _kafka_rows(stage), stage.sent, 0)
     return bool(wrong or any(errors.values()))
+
+
+def _kafka_rows(stage: _Stage) -> Counter[int]:
+    """Return how often each row is in the topic of Kafka."""
+    from pyspark.sql import SparkSession
+
+    jars = ",".join(kafka_jars("spark"))
+    spark = SparkSession.builder.master("local[2]").config("spark.jars", jars).getOrCreate()
+    options = {"kafka.bootstrap.servers": stage.kafka, "subscribe": _STREAMED}
+    rows = spark.read.format("kafka").options(**options).load().select("value").collect()
+    spark.stop()
+    return Counter(int(row.value.removeprefix(b"new-")[:7]) for row in rows)
 
 
 def _measure(rows: int) -> int:

@@ -50,10 +50,14 @@ async def find_last(
 ) -> tuple[int, AppendMark] | None:
     """Return the last message of a writer in ``[begin, end)``: offset and mark; None: there is none.
 
+    The message at ``begin``, which the writer may have named as its own, is read too, because the marks at
+    the end may be those of copies.
+
     ``lowest``: messages with a lower position belong to earlier work.
     """
     for start, stop in windows(begin, end):
-        found = last_mark(await read_marks(client, queue, start, stop), writer, lowest=lowest)
-        if found is not None:
-            return found
+        marks = await read_marks(client, queue, start, stop)
+        if last_mark(marks, writer, lowest=lowest) is not None:
+            named = [] if start == begin else await read_marks(client, queue, begin, begin + 1)
+            return last_mark([*named, *marks], writer, lowest=lowest)
     return None

@@ -13,9 +13,10 @@ import pytest
 
 from rmqtools import MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA
-from rmqtools.cli.output_messages import formatter, user_properties
+from rmqtools.cli.output_messages import formatter
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.copy_message import own_properties
 from rmqtools.testing import stored_message
 from tests.support.cluster_scene import wait_until
 
@@ -171,7 +172,7 @@ def test_what_was_written_to_a_file_can_be_sent_again(run, cluster, tmp_path, fo
     done = run("produce", f"again-{form}", "--format", form, "-f", path, "--json")
 
     def content(message):
-        return message.body, message.tags, message.keys, message.flag, user_properties(message)
+        return message.body, message.tags, message.keys, message.flag, own_properties(message.properties)
 
     first, again = cluster.messages(queue.topic), cluster.messages(f"again-{form}")
     assert json.loads(done.stdout)["stored"] == 3

@@ -23,6 +23,8 @@ LETTER = stored_message(
         "color": "красный",
         "DELAY": "0",
         "REAL_TOPIC": "%RETRY%g",
+        "RMQTOOLS_MARK": "5 w ",  # a copy with it would count as stored by the appender
+        "RMQTOOLS_WAY": "east/orders",
     },
     flag=7,
     reconsume_times=16,

@@ -72,6 +72,22 @@ async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():
             assert second.last_position == 7
 
 
+@pytest.mark.parametrize("behind", [3, 300], ids=["few messages behind", "many messages behind"])
+async def test_copies_that_another_program_sent_into_the_queue_with_their_marks_do_not_count(behind):
+    async with scene() as (cluster, producer):
+        async with appender(producer) as writer:
+            await append(writer, *range(6))
+        cluster.store(TOPIC, *[b"foreign"] * behind, queue=QUEUE)
+        store_marked(cluster, 1)
+        store_marked(cluster, 4)
+
+        async with appender(producer) as writer:
+            assert writer.last_position == 5
+            await append(writer, 6)
+
+        assert stored(cluster) == [0, 1, 2, 3, 4, 5, 1, 4, 6]
+
+
 async def test_rule_1_a_late_answer_settles_its_request():
     async with scene() as (cluster, producer), appender(producer) as writer:
         cluster.fault(code=BATCH, answer=Reaction.PASS, delay=10.0)  # the default timeout is 3 s

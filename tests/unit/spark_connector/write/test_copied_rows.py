@@ -27,7 +27,9 @@ def dicts(column):
 def test_properties_of_brokers_and_clients_are_left_out_and_those_of_users_stay():
     read = {"UNIQ_KEY": "1", "colour": "blue", "TAGS": "t", "KEYS": "k", "CLUSTER": "c", "имя": "值"}
 
-    copied = copied_rows(rows(read, {}, None, {"MSG_REGION": "x"}))
+    copied = copied_rows(
+        rows(read, {}, None, {"MSG_REGION": "x", "RMQTOOLS_MARK": "5 w ", "RMQTOOLS_WAY": "a/b"})
+    )
 
     assert dicts(copied.column("properties")) == [{"colour": "blue", "имя": "值"}, {}, None, {}]
     assert copied.schema.names == ["body", "properties"]
