@@ -60,8 +60,9 @@ class ClientConfig:
     instance_name: str | None = None
     """The second half of the client id; without ``@``.
 
-    Default None: ``pid#nanoseconds``, unique among containers too; upstream changeInstanceNameToPID.
-    Set it only where client ids must stay equal over restarts; two clients of a group must never share one.
+    Default None: ``pid#nanoseconds``, unique among containers too; upstream changeInstanceNameToPID. With
+    BROADCASTING: ``DEFAULT``, so that a restarted member finds its offset file. Set it only where client ids
+    must stay equal over restarts; two clients of a group must never share one.
     """
     namespace: str | None = None
     """Prefix (``namespace%name``) of every topic and group of this client; upstream namespace.
@@ -76,7 +77,7 @@ class ClientConfig:
     are not changed. Consumers and producers do not use it.
     """
     broker_address_map: Mapping[str, str] | Callable[[str], str] = field(default_factory=dict)
-    """Addresses of the route, and the address to connect to instead. Default: empty; without a name upstream.
+    """Addresses of the route, and the address to connect to instead. Default: empty. Ours.
 
     Set it where brokers register addresses that this machine cannot reach (Docker, Kubernetes, NAT):
     ``{"10.0.0.5:10911": "127.0.0.1:20911"}``. Keys are ``host:port``, ``prefix*`` (``"10.0.*"``), ``*:port``
@@ -109,9 +110,9 @@ class ClientConfig:
     Raise it where brokers store messages that are larger than this.
     """
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
-    """Bytes up to which a compressed body is decompressed: 16 MiB. Ours: upstream has no limit.
+    """Bytes of the largest decompressed body: 16 MiB. Ours: upstream has no limit.
 
-    A larger one raises BodyTooLargeError: a few stored kilobytes can grow a thousandfold and more. Raise it
+    A larger body raises BodyTooLargeError: a few stored kilobytes can grow a thousandfold and more. Raise it
     where producers compress larger bodies; the event loop decompresses one body at a time, about 5 ms a MiB.
     """
     access_key: str | None = field(default=None, repr=False)

@@ -15,7 +15,7 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """Settings of both consumers. Times are seconds, sizes are bytes."""
+    """Settings that push and pull consumers share. Times are seconds, sizes are bytes."""
 
     group: str = ""
     """Name of the consumer group; required, as upstream. Members with the same group share the messages.
@@ -28,7 +28,7 @@ class ConsumerConfig(ClientConfig):
     Default: as upstream (messageModel). Set BROADCASTING for caches that every member keeps itself.
     """
     consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    """Where a group starts that has no offset for a queue yet; upstream consumeFromWhere.
+    """First offset in a queue for a group without a stored offset; upstream consumeFromWhere.
 
     Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. Has no effect on a group that has
     consumed before: reset its offsets instead.
@@ -41,7 +41,7 @@ class ConsumerConfig(ClientConfig):
     rebalance_interval: float = 20.0
     """Seconds between two rebalances; upstream rocketmq.client.rebalance.waitInterval.
 
-    Lower it where members of other clients come and go without brokers telling.
+    Lower it where members of other clients come and go and brokers do not notify this member.
     """
     rebalance_min_interval: float = 1.0
     """Seconds between rebalances while this member still lacks queues of its share.
@@ -51,18 +51,19 @@ class ConsumerConfig(ClientConfig):
     pin_poll_interval: float = 5.0
     """Seconds between checks for changed pins, with the strategy PINS only. Ours.
 
-    Lower it if a changed pin must take effect sooner; each check is one request to a name server.
+    Lower it if a changed pin must take effect sooner; each check is one request to every name server.
     """
     persist_consumer_offset_interval: float = 5.0
-    """Seconds between two times that offsets are stored; upstream persistConsumerOffsetInterval.
+    """Seconds between two commits of offsets; upstream persistConsumerOffsetInterval.
 
     A member that is killed consumes up to this many seconds of messages again.
     """
     offset_store_path: str | None = None
     """File of the offsets of a broadcasting member.
 
-    Default None: ``~/.rocketmq_offsets/CLIENT_ID/GROUP/offsets.json``, as upstream. Set it, or a fixed
-    ``instance_name``, where a member must continue at its offsets after a restart.
+    Default None: ``~/.rocketmq_offsets/CLIENT_ID/GROUP/offsets.json``, as upstream. Set it, or an
+    ``instance_name``, where several members of a group run on one machine: they would share the file. Set it
+    too where the home directory or the address of a machine changes with a restart.
     """
     pull_batch_size: int = 32
     """Messages that one pull asks for; upstream pullBatchSize.
@@ -97,9 +98,9 @@ class ConsumerConfig(ClientConfig):
     max_messages_per_second: float | None = None
     """Messages that this member fetches in a second, on average and of all its queues together. Ours.
 
-    Default None: no limit. Set it if listeners use a service with a limited rate. The wait is before a
-    fetch: it counts neither as listener time nor against ``pop_invisible_time``. After a pause every queue
-        may return a batch at once; the next fetches then wait longer.
+    Default None: no limit. Set it if listeners use a service with a limited rate. The limiter delays
+    fetching: the wait counts neither as listener time nor against ``pop_invisible_time``. After a pause
+    every queue may return a batch at once; the next fetches then wait longer.
     """
 
     def __post_init__(self) -> None:
@@ -151,14 +152,16 @@ class PushConsumerConfig(ConsumerConfig):
     Pulling waits above: one message that takes long then stops its queue. Not used by ``orderly``.
     """
     pull_threshold_for_topic: int | None = None
-    """Messages of all queues of one topic that are held in memory; upstream pullThresholdForTopic.
+    """Messages that are held in memory, divided equally among all queues of the member, of every topic.
 
-    Default None: each queue has its own limit only. Set it where a member holds many queues.
+    Takes the place of ``pull_threshold_for_queue``; upstream pullThresholdForTopic. Default None: each queue
+    has its own limit only. Set it where a member holds many queues.
     """
     pull_threshold_bytes_for_topic: int | None = None
-    """Bytes of bodies of all queues of one topic that are held in memory; upstream pullThresholdSizeForTopic.
+    """Bytes of bodies that are held in memory, divided equally among all queues of the member.
 
-    Default None: each queue has its own limit only. Set it where a member holds many queues.
+    Takes the place of ``pull_threshold_bytes_for_queue``; upstream pullThresholdSizeForTopic. Default None:
+    each queue has its own limit only. Set it where a member holds many queues. A queue gets 1 MiB or more.
     """
     max_reconsume_times: int = -1
     """Retries of a message before it becomes a dead letter; upstream maxReconsumeTimes.
@@ -168,15 +171,17 @@ class PushConsumerConfig(ConsumerConfig):
     consume_timeout: float = 900.0
     """Seconds after which a message whose listener has not returned is sent back for a retry.
 
-    Upstream consumeTimeout (15 minutes). Raise it where listeners take longer.
+    Upstream consumeTimeout (15 minutes). Raise it where listeners take longer. With ``orderly``, BROADCASTING
+    and POP no message is sent back.
     """
     suspend_current_queue_time: float = 1.0
-    """Seconds until ``orderly`` tries a failed batch again; upstream suspendCurrentQueueTimeMillis.
+    """Seconds until ``orderly`` tries a failed batch again, 30 at most.
 
-    Raise it where a failure needs longer to go away; meanwhile the queue stands still.
+    Upstream suspendCurrentQueueTimeMillis. Raise it where a failure needs longer to go away; meanwhile the
+    queue waits.
     """
     close_timeout: float = 30.0
-    """Seconds that running listeners are given when the consumer closes.
+    """Seconds that closing waits for running listeners.
 
     Ours: upstream awaitTerminationMillisWhenShutdown is 0. Raise it where listeners take longer and a
     message must not be handled twice because of a restart.
@@ -189,9 +194,10 @@ class PushConsumerConfig(ConsumerConfig):
     the topic ``%RETRY%group_topic`` was created with the attribute ``queue.type=BatchCQ``.
     """
     pop_invisible_time: float = 60.0
-    """Seconds until an unacknowledged popped message is delivered again; upstream popInvisibleTime.
+    """Seconds until an unacknowledged popped message is delivered again, 5 to 300.
 
-    Raise it where listeners take longer.
+    Upstream popInvisibleTime. Raise it where listeners take longer. A value outside 5 to 300 counts as 60, as
+    upstream.
     """
     pop_batch_nums: int = 32
     """Messages that one pop asks for; upstream popBatchNums.
@@ -206,7 +212,7 @@ class PushConsumerConfig(ConsumerConfig):
     enable_trace: bool = False
     """Whether records are sent before and after each listener call, for each message; upstream enableTrace.
 
-    Set it where dashboards, ``mqadmin`` and ``rmqtools message story`` shall show which member consumed a
+    Set it where dashboards, ``mqadmin`` and ``rmqtools message story`` should show which member consumed a
     message, when and with which result. Each delivery adds two records of about 150 bytes to the trace topic.
     """
     trace_topic: str = "RMQ_SYS_TRACE_TOPIC"
@@ -242,7 +248,7 @@ class PullConsumerConfig(ConsumerConfig):
     Lower it to poll fewer messages again after a crash.
     """
     poll_batch_size: int = 10
-    """Messages that ``poll`` returns at most; upstream pullBatchSize of the lite consumer.
+    """Messages that ``poll`` returns at most by default; upstream pullBatchSize of the lite consumer.
 
     Raise it where messages are small.
     """

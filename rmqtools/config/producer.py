@@ -17,7 +17,7 @@ class ProducerConfig(ClientConfig):
     group: str = "DEFAULT_PRODUCER"
     """Name of the producer group; upstream MixAll.DEFAULT_PRODUCER_GROUP.
 
-    Set it for transactions: brokers ask any member of the group about open ones.
+    Set it for transactions: brokers ask any member of the group about open transactions.
     """
     send_timeout: float = 3.0
     """Seconds for one send, all attempts together; upstream sendMsgTimeout.
@@ -72,7 +72,7 @@ class ProducerConfig(ClientConfig):
     linger: float = 0.0
     """Seconds that a message of ``send`` or ``send_async`` may wait for others to share its request; 0: none.
 
-    Upstream autoBatch and batchMaxDelayMs, which is 10 ms where autoBatch is on. Set it, to 0.005 say, where
+    Upstream autoBatch and batchMaxDelayMs, which is 10 ms where autoBatch is on. Set it, e.g. to 0.005, where
     many messages to a topic are in flight at the same time and each has its own call. Nothing waits while
     no request of its topic is on the wire.
     """
@@ -82,16 +82,17 @@ class ProducerConfig(ClientConfig):
     Raise it where very many messages are in flight. Has no effect without ``linger``, nor on ``send_many``.
     """
     enable_backpressure_for_async_mode: bool = False
-    """Bound the messages and bytes in flight by the next two; upstream enableBackpressureForAsyncMode.
+    """Bound the messages and bytes in flight by the next two settings.
 
-    Set it where a program makes messages faster than the network takes them: without a bound they fill the
-    memory. Counts the messages of ``send_async``, of ``send_orderly``, and of ``send`` of ``rmqtools.aio``. A
-    blocking ``send`` is not counted: its thread waits for it.
+    Upstream enableBackpressureForAsyncMode. Set it where a program makes messages faster than the network
+    takes them: without a bound they fill the memory. Counts the messages of ``send_async``, of
+    ``send_orderly``, and of ``send`` of ``rmqtools.aio``. A blocking ``send`` is not counted: its thread
+    waits for it.
     """
     back_pressure_for_async_send_num: int = 1024
     """Messages that may be in flight; upstream backPressureForAsyncSendNum.
 
-    Lower it where each message holds other things of yours. Has an effect only with
+    Lower it where your program keeps other data for each message in flight. Has an effect only with
     ``enable_backpressure_for_async_mode``, as the next two settings.
     """
     back_pressure_for_async_send_size: int = 100 * 1024 * 1024
@@ -107,7 +108,7 @@ class ProducerConfig(ClientConfig):
     enable_trace: bool = False
     """Whether a trace record is sent for every message stored; upstream enableTrace.
 
-    Set it where dashboards shall show the way of messages; brokers must have ``trace_topic``.
+    Set it where dashboards should show the way of messages; brokers must have ``trace_topic``.
     """
     trace_topic: str = "RMQ_SYS_TRACE_TOPIC"
     """Topic of the trace records; upstream traceTopic.

@@ -22,7 +22,7 @@ class SimpleConsumerConfig(ClientConfig):
     group: str = ""
     """Name of the consumer group; required. Members with the same group share the messages.
 
-    Use a group that has no push or pull consumers: these would leave queues to this member.
+    Use a group that has no push or pull consumers: they would leave this member a share of the queues.
     """
     consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     """First offset in a queue for a group that never received from it; upstream consumeFromWhere.

@@ -73,7 +73,7 @@ class PullConsumer(BlockingPullConsumer):
         return self._consumer.assignment()
 
     def start(self) -> None:
-        """Join the group. Returns after the first rebalance, when this member holds its share.
+        """Join the group. Returns when this member holds its share, after the first rebalance, or after 10 s.
 
         An interrupted start (Ctrl-C) closes it.
 
@@ -195,7 +195,7 @@ class PullConsumer(BlockingPullConsumer):
         return self._bridge.run(self._consumer.min_offset(queue))
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """Return one more than the last offset of a queue."""
+        """Return the last offset of a queue plus one."""
         return self._bridge.run(self._consumer.max_offset(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:

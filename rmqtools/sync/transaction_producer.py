@@ -34,7 +34,7 @@ class TransactionProducer(BlockingTransactionProducer):
     def send_message_in_transaction(
         self, message: Message, arg: Any = None, *, timeout: float | None = None
     ) -> TransactionSendResult:
-        """Send a half message, run the local transaction, send its decision to the broker.
+        """Send a half message, run the local transaction, and send its decision to the broker.
 
         The local transaction runs on the calling thread.
 

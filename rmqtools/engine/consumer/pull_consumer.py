@@ -131,7 +131,7 @@ class PullConsumer(Connected):
 
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:
-        """Join the group. Returns after the first rebalance, when this member holds its share.
+        """Join the group. Returns when this member holds its share, after the first rebalance, or after 10 s.
 
         Raises:
             UnsupportedError: a proxy, or a broker too old, for pins or conditions.
@@ -223,6 +223,8 @@ class PullConsumer(Connected):
 
         Raises:
             ClientStateError: not started, closed, or nothing is subscribed or assigned.
+            ConfigError: an argument is too small.
+            BrokerError: a broker has begun to refuse this member for lack of permission; raised once.
         """
         seconds, count = self._wanted(timeout, max_messages)
         self._begin_poll()
@@ -390,7 +392,7 @@ class PullConsumer(Connected):
         return await self._queues.min_offset(self._names.wire_queue(queue))
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """Return one more than the last offset of a queue."""
+        """Return the last offset of a queue plus one."""
         return await self._queues.max_offset(self._names.wire_queue(queue))
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:

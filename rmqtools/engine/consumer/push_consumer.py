@@ -170,7 +170,7 @@ class PushConsumer(Connected):
 
     @blocking("base", note="It does not wait for a listener that calls it. " + INTERRUPT_NOTE)
     async def close(self) -> None:
-        """Leave the group: at any time, from any state, also after a close that was cut off.
+        """Leave the group. May be called at any time, in any state, also after an interrupted close.
 
         Running listeners have ``close_timeout`` seconds to return; the offsets they complete are stored.
         """
@@ -186,9 +186,9 @@ class PushConsumer(Connected):
         Args:
             topic: one topic; each has its own listener.
             listener: a coroutine function. It gets 1 to ``consume_message_batch_max_size`` messages of one
-                queue. Returning None or CONSUME_SUCCESS (``orderly``: SUCCESS) acknowledges them. Raising, or
-                returning RECONSUME_LATER (``orderly``: SUSPEND_CURRENT_QUEUE_A_MOMENT), has them delivered
-                again.
+                queue. If it returns None or CONSUME_SUCCESS (``orderly``: SUCCESS), they are acknowledged. If
+                it raises, or returns RECONSUME_LATER (``orderly``: SUSPEND_CURRENT_QUEUE_A_MOMENT), they are
+                delivered again.
             tags: the tags wanted, ``"a || b"``; ``*`` is everything.
             sql: a condition on properties (SQL92) instead of tags; needs ``enablePropertyFilter`` on brokers.
                 Topics with the queue type BatchCQ are refused at the start: brokers evaluate a condition for
@@ -216,7 +216,7 @@ class PushConsumer(Connected):
 
     @blocking("call")
     def resume(self) -> None:
-        """Fetch again."""
+        """End a :meth:`suspend`: fetch again."""
         self._fetching.is_suspended = False
         self._member.held.wake()
 

@@ -50,7 +50,7 @@ from rmqtools.protocol.wire.command import request
 
 
 class Producer(Connected):
-    """A producer: it takes the queues in turn and avoids the broker that failed last.
+    """A producer. It takes the queues in turn and avoids the broker that failed last.
 
     Use ``async with``, or call start and close.
 
@@ -172,7 +172,7 @@ class Producer(Connected):
                 not know; nothing was sent.
             UnknownOutcomeError: no answer came, so the message may or may not be stored.
             BackPressureError: too much is in flight, with ``enable_backpressure_for_async_mode``; nothing was
-                sent.
+                sent. A blocking ``send`` is not counted and never raises it.
             SendError: the message is not stored; ``attempts`` says why.
 
         Source of the rule: DefaultMQProducer.send (Java client).

@@ -105,7 +105,7 @@ class TransactionProducer(Producer):
     async def send_message_in_transaction(
         self, message: Message, arg: Any = None, *, timeout: float | None = None
     ) -> TransactionSendResult:
-        """Send a half message, run the local transaction, send its decision to the broker.
+        """Send a half message, run the local transaction, and send its decision to the broker.
 
         Args:
             message: delivered if the local transaction commits; must not have a delay.

@@ -27,6 +27,8 @@ class BlockingPullConsumer(BlockingConsumer[aio.PullConsumer]):
 
         Raises:
             ClientStateError: not started, closed, or nothing is subscribed or assigned.
+            ConfigError: an argument is too small.
+            BrokerError: a broker has begun to refuse this member for lack of permission; raised once.
         """
         self._bridge.check()
         consumer = self._consumer
