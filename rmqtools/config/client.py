@@ -73,15 +73,15 @@ class ClientConfig:
     """Consumer group that range reads name in their pulls; brokers check its permission and count its reads.
 
     Default None: TOOLS_CONSUMER, which every broker has; upstream MixAll.TOOLS_CONSUMER_GROUP. Set it where
-    readers get permissions of their own. Create the group first: a broker creates an unknown one. Its offsets
-    are not changed. Consumers and producers do not use it.
+    readers get permissions of their own. Create the group first: otherwise the first read creates it. Its
+    offsets are not changed. Consumers and producers do not use it.
     """
     broker_address_map: Mapping[str, str] | Callable[[str], str] = field(default_factory=dict)
     """Addresses of the route, and the address to connect to instead. Default: empty. Ours.
 
     Set it where brokers register addresses that this machine cannot reach (Docker, Kubernetes, NAT):
     ``{"10.0.0.5:10911": "127.0.0.1:20911"}``. Keys are ``host:port``, ``prefix*`` (``"10.0.*"``), ``*:port``
-    or ``*``; the most exact one wins. A target ``host:*`` keeps the port. Or give a function
+    or ``*``; the most specific one takes precedence. A target ``host:*`` keeps the port. Or give a function
     from an address to another; it is called on the event loop.
     """
     connect_timeout: float = 3.0
