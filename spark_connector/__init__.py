@@ -6,7 +6,7 @@ Spark Connect, another broken ``pyspark_*`` package on the path), call :func:`re
 
 :func:`drop_duplicates` drops messages that a write with ``stamp`` stored twice. :func:`reader_ids` makes
 client ids for the option ``readerIds``. :func:`lag` and :class:`LagHistory` measure how far streaming queries
-are behind. :func:`exactly_once_status` shows how far a write with ``delivery=exactlyOnce`` is, and
+are behind. :func:`exactly_once_status` returns the progress of a write with ``delivery=exactlyOnce``, and
 :func:`give_up_batch` ends a batch of it that cannot be finished. :func:`stop_at_end` stops a query at its
 ending offsets. :func:`refresh` makes a temporary view show the messages stored now.
 """

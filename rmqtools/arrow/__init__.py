@@ -1,8 +1,8 @@
 """Reads and writes queues as Arrow record batches. The only part of the package that needs numpy and pyarrow.
 
-``reader`` reads a topic, for DuckDB, Polars and pandas; ``read_range`` a range of a queue, ``decode_block`` a
-block of stored messages. They give batches of ``MESSAGE_SCHEMA``, of another ``message_schema``, or of the
-columns that ``select_columns`` is given. ``send_batches`` sends batches that have the columns of
+``reader`` reads a topic, for DuckDB, Polars and pandas; ``read_range`` reads a range of a queue;
+``decode_block`` decodes a block of stored messages. Their batches have the columns of ``MESSAGE_SCHEMA``, of
+``message_schema(...)`` or of ``select_columns(...)``. ``send_batches`` sends batches with columns of
 ``WRITE_COLUMNS``.
 """
 

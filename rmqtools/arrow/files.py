@@ -39,7 +39,7 @@ def read_file(path: Path, form: str) -> Iterator[pa.RecordBatch]:
 
 
 def holds_read_messages(path: Path) -> bool:
-    """Return whether a Parquet file has messages as they were read: columns with the place of each."""
+    """Return whether a Parquet file has messages that were read, with their offsets and store times."""
     try:
         names = pa.parquet.read_schema(path).names
     except (OSError, pa.ArrowInvalid):
@@ -48,9 +48,9 @@ def holds_read_messages(path: Path) -> bool:
 
 
 def read_messages(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """Yield the messages of such a file, as many at a time as are sent together.
+    """Yield the messages of a Parquet file of read messages, in lists of at most 10,000.
 
-    Each has what a message to send may have: ``body`` (bytes), ``tags``, ``keys``, ``flag`` and
+    Each message has the fields of a message to send: ``body`` (bytes), ``tags``, ``keys``, ``flag`` and
     ``properties`` (also those that RocketMQ sets); columns that the file lacks are missing.
 
     Raises:
@@ -118,7 +118,7 @@ class ParquetFile:
             self._write_group()
 
     def close(self) -> None:
-        """Write what is left, and the end of the file."""
+        """Write the remaining messages and the end of the file."""
         if self._waiting:
             self._write_group()
         self._writer.close()

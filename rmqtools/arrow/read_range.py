@@ -48,19 +48,19 @@ def read_range(
     transactions) are skipped.
 
     Args:
-        client: who reads.
+        client: the client that reads.
         range_: the queue and its offsets.
         rows_per_batch: see above.
         schema: the columns, of :func:`message_schema` or :func:`select_columns`.
         tags: only messages with one of these; empty: all.
-        sql: only messages whose properties fulfil this SQL92 condition.
+        sql: only messages whose properties meet this SQL92 condition.
         fail_on_data_loss: see :meth:`rmqtools.Client.read_blocks`.
         corrupt_body: handling of a message whose body cannot be read: ``fail`` raises, ``raw`` gives
             the bytes as they are stored, ``null`` gives null; see :func:`decode_block`.
 
     Raises:
         ConfigError: both ``tags`` and ``sql``, or a ``corrupt_body`` that is none of these.
-        DataLossError: a part of the range is not stored, or no longer; no row after it was given.
+        DataLossError: a part of the range is not stored, or no longer; no row behind it was yielded.
         RemotingError: the broker did not answer.
         CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
         ProtocolError: a message whose head is broken; the text names queue and queue offset.
@@ -94,12 +94,12 @@ def read_ranges(
     topic and broker come as one batch.
 
     Args:
-        client: who reads.
+        client: the client that reads.
         ranges: the queues and their offsets.
-        rows_per_batch: see :func:`read_range`, as for the rest, and for the errors.
+        rows_per_batch: see :func:`read_range`; errors are also the same.
         schema: the columns.
         tags: only messages with one of these.
-        sql: only messages whose properties fulfil this condition.
+        sql: only messages whose properties meet this condition.
         fail_on_data_loss: see :meth:`rmqtools.Client.read_blocks`.
         corrupt_body: see :func:`read_range`.
     """

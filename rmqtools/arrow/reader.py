@@ -27,22 +27,22 @@ def reader(
 ) -> pa.RecordBatchReader:
     """Return a reader of all messages that a topic has now, or of some ranges.
 
-    It reads while its user takes batches, one batch ahead, from any thread, and once: make another one to
-    read again. The client must stay open until then.
+    It reads while its user takes batches, one batch ahead. It may be used on any thread, and once: to read
+    again, make another reader. The client must stay open while batches are taken.
 
     Args:
-        client: who reads.
+        client: the client that reads.
         source: a topic, whose queues are read from their first to their last offset of now; or ranges.
         columns: the names of the columns; None: those of ``MESSAGE_SCHEMA``. Fewer are faster.
         tags: only messages with one of these; empty: all.
-        sql: only messages whose properties fulfil this SQL92 condition.
+        sql: only messages whose properties meet this SQL92 condition.
         fail_on_data_loss: see :meth:`rmqtools.Client.read_blocks`.
         corrupt_body: see :func:`read_range`.
 
     Raises:
-        ConfigError: an unknown column, both ``tags`` and ``sql``, or a ``corrupt_body`` that is none.
+        ConfigError: an unknown column, both ``tags`` and ``sql``, or an unknown ``corrupt_body``.
         TopicNotFoundError: there is no such topic.
-        RemotingError: no server answered. While batches are taken: as :func:`read_range`.
+        RemotingError: no server answered. While batches are taken, errors as of :func:`read_range`.
     """
     schema = MESSAGE_SCHEMA if columns is None else select_columns(*columns)
     batches = read_ranges(

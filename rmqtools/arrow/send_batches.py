@@ -126,10 +126,10 @@ def send_batches(
 ) -> SendReport:
     """Send every row of every batch as a message; return when all are acknowledged.
 
-    Takes and encodes further rows from ``batches`` while earlier ones are sent, so only the return says that
-    rows are acknowledged. Rows are sent in batches to the queues in turn, and after a failure to another
-    broker. Rows with ``brokerName`` and ``queueId``, or with ``shardingKey``, go to that queue, or to the
-    queue of the key: in their order, with one attempt. The messages cannot be traced.
+    Takes and encodes further rows from ``batches`` while earlier ones are sent: rows that were taken are
+    acknowledged only when this returns. Rows are sent in batches to the queues in turn, and after a failure
+    to another broker. Rows with ``brokerName`` and ``queueId``, or with ``shardingKey``, go to that queue,
+    or to the queue of the key: in their order, with one attempt. The messages cannot be traced.
 
     Args:
         producer: a started producer.

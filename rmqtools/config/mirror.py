@@ -52,16 +52,20 @@ class MirrorConfig:
     """Copy only messages whose properties meet this SQL92 condition."""
 
     share: float = 1.0
-    """Part of the messages to copy, by sharding key or else by keys: all messages of a key, or none."""
+    """Part of the messages to copy: by sharding key, else by keys, else by unique id.
+
+    All messages of one sharding key are copied, or none.
+    """
 
     max_messages_per_second: float | None = None
-    """Limit of all queues together; None: none."""
+    """Limit of all queues together; None: no limit."""
 
     settle_seconds: float = 10.0
-    """See :class:`rmqtools.ExactAppender`: each start takes so long."""
+    """Seconds that each start takes; see :class:`rmqtools.ExactAppender`."""
 
     is_new: bool = False
-    """See :class:`rmqtools.ExactAppender`: the first copy to queues whose first messages have expired."""
+    """Whether this is the first copy to queues whose first messages have expired; see
+    :class:`rmqtools.ExactAppender`."""
 
     request_bytes: int = 1024 * 1024
     """Bytes of messages in one request to the target. Brokers refuse more than their maxMessageSize."""

@@ -11,11 +11,11 @@ class Decision:
     """First record of a key.
 
     Attributes:
-        key: what it is about.
+        key: the key that is decided.
         record: the content of the first record.
-        is_ours: whether the call that returned this has written it.
-        queue_offset: where it is.
-        store_timestamp_ms: when it was stored, by the clock of the broker; ms since 1970.
+        is_ours: whether the call that returned this has written the record.
+        queue_offset: its offset in the queue.
+        store_timestamp_ms: time of storing, by the clock of the broker; ms since 1970.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Values of mirrors: the way of a message, and how far a mirror is."""
+"""Values of mirrors: the way of a message, and the progress of a mirror."""
 
 from dataclasses import dataclass
 
@@ -76,8 +76,8 @@ class QueueMirror:
     Attributes:
         source: the queue that is copied.
         target: the queue that it is copied to.
-        position: the offset in ``source`` that is looked at next.
-        end: the offset at which ``source`` ended lately.
+        position: the next offset to read in ``source``.
+        end: the end of ``source`` when it was last fetched.
         copied: messages stored in ``target`` since the start.
         left_out: messages that the filter, the share or their way left out since the start.
     """
@@ -91,7 +91,7 @@ class QueueMirror:
 
     @property
     def lag(self) -> int:
-        """Messages of the source that were not looked at yet."""
+        """Messages of the source that were not read yet."""
         return max(0, self.end - self.position)
 
 
@@ -100,10 +100,11 @@ class MovedOffset:
     """New offset of a group in a copy.
 
     Attributes:
-        source: the queue that was copied, and the group's offset there.
-        source_offset: that offset: the next message that the group consumes.
+        source: the queue that was copied.
+        source_offset: the group's offset there: the next message that it consumes.
         target: the queue of the copy.
-        target_offset: the offset of the same message, or of the first one copied behind it.
+        target_offset: the offset of the same message, or of the first one copied behind it; the end of the
+            copy, if there is none yet.
     """
 
     source: MessageQueue

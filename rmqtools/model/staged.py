@@ -36,9 +36,9 @@ class StagedCommit:
     """Result of a commit.
 
     Attributes:
-        key: what it was called.
+        key: the key of the commit.
         rows: rows that were decided, by the first commit with this key.
-        copied: rows that this call has copied; others were there already.
+        copied: rows that this call has copied; the others were in the target already.
         is_first: whether the rows are those of this call; False: an earlier call with this key has decided.
         is_given_up: whether the commit was given up; then its remaining rows are not copied.
     """
@@ -55,11 +55,12 @@ class StagedStatus:
     """Progress of the last commit of a writer.
 
     Attributes:
-        key: what the last decided commit is called; None: nothing is decided yet.
-        staged: rows in the staging topic behind all decided ones: of tasks at work, or of failed ones.
+        key: the key of the last decided commit; None: nothing is decided yet.
+        staged: all rows that the staging topic holds: decided ones too, until they expire, and those of
+            running and failed tasks.
         decided: rows of that commit.
         copied: those of them that are stored in the target.
-        is_finished: whether all are, or the commit was given up.
+        is_finished: whether all of them are stored, or the commit was given up.
     """
 
     key: str | None

@@ -35,9 +35,9 @@ class DecisionLog(BlockingDecisionLog):
         super().start()
 
     def decide(self, key: str, record: bytes) -> Decision:
-        """Say something about a key, and return what was said first, by whomever.
+        """Append a record of a key, and return the key's first record, also if another process wrote it.
 
-        May be repeated: a later call for the same key returns the same decision.
+        May be repeated: a later call for the same key returns the same record.
 
         Args:
             key: a word without spaces; the message has it as its key.
@@ -45,22 +45,22 @@ class DecisionLog(BlockingDecisionLog):
 
         Raises:
             MessageRejectedError: no key or no record; nothing was sent.
-            UnknownOutcomeError: no answer came: call it again, or ask :meth:`look_up`.
-            SendError: the record is not stored, and nothing is decided by it.
-            RemotingTimeoutError: the record is stored, and the broker does not show it: call it again.
+            UnknownOutcomeError: no answer came: call this again, or :meth:`look_up`.
+            SendError: the record is not stored and decides nothing.
+            RemotingTimeoutError: the record is stored, but cannot be read yet: call this again.
             DataLossError: records expired while they were read.
         """
         return self._bridge.run(self._log.decide(key, record))
 
     def look_up(self, key: str) -> Decision | None:
-        """Return what was said first about a key; None: nothing, so far.
+        """Return the first record of a key; None: there is none so far.
 
-        Nothing is no decision: another process may say something a moment later. Use :meth:`decide`.
+        None is no decision: another process may decide a moment later. To decide, use :meth:`decide`.
         """
         return self._bridge.run(self._log.look_up(key))
 
     def close(self) -> None:
-        """Forget what was read. The producer stays open.
+        """Drop the records from memory. The producer stays open.
 
         May be called at any time, in any state. Interrupting a call ends only its waiting.
         """

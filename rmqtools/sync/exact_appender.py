@@ -13,8 +13,8 @@ from rmqtools.sync.handwritten.exact_appender import BlockingExactAppender
 class ExactAppender(BlockingExactAppender):
     """A writer that stores each message once, in order, in one queue, whatever breaks. New in this release.
 
-    Each message has a position that only rises. After a crash :attr:`last_position` says where to go on: no
-    store beside the brokers is needed. One process writes with one ``writer`` name to a queue at a time;
+    Each message has a position that only rises. After a crash, continue after :attr:`last_position`: no store
+    beside the brokers is needed. One process writes with one ``writer`` name to a queue at a time;
     other producers may write to it, too. Use ``with``, or call start and close.
 
     One thread appends.
@@ -25,10 +25,10 @@ class ExactAppender(BlockingExactAppender):
         writer: name of the writer: the same after a restart, and another one for another task.
         origin: what the positions count, such as a queue of another cluster. Stored with every message, and
             compared at the start.
-        settle_seconds: how long a broker must answer after a connection to it was lost, before the end of its
-            queue counts: it may still store what lay in its buffers. With less, messages may be stored twice.
-        is_new: this writer has never written to this queue. Only needed if the queue's first messages have
-            expired: otherwise a start is refused, because the writer's last message may be among them.
+        settle_seconds: how long a broker must answer after a lost connection, before this reads the end of
+            its queue: it may still store requests from its buffers. With less, messages may be stored twice.
+        is_new: whether this writer has never written to this queue. Only needed if the queue's first messages
+            have expired: otherwise a start is refused, because the writer's last message may be among them.
 
     Raises:
         ConfigError: by the constructor: a setting of the producer, or a value above.
@@ -51,9 +51,9 @@ class ExactAppender(BlockingExactAppender):
         super().start()
 
     def resume(self) -> int | None:
-        """Make sure of what is stored, and return the last position. Also after an error or a cancelled call.
+        """Find out what is stored, and return the last position. Call it after an error or a cancelled call.
 
-        Waits: for the answer to a request that is on the wire; up to a minute for the lock of a writer that
+        Waits for the answer to a request that is on the wire; up to a minute for the lock of a writer that
         died; ``settle_seconds`` for late requests of that writer; and as long as the broker does not answer.
 
         Returns:
@@ -64,9 +64,9 @@ class ExactAppender(BlockingExactAppender):
             UnsupportedError: the broker is behind a proxy.
             ConfigError: a static topic, a queue type, or a setting of topic or broker, with which the end of
                 a queue cannot be trusted.
-            ExactAppendError: another writer of this name is at work, or the last position is not known.
+            ExactAppendError: another process uses this writer's name, or the last position is not known.
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be written.
-            RemotingError: no answer to the questions about topic and broker, with which it begins.
+            RemotingError: no answer to the first requests, for settings of topic and broker.
         """
         return self._bridge.run(self._appender.resume())
 
@@ -85,8 +85,9 @@ class ExactAppender(BlockingExactAppender):
             ValueError: positions that do not rise.
             MessageRejectedError: a message is not valid; nothing was sent.
             SendError: the broker refuses the messages: :attr:`last_position` says which are stored.
-            ExactAppendError: the queue holds what this writer has not written: it has stopped.
-            ClientStateError: not started, closed, or interrupted before: call resume.
+            ExactAppendError: the queue contradicts what this writer has stored: the broker lost its end, or
+                another process uses the writer's name.
+            ClientStateError: not started, closed, or interrupted before (then call :meth:`resume`).
         """
         self._bridge.run(self._appender.append(messages, positions))
 

@@ -13,8 +13,8 @@ from rmqtools.sync.handwritten.staged_writes import BlockingStagedWrites
 class StagedWrites(BlockingStagedWrites):
     """Stores rows that many processes have staged in a topic: each row of a commit once, and no other row.
 
-    Processes send rows to the staging topic and report where each acknowledged one is. One process commits:
-    what it decides for a key is final, and a commit that is called again, also by another process, only
+    Processes send rows to the staging topic and report the offset of each acknowledged row. One process
+    commits: its decision for a key is final. If a commit is called again, also by another process, it only
     finishes the copy. Rows of a queue keep their order. Use ``with``, or call start and close. New in
     this release.
 
@@ -26,8 +26,8 @@ class StagedWrites(BlockingStagedWrites):
         staging_topic: a topic for staged rows alone; :meth:`prepare` makes it.
         writer: name of the write, the same after a restart, and another one for another write.
         settle_seconds: as of :class:`ExactAppender`.
-        is_recurring: whether this writer commits again and again. Then the place of its last decision is
-            stored as a group's offset, so that a start reads no decisions before it.
+        is_recurring: whether this writer commits again and again. Then the offset of its last decision is
+            stored as a group's offset, so that a start reads no earlier decisions.
 
     Raises:
         ConfigError: by the constructor: a setting of the producer, or a value above.
@@ -47,11 +47,11 @@ class StagedWrites(BlockingStagedWrites):
 
         Args:
             longest_outage: seconds after which a commit must still be possible to finish; compared with how
-                long brokers keep messages, where they say so.
+                long brokers keep messages, if their settings show it.
 
         Raises:
             ConfigError: a target whose end cannot be trusted (see :meth:`ExactAppender.resume`), or a broker
-                that keeps messages too shortly.
+                that keeps messages for less than ``longest_outage``.
             UnsupportedError: the broker is behind a proxy.
             TopicNotFoundError, PermissionDeniedError: there is no such target, or it may not be written.
             RemotingError: no answer within ``request_timeout``.
@@ -74,17 +74,17 @@ class StagedWrites(BlockingStagedWrites):
             ConfigError: the target lacks a queue, or its end cannot be trusted.
             DataLossError: decided rows have expired in the staging topic, or were lost with its broker:
                 :meth:`give_up` ends the commit without them.
-            ExactAppendError: another process is at work with this writer's name, or the target holds what
-                it cannot.
+            ExactAppendError: another process uses this writer's name, or marks in the target contradict the
+                decision.
             SendError: a broker refuses a row or a record.
-            RemotingTimeoutError: a broker does not show a record that it has stored: call it again.
+            RemotingTimeoutError: a record is stored, but cannot be read yet: call this again.
         """
         return self._bridge.run(self._writes.commit(key, ranges))
 
     def give_up(self, key: str) -> None:
         """End a commit that cannot be finished: later calls of :meth:`commit` with this key copy nothing.
 
-        Rows that are copied already stay. End the processes that commit with this writer's name before.
+        Rows that are copied already stay. First end the processes that commit with this writer's name.
 
         Raises:
             ConfigError: nothing is decided for this key.
@@ -92,11 +92,11 @@ class StagedWrites(BlockingStagedWrites):
         self._bridge.run(self._writes.give_up(key))
 
     def status(self) -> StagedStatus:
-        """Return how far the last commit of this writer is."""
+        """Return the progress of the last commit of this writer."""
         return self._bridge.run(self._writes.status())
 
     def close(self) -> None:
-        """Forget what was read. The producer stays open.
+        """Drop the records from memory. The producer stays open.
 
         May be called at any time, in any state. Interrupting a call ends only its waiting.
         """

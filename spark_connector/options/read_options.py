@@ -101,7 +101,7 @@ KEY_OPTIONS: Final = (
         parse_names,
         None,
         "Like messageKeys, for messages with one of these ids (column msgId), made by the sending clients. "
-        "At most 32 messages with one id per second.",
+        "At most 32 messages with one id per second and broker.",
         Where.BATCH,
     ),
 )
@@ -212,7 +212,7 @@ BOUND_OPTIONS: Final = (
         parse_flag,
         "true",
         "Whether to fail if messages to be read are lost: expired, their topic deleted or recreated, offsets "
-        "in JSON not stored. With false they are skipped, with a warning.",
+        "in JSON not stored. With false, they are skipped, and a warning is logged.",
         Where.READ,
     ),
     Option(
@@ -231,7 +231,7 @@ BOUND_OPTIONS: Final = (
         "fail",
         "What to do with a message whose body cannot be decompressed: fail names queue and offset; raw "
         "gives the bytes as they are stored; null gives a row whose body is null. With raw and null, a "
-        "message that cannot be decoded at all is skipped, with a warning.",
+        "message that cannot be decoded at all is skipped, and a warning is logged.",
         Where.READ,
     ),
 )
@@ -313,8 +313,8 @@ ALLOCATION_OPTIONS: Final = (
         "off or warn",
         OneOf(("off", "warn")),
         "off",
-        "Whether a task warns if it runs on another address than its reader id names. Spark chooses the "
-        "place.",
+        "Whether a task logs a warning if it runs on another address than its reader id names: Spark chooses "
+        "where a task runs.",
         Where.READ,
     ),
     Option(
@@ -339,7 +339,7 @@ ALLOCATION_OPTIONS: Final = (
         parse_name,
         None,
         "Read only the queues that this member of the live consumer group owns; with allocator, those it "
-        "would own by that strategy. The read neither joins the group nor commits.",
+        "would own by that strategy. The read neither joins the group nor commits. For batch reads only.",
         Where.READ,
     ),
 )

@@ -45,11 +45,11 @@ WRITE_OPTIONS: Final = (
         "atLeastOnce or exactlyOnce",
         OneOf(("atleastonce", "exactlyonce")),
         "atLeastOnce",
-        "New in this release. exactlyOnce: any consumer finds each row of a committed micro-batch, or job, "
-        "once, and no row of one that failed. Rows go to a staging topic, and the driver copies them when "
-        "Spark commits. Needs the option topic; a batch write needs stampId. What is left: a broker that "
-        "fails over to a slave without the last rows, and a driver that is stopped between a look at its "
-        "clock and the write.",
+        "New in this release. exactlyOnce: any consumer finds each row of a committed micro-batch or job "
+        "once, and no row of a failed one. Rows go to a staging topic, and the driver copies them when "
+        "Spark commits. Needs the option topic; a batch write needs stampId. Exceptions: a broker that "
+        "fails over to a slave without the last rows, and a driver that is paused between checking its "
+        "clock and writing.",
         Where.WRITE,
     ),
     Option(
@@ -57,8 +57,8 @@ WRITE_OPTIONS: Final = (
         "a topic's name",
         parse_name,
         None,
-        "With delivery=exactlyOnce: the topic for staged rows; made if it is missing, with two more whose "
-        "names begin with its own. Without it, the option topic and -staging.",
+        "With delivery=exactlyOnce: the topic for staged rows. It is made if it is missing, with two more "
+        "topics whose names begin with its name. By default, the name in option topic with -staging.",
         Where.WRITE,
     ),
     Option(

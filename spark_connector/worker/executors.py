@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def reader_ids(spark: "SparkSession") -> list[str]:
-    """``ADDRESS@reader-k`` for every task slot, by address; in local mode all with the driver's address.
+    """Return ``ADDRESS@reader-k`` for every task slot, by address; in local mode, all have the driver's.
 
     Raises:
         ConfigError: the session does not know its executors (Spark Connect).

@@ -26,7 +26,7 @@ _JOB: Final = "job"  # the key of a batch write, which has one commit
 
 
 def exactly_once_status(options: Mapping[str, str], *, query: str | None = None) -> StagedStatus:
-    """Return how far the last commit of an exactly-once write is. New in this release.
+    """Return the progress of the last commit of an exactly-once write. New in this release.
 
     Args:
         options: those of the write.
@@ -41,14 +41,14 @@ def exactly_once_status(options: Mapping[str, str], *, query: str | None = None)
 
 
 def give_up_batch(options: Mapping[str, str], *, query: str | None = None, batch: int | None = None) -> None:
-    """End a decided batch that cannot be finished, since its staged rows are gone; the query goes on.
+    """End a decided batch whose staged rows are gone, so that its query can continue.
 
-    Rows that were copied stay. Stop the query, or the job, before. New in this release.
+    Rows that were copied stay. Stop the query, or the job, before this call. New in this release.
 
     Args:
         options: those of the write.
         query: as of :func:`exactly_once_status`.
-        batch: number of the micro-batch, which the error names; None: the batch write.
+        batch: number of the micro-batch, the ``key`` of :func:`exactly_once_status`; None: the batch write.
 
     Raises:
         ConfigError: nothing is decided for this batch.
@@ -58,7 +58,7 @@ def give_up_batch(options: Mapping[str, str], *, query: str | None = None, batch
 
 
 def prepare(options: WriteOptions) -> None:
-    """Make the missing topics, and refuse what could not keep the promise; does nothing for other writes.
+    """Make missing topics, and refuse unsuitable targets and brokers; do nothing for other writes.
 
     Raises:
         ConfigError: a target, or a setting of a broker, with which rows might be stored twice.

@@ -28,7 +28,7 @@ _BASE: Final[Any] = (
 
 
 class RocketMQStreamWriter(_BASE):  # type: ignore[misc]  # pyspark's types are not followed
-    """Appends the rows of each micro-batch to topics, as often as option ``delivery`` says.
+    """Appends the rows of each micro-batch to topics, at least or exactly once, as option ``delivery`` says.
 
     Output mode ``complete`` appends the whole result at every trigger. A batch that failed is written
     again with the same number; with ``stamp`` readers can drop the duplicates.

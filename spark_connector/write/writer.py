@@ -25,10 +25,10 @@ _READABLE_TIMEOUT: Final = 30.0  # seconds
 
 
 class RocketMQBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Appends rows to topics, at least once.
+    """Appends rows to topics, at least or exactly once, as option ``delivery`` says.
 
     A task that cannot store a row after its retries fails. Spark then runs it again from its first row, so
-    rows may be stored twice, and none is lost.
+    it may send rows twice, and none is lost.
     """
 
     def __init__(self, options: WriteOptions) -> None:

@@ -1,7 +1,7 @@
-"""Exactly one of several processes said it: the first record of a key in a topic of one queue counts.
+"""Decisions of several processes: the first record of a key in a topic of one queue counts.
 
-Writing first and reading then is what makes it certain: whoever has written a record reads all that was
-stored before it. Reading first and then writing would let two processes both find nothing.
+A process writes its record first, and then reads all records that were stored before it. If processes read
+first and then wrote, two of them could both find nothing.
 """
 
 from rmqtools.engine.admin.queues import QueueAdmin
@@ -49,9 +49,9 @@ class DecisionLog(Asynchronous):
         self._records = FirstRecords(self._producer, queue, begin)
 
     async def decide(self, key: str, record: bytes) -> Decision:
-        """Say something about a key, and return what was said first, by whomever.
+        """Append a record of a key, and return the key's first record, also if another process wrote it.
 
-        May be repeated: a later call for the same key returns the same decision.
+        May be repeated: a later call for the same key returns the same record.
 
         Args:
             key: a word without spaces; the message has it as its key.
@@ -59,23 +59,23 @@ class DecisionLog(Asynchronous):
 
         Raises:
             MessageRejectedError: no key or no record; nothing was sent.
-            UnknownOutcomeError: no answer came: call it again, or ask :meth:`look_up`.
-            SendError: the record is not stored, and nothing is decided by it.
-            RemotingTimeoutError: the record is stored, and the broker does not show it: call it again.
+            UnknownOutcomeError: no answer came: call this again, or :meth:`look_up`.
+            SendError: the record is not stored and decides nothing.
+            RemotingTimeoutError: the record is stored, but cannot be read yet: call this again.
             DataLossError: records expired while they were read.
         """
         return await self._started().decide(key, record)
 
     async def look_up(self, key: str) -> Decision | None:
-        """Return what was said first about a key; None: nothing, so far.
+        """Return the first record of a key; None: there is none so far.
 
-        Nothing is no decision: another process may say something a moment later. Use :meth:`decide`.
+        None is no decision: another process may decide a moment later. To decide, use :meth:`decide`.
         """
         return await self._started().look_up(key)
 
     @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
-        """Forget what was read. The producer stays open."""
+        """Drop the records from memory. The producer stays open."""
         self._records = None
 
     def _started(self) -> FirstRecords:

@@ -31,9 +31,9 @@ _FOLLOW_PAUSE = 0.5  # seconds between looks for new messages
 class Mirror(Asynchronous):
     """Copies topics to another cluster, or to other topics: each message is stored once, in its order.
 
-    Bodies, tags, keys, properties and the order of each queue are kept; a copy has two properties more, where
-    it came from and which way. A mirror that was killed goes on where it was, without a store of its own. Use
-    ``async with``, or call start and close. New in this release.
+    Bodies, tags, keys, properties and the order of each queue are kept; a copy has two more properties, for
+    its origin and its way. A mirror that was killed continues where it stopped, without a store of its own.
+    Use ``async with``, or call start and close. New in this release.
 
     Raises:
         ConfigError: by the constructor, for settings that are not valid.
@@ -79,19 +79,19 @@ class Mirror(Asynchronous):
 
     @blocking("direct")
     def progress(self) -> list[QueueMirror]:
-        """Return how far the copy of each queue is; empty before the first :meth:`run`."""
+        """Return the progress of each queue; empty before the first :meth:`run`."""
         return [lane.state for lane in self._lanes]
 
     async def run(self, *, follow: bool = False, until_ms: int | None = None) -> list[QueueMirror]:
-        """Copy all messages that are there now, and return what was done.
+        """Copy all messages that are stored now, and return the progress of each queue.
 
         Args:
             follow: go on with new messages, until the call is cancelled.
-            until_ms: copy messages stored before this time, in ms since 1970; waits for it.
+            until_ms: copy messages stored before this time, in ms since 1970; waits until then.
 
         Raises:
             ConfigError: a target whose end cannot be trusted; see :meth:`rmqtools.aio.ExactAppender.resume`.
-            ExactAppendError: another mirror of this name is at work, or the target holds what it cannot.
+            ExactAppendError: another mirror of this name is running, or the target's marks contradict it.
             DataLossError: messages expired at the source before they were copied.
             SendError: the target refuses a message.
         """
@@ -115,11 +115,11 @@ class Mirror(Asynchronous):
 
         Args:
             group: a group without members at the target.
-            dry_run: only return them.
+            dry_run: only return the new offsets.
 
         Returns:
-            Each queue in which the group has an offset. Where its next message is not copied yet, the end of
-            the copy: messages that are copied later may be consumed again.
+            Each queue in which the group has an offset, with the new offset. If the next message is not
+            copied yet, this is the end of the copy: messages that are copied later may be consumed again.
 
         Raises:
             ConfigError: the group has members at the target: they would overwrite the offsets.
