@@ -25,7 +25,9 @@ _MOST_BYTES: Final = 2**31 - 1  # of a value: an offset of 32 bits must reach it
 
 
 def canonical_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the batches in order, with canonical columns. Canonical batches pass unchanged.
+    """Yield the rows in order, with large types, views and dictionaries converted to plain types.
+
+    Batches without such columns pass unchanged.
 
     Raises:
         MessageRejectedError: a value has 2 GiB or more.
