@@ -55,7 +55,7 @@ AllowedGroups = Annotated[
     typer.Option(
         envvar="RMQTOOLS_ALLOWED_GROUPS",
         metavar="PATTERNS",
-        help="The groups that may be pinned, e.g. 'staging-*,test-*'. None by default: a name server "
+        help="The groups that may be pinned, e.g. `staging-*,test-*`. None by default: a name server "
         "has no access control, so set this in the environment of your staging machines.",
     ),
 ]

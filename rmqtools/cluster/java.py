@@ -9,7 +9,7 @@ from pathlib import Path
 from rmqtools.cluster.errors import ClusterError
 
 MIN_JAVA_VERSION = 17
-_REMEDY = "install one (apt-get install openjdk-17-jre-headless) or set JAVA_HOME to one"
+_REMEDY = "install one (apt-get install default-jre-headless) or set JAVA_HOME to one"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')  # "1.8.0_392" is Java 8, "17.0.15" is Java 17
 
 

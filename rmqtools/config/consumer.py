@@ -11,6 +11,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.group import ConsumeFromWhere, MessageModel
 
 _MIB = 1024 * 1024
+_SHORTEST_POP, _LONGEST_POP = 5.0, 300.0  # DefaultMQPushConsumerImpl.popMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +197,7 @@ class PushConsumerConfig(ConsumerConfig):
     pop_invisible_time: float = 60.0
     """Seconds until an unacknowledged popped message is delivered again, 5 to 300.
 
-    Upstream popInvisibleTime. Raise it where listeners take longer. A value outside 5 to 300 counts as 60, as
-    upstream.
+    Upstream popInvisibleTime, where any other value counts as 60. Raise it where listeners take longer.
     """
     pop_batch_nums: int = 32
     """Messages that one pop asks for; upstream popBatchNums.
@@ -225,7 +225,9 @@ class PushConsumerConfig(ConsumerConfig):
         super(PushConsumerConfig, self).__post_init__()
         require_positive(self, "consume_threads", "consume_message_batch_max_size", "consume_timeout")
         require_positive(self, "consume_concurrently_max_span", "suspend_current_queue_time", "close_timeout")
-        require_positive(self, "pop_invisible_time", "pop_batch_nums", "pop_threshold_for_queue")
+        require_positive(self, "pop_batch_nums", "pop_threshold_for_queue")
+        if not _SHORTEST_POP <= self.pop_invisible_time <= _LONGEST_POP:
+            raise ConfigError(f"pop_invisible_time={self.pop_invisible_time}: want 5 to 300 seconds")
         if self.max_reconsume_times < -1:
             raise ConfigError(f"max_reconsume_times={self.max_reconsume_times}: want 0 or more, or -1")
         for name in ("pull_threshold_for_topic", "pull_threshold_bytes_for_topic"):

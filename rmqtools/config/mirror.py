@@ -64,8 +64,10 @@ class MirrorConfig:
     """Seconds that each start takes; see :class:`rmqtools.ExactAppender`."""
 
     is_new: bool = False
-    """Whether this is the first copy to queues whose first messages have expired; see
-    :class:`rmqtools.ExactAppender`."""
+    """Whether this is the first copy to queues whose first messages have expired.
+
+    See :class:`rmqtools.ExactAppender`.
+    """
 
     request_bytes: int = 1024 * 1024
     """Bytes of messages in one request to the target. Brokers refuse more than their maxMessageSize."""

@@ -82,7 +82,7 @@ def check_receive(max_messages: int, invisible_duration: float, wait: float) -> 
         )
     check_invisible("invisible_duration", invisible_duration)
     if not 0 <= wait <= LONGEST_INVISIBLE:
-        raise ConfigError(f"wait={wait}: want 0 seconds or more, and less than 12 hours")
+        raise ConfigError(f"wait={wait}: want 0 seconds to 12 hours (43200)")
 
 
 def check_invisible(name: str, seconds: float) -> None:

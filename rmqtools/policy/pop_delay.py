@@ -1,11 +1,10 @@
 """Delays until a popped message is delivered again after a failure.
 
 Source of the rules: ConsumeMessagePopConcurrentlyService.changePopInvisibleTime, checkNeedAckOrDelay,
-DefaultMQPushConsumerImpl.getPopDelayLevel and popMessage (Java client).
+DefaultMQPushConsumerImpl.getPopDelayLevel (Java client).
 """
 
 _DELAYS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)  # seconds
-_MIN_INVISIBLE_TIME, _MAX_INVISIBLE_TIME, _DEFAULT_INVISIBLE_TIME = 5.0, 300.0, 60.0
 
 
 def pop_delay(reconsume_times: int, delay_level: int = 0) -> float:
@@ -23,9 +22,3 @@ def exhausted_delay(age: float) -> float | None:
         return None
     passed = sum(age >= delay for delay in _DELAYS)
     return pop_delay(0, passed) if passed else float(_DELAYS[0])
-
-
-def invisible_time(configured: float) -> float:
-    """Seconds for which popped messages are hidden: between 5 s and 5 minutes, else a minute."""
-    allowed = _MIN_INVISIBLE_TIME <= configured <= _MAX_INVISIBLE_TIME
-    return configured if allowed else _DEFAULT_INVISIBLE_TIME

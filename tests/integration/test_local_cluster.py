@@ -88,7 +88,7 @@ class Case:
 
 
 CASES = [
-    Case("no-java", no_java, 1, ("error: no Java found", "openjdk-17-jre-headless", "JAVA_HOME")),
+    Case("no-java", no_java, 1, ("error: no Java found", "default-jre-headless", "JAVA_HOME")),
     Case("java-11", old_java, 1, ("is Java 11, Java 17 or newer is needed", "JAVA_HOME")),
     Case(
         "second-up",

@@ -20,7 +20,7 @@ def top(
         typer.Option(
             envvar="RMQTOOLS_ALLOWED_GROUPS",
             metavar="PATTERNS",
-            help="The groups that may be pinned from here, e.g. 'staging-*,test-*'. None by default.",
+            help="The groups that may be pinned from here, e.g. `staging-*,test-*`. None by default.",
         ),
     ] = "",
     settings: Settings = None,

@@ -29,7 +29,6 @@ from rmqtools.model.group import SubscriptionData
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import pop_init_mode
-from rmqtools.policy.pop_delay import invisible_time
 from rmqtools.policy.reconsume import max_reconsume_times
 from rmqtools.protocol.headers import (
     PopMessageRequestHeader,
@@ -62,7 +61,7 @@ class Popper:
         self._policy = policy
         self._acknowledger = acknowledger
         self._consumption = consumption
-        self._invisible_time = invisible_time(config.pop_invisible_time)
+        self._invisible_time = config.pop_invisible_time
         self._max_times = max_reconsume_times(config.max_reconsume_times)
         self._pauses = FetchPauses(member, policy.rate)
         self._tasks = Background()

@@ -156,7 +156,7 @@ class StagedWrites(Asynchronous):
             async with AsyncExitStack() as opened:
                 if decision is not None:
                     parts, _ = await self._keep(name, decision.record, is_first=False)
-                    lanes = await self._take_up(opened, parts, {})
+                    lanes = await self._take_up(opened, name, parts, {})
                     is_first = False
                 else:
                     parts, lanes, is_first = await self._decide(opened, records, name, ranges)
@@ -215,7 +215,7 @@ class StagedWrites(Asynchronous):
         """Decide with all locks; return the rows that count, and whether they are those of this call."""
         own = by_queue(ranges, self._topics.target)
         check_targets(own, await self._topics.target_queues(), self._topics.target)
-        await self._await_staged(own.values())
+        await self._await_staged(name, own.values())
         appenders = {queue: self._appender(opened, queue) for queue in own}
         ends = await asyncio.gather(*(appender._reserve() for appender in appenders.values()))
         parts = [
@@ -226,7 +226,7 @@ class StagedWrites(Asynchronous):
         decision = await records.decide(name, record)
         parts, is_untouched = await self._keep(name, decision.record, is_first=decision.is_ours)
         if not is_untouched:
-            return parts, await self._take_up(opened, parts, appenders), decision.is_ours
+            return parts, await self._take_up(opened, name, parts, appenders), decision.is_ours
         lanes = [self._lane(part, appenders[part.target]) for part in parts]
         for lane in lanes:
             lane.begin()
@@ -235,11 +235,12 @@ class StagedWrites(Asynchronous):
     async def _take_up(
         self,
         opened: AsyncExitStack,
+        name: str,
         parts: Sequence[StagedQueue],
         appenders: Mapping[MessageQueue, ExactAppender],
     ) -> list[StagedLane]:
         """Find out what is copied of rows that were decided before."""
-        await self._await_staged([part.ranges for part in parts])
+        await self._await_staged(name, [part.ranges for part in parts])
         lanes = []
         for part in parts:
             appender = appenders.get(part.target) or self._appender(opened, part.target)
@@ -270,22 +271,24 @@ class StagedWrites(Asynchronous):
             "copied; compare the rows by hand, and end the commit with give_up"
         )
 
-    async def _await_staged(self, ranges: Iterable[Sequence[QueueRange]]) -> None:
+    async def _await_staged(self, name: str, ranges: Iterable[Sequence[QueueRange]]) -> None:
         """Wait until rows can be read; refuse to copy some of them if others are gone."""
+        key = name.removeprefix(f"{self._writer}/")
         for parts in ranges:
             queue, begin, end = parts[0].queue, parts[0].begin, parts[-1].end
             lowest = await self._queues.min_offset(queue)
             if lowest > begin:
                 raise DataLossError(
                     f"{queue} begins at offset {lowest}: staged rows from {begin} on have expired, so the "
-                    "commit cannot be finished; give_up ends it without its missing rows"
+                    f"commit of key {key!r} cannot be finished; give_up ends it without its missing rows"
                 )
             try:
                 await self._queues.await_readable({queue: end}, timeout=READABLE_TIMEOUT)
             except RemotingTimeoutError as error:
                 raise DataLossError(
-                    f"staged rows up to offset {end} cannot be read ({error}): their broker has lost them "
-                    "or does not answer; call commit again when it does, or give_up to go on without them"
+                    f"staged rows of key {key!r} up to offset {end} cannot be read ({error}): their broker "
+                    "has lost them or does not answer; call commit again when it does, or give_up to go on "
+                    "without them"
                 ) from error
 
     async def _await_readable(self, ends: Mapping[MessageQueue, int]) -> None:

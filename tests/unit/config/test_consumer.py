@@ -38,6 +38,8 @@ def test_the_defaults_are_those_of_the_java_client():
         ({"consume_threads": 0}, "consume_threads"),
         ({"pull_batch_size": -1}, "pull_batch_size"),
         ({"max_reconsume_times": -2}, "max_reconsume_times=-2: want 0 or more, or -1"),
+        ({"pop_invisible_time": 4.9}, "pop_invisible_time=4.9: want 5 to 300 seconds"),
+        ({"pop_invisible_time": 300.1}, "pop_invisible_time=300.1: want 5 to 300 seconds"),
         ({"pull_threshold_for_topic": 0}, "pull_threshold_for_topic"),
         ({"max_messages_per_second": 0}, "max_messages_per_second=0: want more than 0"),
         ({"pull_timeout": 15.0}, "pull_timeout=15.0: want more than long_poll_timeout=15.0"),

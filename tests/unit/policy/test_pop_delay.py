@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools.policy.pop_delay import exhausted_delay, invisible_time, pop_delay
+from rmqtools.policy.pop_delay import exhausted_delay, pop_delay
 
 DELAYS = [10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200]
 
@@ -37,8 +37,3 @@ def test_a_message_tried_too_often_waits_for_the_next_delay_above_its_age(age, e
 
 def test_a_message_tried_too_often_is_given_up_when_it_is_twice_as_old_as_the_longest_delay():
     assert exhausted_delay(14400.1) is None
-
-
-@pytest.mark.parametrize(("configured", "expected"), [(4.9, 60), (5, 5), (60, 60), (300, 300), (300.1, 60)])
-def test_an_invisible_time_beyond_what_java_allows_is_a_minute(configured, expected):
-    assert invisible_time(configured) == expected
