@@ -28,7 +28,7 @@ Broker = Annotated[str, typer.Argument(help="The broker's name, or its address."
 def status(name_server: NameServer = "", settings: Settings = None, as_json: Json = False) -> None:
     """Show every broker: version, role, messages in and out a second, disk, waits, lengths of queues.
 
-    "put p99" and "page cache wait" (the commit log is locked so long) are milliseconds, "send queue" is the
+    "put p99" and "page cache wait" (how long the commit log is locked) are milliseconds, "send queue" is the
     number of requests that wait. A broker is read-only after drain, or by its brokerPermission.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:

@@ -7,7 +7,6 @@ import typer
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.broker import BrokerBacklog, awaited, incoming, left_behind
-from rmqtools.cli.broker import Broker
 from rmqtools.cli.connection import NameServer, Settings, client_config
 from rmqtools.cli.group import is_system_group
 from rmqtools.cli.moments import clock_text
@@ -17,6 +16,8 @@ from rmqtools.clock import SYSTEM_CLOCK
 
 NOT_EMPTY = 1  # exit code of drain
 _QUIET_LOOKS = 2  # so many looks in a row without a new message: producers look at routes every 30 s
+
+Broker = Annotated[str, typer.Argument(help="The broker's name.", show_default=False)]
 
 
 def drain(
@@ -34,8 +35,8 @@ def drain(
     """Forbid writing to a broker, wait until its messages are consumed, and say when it may be stopped.
 
     Shows what still comes in, and what waits: groups, delayed and timer messages, half and popped messages.
-    Exit code 0: it may be stopped; 1: something is left. Groups without members never end: what they have
-    left is named, and is there again when the broker is back. undrain or a restart allows writing again.
+    Exit code 0: it may be stopped; 1: something is left. The command does not wait for groups without
+    members: it names their messages, which the broker keeps. undrain or a restart allows writing again.
     """
     with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin:
         before = _backlog(admin, broker)

@@ -61,7 +61,7 @@ Foreground = Annotated[
 def up(
     directory: Directory,
     brokers: Annotated[
-        int, typer.Option(min=1, max=26, help="How many masters: broker-a, broker-b, ...")
+        int, typer.Option(min=1, max=26, help="Number of masters: broker-a, broker-b, ...")
     ] = 1,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the name server.", show_default="a free one")
@@ -78,7 +78,7 @@ def up(
     proxy: Proxy = False,
     secure: Secure = False,
     version: Annotated[
-        str, typer.Option(help=f"Of the servers: {', '.join(locked_versions())}.")
+        str, typer.Option(help=f"Version of the servers: {', '.join(locked_versions())}.")
     ] = DEFAULT_VERSION,
     foreground: Foreground = False,
 ) -> None:

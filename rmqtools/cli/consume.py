@@ -92,7 +92,9 @@ def consume(
     ] = None,
     last: Annotated[int | None, typer.Option(min=1, help="Only this many of the newest messages.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more, until Ctrl-C.")] = False,
-    count: Annotated[int | None, typer.Option("--count", "-c", min=1, help="End after this many.")] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-c", min=1, help="End after this many messages.")
+    ] = None,
     queue: Annotated[str | None, typer.Option(metavar="BROKER:QUEUE", help="Only this queue.")] = None,
     tags: Annotated[str | None, typer.Option(help="Only these tags: 'a || b'.")] = None,
     sql: Annotated[
@@ -114,7 +116,7 @@ def consume(
 
     Without a group, nothing is committed and no member is affected; queues are read one after the other, with
     --follow and --last in the order of their store time. With a group, its other members share the queues,
-    and what is printed counts as consumed; a new group begins at --from earliest or latest.
+    and printed messages count as consumed; a new group begins at --from earliest or latest.
 
         rmqtools consume orders --last 10 -f '%t %q %o %k %s\\n'
 

@@ -67,7 +67,7 @@ NotedIn = Annotated[
     typer.Option(
         dir_okay=False,
         metavar="FILE",
-        help="Note down here how far it is, and go on from there if the file exists. Default: a file in "
+        help="File of the progress: it is written, and the replay continues from it. Default: a file in "
         "~/.local/state/rmqtools/replay for this topic, target and cluster.",
     ),
 ]
@@ -188,7 +188,7 @@ def replay(
     ] = None,
     progress: NotedIn = None,
     no_progress: Annotated[
-        bool, typer.Option("--no-progress", help="Send all of them, and note nothing down.")
+        bool, typer.Option("--no-progress", help="Send all of them, and store no progress.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the messages per topic, send nothing.")

@@ -60,7 +60,7 @@ SYSTEM_GROUPS = frozenset(
 _LOOK_PAUSE = 2.0  # seconds between two checks of check --within
 
 app = typer.Typer(
-    no_args_is_help=True, help="Shows members, owners of queues and problems of a consumer group."
+    no_args_is_help=True, help="Consumer groups: members, owners of queues, problems, offsets, settings."
 )
 
 Group = Annotated[
@@ -73,10 +73,11 @@ def show(
     group: Group,
     name_server: NameServer = "",
     member: Annotated[
-        str, typer.Option(metavar="ID", help="One member from inside: its client id, or the begin of it.")
+        str,
+        typer.Option(metavar="ID", help="Show one member from inside: its client id, or how that begins."),
     ] = "",
     stack: Annotated[
-        bool, typer.Option("--stack", help="With --member: where its threads and tasks are now.")
+        bool, typer.Option("--stack", help="With --member: the stacks of its threads and tasks.")
     ] = False,
     settings: Settings = None,
     as_json: Json = False,
@@ -200,7 +201,7 @@ def check(
     within: Annotated[
         float,
         typer.Option(
-            min=0, metavar="SECONDS", help="Look again for so long: after a restart a group takes some 30 s."
+            min=0, metavar="SECONDS", help="Repeat until nothing is found: a restart takes some 30 s."
         ),
     ] = 0,
     limit: Annotated[
@@ -208,7 +209,7 @@ def check(
         typer.Option(
             min=0,
             metavar="SECONDS",
-            help="Of a listener call, and of the time without a fetch or a consumed message.",
+            help="Report longer listener calls, and longer times without a fetch or a consumed message.",
         ),
     ] = 60,
     max_lag: Annotated[
@@ -216,7 +217,7 @@ def check(
     ] = None,
     max_age: Annotated[
         float | None,
-        typer.Option(min=0, metavar="SECONDS", help="Report older messages that are not consumed yet."),
+        typer.Option(min=0, metavar="SECONDS", help="Report a group that has not consumed an older message."),
     ] = None,
     repair: Annotated[
         bool,

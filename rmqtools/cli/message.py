@@ -51,14 +51,14 @@ def get(
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Stored at or before.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most this many messages.")] = 32,
-    track: Annotated[bool, typer.Option("--track/--no-track", help="Which groups have consumed it.")] = True,
+    track: Annotated[bool, typer.Option("--track/--no-track", help="Show its state in each group.")] = True,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Show a message, and for each group that reads its topic whether it has consumed it.
 
-    A message that is delayed is shown with the time of its delivery; one that failed in a group with its next
-    retry, or as a dead letter. By the group offset alone it counts as consumed. Exit code 1: no such message.
+    Shows the delivery time of a delayed message, and the next retry or dead letter of one that failed in a
+    group, although the group's offset counts it as consumed. Exit code 1: no such message.
     """
     if sum(given is not None for given in (id_, key, unique_key)) != 1:
         raise ConfigError("give one of --id, --key, --unique-key")

@@ -30,7 +30,7 @@ def story(
         typer.Option("--topic", "-t", help="Its topic; not needed if its producer sends trace records."),
     ] = None,
     trace_topic: Annotated[
-        str, typer.Option(metavar="TOPIC", help="Where clients write their trace records.")
+        str, typer.Option(metavar="TOPIC", help="The topic of the trace records.")
     ] = "RMQ_SYS_TRACE_TOPIC",
     limit: Annotated[int, typer.Option(min=1, help="At most this many messages with the key.")] = 8,
     plot: Annotated[
@@ -44,7 +44,7 @@ def story(
 ) -> None:
     """Show a message's life: sends, copies, deliveries with member and result, retries, dead letters.
 
-    Deliveries come from trace records, which clients send with enable_trace. What is not known is listed at
+    Deliveries come from trace records, which clients send with enable_trace. Unknown facts are listed at
     the end. Exit code 1: no such message.
     """
     check_picture(plot)

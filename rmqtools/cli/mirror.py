@@ -24,7 +24,9 @@ app = typer.Typer(
 
 Topics = Annotated[
     str,
-    typer.Argument(metavar="TOPIC[=COPY],...", help="What to copy, and to which topics.", show_default=False),
+    typer.Argument(
+        metavar="TOPIC[=COPY],...", help="Topics to copy, and other names of the copies.", show_default=False
+    ),
 ]
 To = Annotated[
     str,
@@ -74,7 +76,7 @@ def run(
         str, typer.Option("--from", metavar="FROM", help="earliest, latest, a time, or -30m: at first only.")
     ] = "earliest",
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only what was stored before; waits for it.")
+        str | None, typer.Option(metavar="TIME", help="Only messages stored before this time; waits for it.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with new messages, until Ctrl-C.")] = False,
     tags: Annotated[str | None, typer.Option(help="Only these tags: 'a || b'.")] = None,
@@ -82,12 +84,12 @@ def run(
         str | None, typer.Option(help="Only messages whose properties meet this SQL92 condition.")
     ] = None,
     share: Annotated[float, typer.Option(help="Part of the messages, by key: 0.01 is one key in 100.")] = 1.0,
-    rate: Annotated[float | None, typer.Option(help="Messages a second, of all queues together.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Messages a second at most, of all queues.")] = None,
     name: Name = None,
     source_name: SourceName = None,
     target_name: TargetName = None,
     new: Annotated[
-        bool, typer.Option("--new", help="The first copy to queues whose first messages have expired.")
+        bool, typer.Option("--new", help="Allow a first copy to queues whose first messages have expired.")
     ] = False,
     settle: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Wait for late requests of a mirror that died.")
@@ -98,8 +100,8 @@ def run(
 ) -> None:
     """Copy topics: bodies, tags, keys, properties, and the order of each queue. Each message is stored once.
 
-    A mirror that was killed goes on where it was. The copies must exist and have as many queues. Two mirrors
-    may copy in both directions: a message never comes back to a cluster that it has passed.
+    A mirror that was killed continues where it was. The copies must exist and have as many queues. Two
+    mirrors may copy in both directions: a message never comes back to a cluster that it has passed.
 
         rmqtools mirror run orders --to 10.0.1.5:9876 --follow
 

@@ -126,7 +126,7 @@ def produce(
     delay: Annotated[
         str | None, typer.Option(metavar="30s", help="Deliver after so long (brokers 5.x, timer wheel).")
     ] = None,
-    delay_level: Annotated[int, typer.Option(min=0, max=18, help="Deliver after that level's delay.")] = 0,
+    delay_level: Annotated[int, typer.Option(min=0, max=18, help="Deliver after this level's delay.")] = 0,
     rate: Annotated[float | None, typer.Option(min=0.01, help="Maximum number of messages a second.")] = None,
     create: Create = False,
     ids: Ids = False,

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 app = typer.Typer(
     no_args_is_help=True,
     help="Named settings in $RMQTOOLS_CONFIG, else ~/.config/rmqtools/config.toml. Options and the "
-    "environment go before them. RMQTOOLS_PROFILE chooses one for a single command.",
+    "environment take precedence over them. RMQTOOLS_PROFILE chooses one for a single command.",
 )
 
 Name = Annotated[str, typer.Argument(help="The profile.", show_default=False)]
@@ -123,7 +123,7 @@ def create(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; several times.")
     ] = None,
 ) -> None:
-    """Add a profile to the file, which is made if it is not there."""
+    """Add a profile to the file. Creates the file if there is none."""
     if not _NAME.fullmatch(name):
         raise ConfigError(f"profile {name!r}: want letters, digits, _ and -")
     if name in _profiles(_document()):

@@ -66,10 +66,10 @@ Attributes = Annotated[
 def list_(
     name_server: NameServer = "",
     stats: Annotated[
-        bool, typer.Option("--stats", help="Ask the brokers too: messages, rate, last.")
+        bool, typer.Option("--stats", help="Ask the brokers too: messages, rate, last time.")
     ] = False,
     system: Annotated[
-        bool, typer.Option("--system", help="RocketMQ's own topics, and those of retries, too.")
+        bool, typer.Option("--system", help="Show RocketMQ's own topics, and those of retries, too.")
     ] = False,
     settings: Settings = None,
     as_json: Json = False,
@@ -114,7 +114,7 @@ def create(
     topic: Topic,
     name_server: NameServer = "",
     queues: Annotated[int, typer.Option("--queues", "-q", min=1, help="Queues on each broker.")] = 8,
-    perm: Annotated[Access, typer.Option(help="What clients may do.")] = Access.rw,
+    perm: Annotated[Access, typer.Option(help="Permission of clients.")] = Access.rw,
     type_: MessageType = None,
     attributes: Attributes = None,
     brokers: Brokers = None,
@@ -143,10 +143,10 @@ def create(
 def alter(
     topic: Topic,
     name_server: NameServer = "",
-    queues: Annotated[int | None, typer.Option("--queues", "-q", min=1, help="Both of these.")] = None,
+    queues: Annotated[int | None, typer.Option("--queues", "-q", min=1, help="Both of the next two.")] = None,
     read_queues: Annotated[int | None, typer.Option(min=1, help="Queues that clients read.")] = None,
     write_queues: Annotated[int | None, typer.Option(min=1, help="Queues that clients send to.")] = None,
-    perm: Annotated[Access | None, typer.Option(help="What clients may do.")] = None,
+    perm: Annotated[Access | None, typer.Option(help="Permission of clients.")] = None,
     type_: MessageType = None,
     attributes: Annotated[
         list[str] | None,

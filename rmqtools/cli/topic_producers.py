@@ -15,7 +15,9 @@ from rmqtools.cli.topic import Topic, known_route
 def producers(
     topic: Topic,
     name_server: NameServer = "",
-    last: Annotated[int, typer.Option(min=1, help="So many of the newest messages of each queue.")] = 100,
+    last: Annotated[
+        int, typer.Option(min=1, help="How many of the newest messages of each queue to read.")
+    ] = 100,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:

@@ -20,7 +20,9 @@ def exporter(
     address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0: on every address.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one, which is printed.")] = 5557,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one, which is printed.")
+    ] = 5557,
     interval: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="Seconds between two looks at the cluster.")
     ] = 15.0,
@@ -28,8 +30,8 @@ def exporter(
 ) -> None:
     """Serve metrics for Prometheus: lag, findings, owners and dead letters of all groups, and brokers.
 
-    Prometheus gets the numbers of the last look: its requests cause none to the cluster. What could not be
-    looked at is left out, and counted by rmqtools_exporter_failures. Needs the extra prometheus.
+    Prometheus gets the numbers of the last look: its requests do not reach the cluster. Groups and topics
+    that could not be read are left out; rmqtools_exporter_failures counts them. Needs the extra prometheus.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server

@@ -45,7 +45,7 @@ COMMANDS = {
     "group": LazyCommand(
         "rmqtools.cli.root.group_commands",
         "app",
-        "Shows members, owners of queues and problems of a consumer group.",
+        "Consumer groups: members, owners of queues, problems, offsets, settings.",
     ),
     "pin": LazyCommand(
         "rmqtools.cli.pin",
@@ -82,7 +82,7 @@ COMMANDS = {
         "rmqtools.cli.profile",
         "app",
         "Named settings in $RMQTOOLS_CONFIG, else ~/.config/rmqtools/config.toml. Options and the "
-        "environment go before them. RMQTOOLS_PROFILE chooses one for a single command.",
+        "environment take precedence over them. RMQTOOLS_PROFILE chooses one for a single command.",
     ),
     "spark": LazyCommand("rmqtools.cli.spark", "app", "The data source for Spark."),
 }

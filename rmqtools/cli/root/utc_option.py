@@ -1,4 +1,4 @@
-"""The option ``--utc`` of every command that speaks to a cluster: it is declared once, here."""
+"""The option ``--utc`` of every command that reaches a cluster: it is declared once, here."""
 
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ def _declared(
             envvar="RMQTOOLS_UTC",
             callback=show_utc,
             expose_value=False,
-            help="Show times in UTC, and read times without an offset so; not in the zone of this machine.",
+            help="Show times, and read times without an offset, in UTC; not in the zone of this machine.",
         ),
     ] = False,
 ) -> None:
@@ -24,7 +24,7 @@ def _declared(
 
 
 def add_utc(command: Any) -> None:
-    """Give the option to a command as typer runs it, if it speaks to a cluster."""
+    """Give the option to a command as typer runs it, if it reaches a cluster."""
     if any(parameter.envvar == "NAMESRV_ADDR" for parameter in command.params):
         alone = typer.Typer(add_completion=False)
         alone.command()(_declared)

@@ -1,4 +1,4 @@
-"""Effect of new pins on a group, as the text that a user confirms. Pure."""
+"""Destination of ``consume``: standard output or a file; as text, JSON lines, hex or Parquet."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Destination of ``consume``: standard output or a file; as text, JSON lines, hex or Parquet."""
+"""Effect of new pins on a group, as the text that a user confirms. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
