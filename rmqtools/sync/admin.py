@@ -45,7 +45,7 @@ class Admin(BlockingAdmin):
         config: the settings, or the client.
         partial: leave masters that do not answer out of the results of requests that only read, instead of
             raising: one hung broker does not hide the rest. :attr:`missing_brokers` names them. This object
-            asks them no more: make another one, on the same client, to ask again. If no master answers,
+            does not ask them again: for that, make another one, on the same client. If no master answers,
             or a change does not reach every master, the error is raised.
     """
 
@@ -78,8 +78,8 @@ class Admin(BlockingAdmin):
         """Ask clients to send no more messages to a broker, at every name server.
 
         Producers see it with their next look at the route (``poll_name_server_interval``, 30 s). The broker
-        itself goes on accepting: clients that ignore permissions still send, and failed messages can
-        still be delivered again. Ends by itself when the broker restarts or one of its topics changes.
+        itself still accepts messages: clients that ignore permissions send, and failed messages can
+        be delivered again. A restart of the broker, or a change of one of its topics, allows writing again.
 
         Args:
             broker_name: its name.
@@ -100,6 +100,7 @@ class Admin(BlockingAdmin):
 
         Raises:
             ConfigError: no such broker; nothing was sent.
+            RocketMQError: the broker has no master now; nothing was sent.
             RemotingTimeoutError: the route does not show it after ``request_timeout``.
         """
         self._bridge.run(self._admin.allow_writing(broker_name))
@@ -118,13 +119,15 @@ class Admin(BlockingAdmin):
 
         Raises:
             ConfigError: no such broker.
+            RocketMQError: the broker has no master now.
         """
         return self._bridge.run(self._admin.fetch_broker_backlog(broker_name, topics=topics, groups=groups))
 
     def fetch_topic_list(self) -> list[str]:
         """Return the names of all topics, sorted; system topics included.
 
-        With a ``namespace`` in the settings only its topics, without it, as every other method takes them.
+        With a ``namespace`` in the settings: only the topics of that namespace, without its prefix, as every
+        other method takes them.
         """
         return self._bridge.run(self._admin.fetch_topic_list())
 
@@ -350,10 +353,10 @@ class Admin(BlockingAdmin):
         return self._bridge.run(self._admin.fetch_all_group_configs())
 
     def create_group(self, group: str, **settings: Unpack[GroupSettings]) -> None:
-        """Create a group on all brokers, or change one that exists: what is not given stays as it is.
+        """Create a group on all masters, or change one that exists: settings not given stay as they are.
 
-        A new group gets the default of what is not given. With more retry queues than before, the retry topic
-        of a group gets them too: members could otherwise not read what brokers store in them.
+        A new group gets their defaults. With more retry queues than before, the retry topic of a group gets
+        them too: members could otherwise not read the messages that brokers store in them.
 
         Args:
             group: its name.
@@ -397,7 +400,8 @@ class Admin(BlockingAdmin):
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
         A member that does not answer has its ``error`` set. Members through a proxy are those whose
-        heartbeats of the last minute can be read from the topic of the proxies. Every other failure raises.
+        heartbeats of the last minute can be read from the topic of the proxies. A broker that does not answer
+        raises; with ``partial`` it is in ``silent_brokers``.
 
         Args:
             group: its name.
@@ -425,7 +429,9 @@ class Admin(BlockingAdmin):
         return self._bridge.run(self._admin.fetch_dead_letters(group))
 
     def fetch_ages(self, progress: Mapping[MessageQueue, QueueProgress]) -> dict[MessageQueue, QueueProgress]:
-        """Return progress with the ``oldest_ms`` of queues that are behind: their first message is read.
+        """Return progress with the ``oldest_ms`` of queues that are behind.
+
+        Reads the first message not consumed of each.
 
         Args:
             progress: as of :meth:`fetch_progress`.
@@ -453,8 +459,8 @@ class Admin(BlockingAdmin):
     def fetch_producers(self) -> dict[str, tuple[ProducerInfo, ...]]:
         """Return the producers that brokers know, by producer group; each once, by client id.
 
-        A broker knows a producer that has sent to it, from its heartbeat until its connection ends, and not
-        which topics it sends to: ``MessageExt.born_host`` shows where messages came from.
+        A broker knows a producer that has sent to it, from its heartbeat until its connection ends. It does
+        not know to which topics: ``MessageExt.born_host`` shows where messages came from.
         """
         return self._bridge.run(self._admin.fetch_producers())
 
@@ -606,7 +612,7 @@ class Admin(BlockingAdmin):
             if the group never had any.
 
         Raises:
-            RocketMQError: no name server could say.
+            RocketMQError: no name server answered with valid data.
         """
         return self._bridge.run(self._admin.fetch_pins(group))
 
@@ -618,7 +624,7 @@ class Admin(BlockingAdmin):
         """Return the groups that have pins, or had some before they were cleared.
 
         Raises:
-            RocketMQError: no name server could say.
+            RocketMQError: no name server answered with valid data.
         """
         return self._bridge.run(self._admin.fetch_pin_groups())
 
@@ -651,7 +657,7 @@ class Admin(BlockingAdmin):
     def repair_pins(self, group: str) -> Pins | None:
         """Write a group's valid pins to every name server, so that they beat all copies written before.
 
-        For copies that differ, cannot be parsed, or are ignored because of an impossible version.
+        Use it if copies differ, cannot be parsed, or are ignored because of an impossible version.
 
         Returns:
             The written pins; None: all copies were equal, and nothing was written.

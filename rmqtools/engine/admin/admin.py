@@ -33,7 +33,7 @@ class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected
         config: the settings, or the client.
         partial: leave masters that do not answer out of the results of requests that only read, instead of
             raising: one hung broker does not hide the rest. :attr:`missing_brokers` names them. This object
-            asks them no more: make another one, on the same client, to ask again. If no master answers,
+            does not ask them again: for that, make another one, on the same client. If no master answers,
             or a change does not reach every master, the error is raised.
     """
 

@@ -48,8 +48,8 @@ class DrainAdmin(GroupAdmin):
         """Ask clients to send no more messages to a broker, at every name server.
 
         Producers see it with their next look at the route (``poll_name_server_interval``, 30 s). The broker
-        itself goes on accepting: clients that ignore permissions still send, and failed messages can
-        still be delivered again. Ends by itself when the broker restarts or one of its topics changes.
+        itself still accepts messages: clients that ignore permissions send, and failed messages can
+        be delivered again. A restart of the broker, or a change of one of its topics, allows writing again.
 
         Args:
             broker_name: its name.
@@ -73,6 +73,7 @@ class DrainAdmin(GroupAdmin):
 
         Raises:
             ConfigError: no such broker; nothing was sent.
+            RocketMQError: the broker has no master now; nothing was sent.
             RemotingTimeoutError: the route does not show it after ``request_timeout``.
         """
         info = await self._known_broker(broker_name)
@@ -102,6 +103,7 @@ class DrainAdmin(GroupAdmin):
 
         Raises:
             ConfigError: no such broker.
+            RocketMQError: the broker has no master now.
         """
         info = await self._known_broker(broker_name)
         data = info.broker_addr_table[broker_name]

@@ -76,10 +76,10 @@ class GroupConfigAdmin(GroupOffsetAdmin):
         }
 
     async def create_group(self, group: str, **settings: Unpack[GroupSettings]) -> None:
-        """Create a group on all brokers, or change one that exists: what is not given stays as it is.
+        """Create a group on all masters, or change one that exists: settings not given stay as they are.
 
-        A new group gets the default of what is not given. With more retry queues than before, the retry topic
-        of a group gets them too: members could otherwise not read what brokers store in them.
+        A new group gets their defaults. With more retry queues than before, the retry topic of a group gets
+        them too: members could otherwise not read the messages that brokers store in them.
 
         Args:
             group: its name.

@@ -62,7 +62,8 @@ class GroupAdmin(GroupConfigAdmin):
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
         A member that does not answer has its ``error`` set. Members through a proxy are those whose
-        heartbeats of the last minute can be read from the topic of the proxies. Every other failure raises.
+        heartbeats of the last minute can be read from the topic of the proxies. A broker that does not answer
+        raises; with ``partial`` it is in ``silent_brokers``.
 
         Args:
             group: its name.
@@ -141,7 +142,9 @@ class GroupAdmin(GroupConfigAdmin):
     async def fetch_ages(
         self, progress: Mapping[MessageQueue, QueueProgress]
     ) -> dict[MessageQueue, QueueProgress]:
-        """Return progress with the ``oldest_ms`` of queues that are behind: their first message is read.
+        """Return progress with the ``oldest_ms`` of queues that are behind.
+
+        Reads the first message not consumed of each.
 
         Args:
             progress: as of :meth:`fetch_progress`.
@@ -219,8 +222,8 @@ class GroupAdmin(GroupConfigAdmin):
     async def fetch_producers(self) -> dict[str, tuple[ProducerInfo, ...]]:
         """Return the producers that brokers know, by producer group; each once, by client id.
 
-        A broker knows a producer that has sent to it, from its heartbeat until its connection ends, and not
-        which topics it sends to: ``MessageExt.born_host`` shows where messages came from.
+        A broker knows a producer that has sent to it, from its heartbeat until its connection ends. It does
+        not know to which topics: ``MessageExt.born_host`` shows where messages came from.
         """
         answers = await self._masters.invoke_each(GetAllProducerInfoRequestHeader())
         found: defaultdict[str, dict[str, ProducerInfo]] = defaultdict(dict)

@@ -26,7 +26,7 @@ class PinAdmin(AdminPart):
             if the group never had any.
 
         Raises:
-            RocketMQError: no name server could say.
+            RocketMQError: no name server answered with valid data.
         """
         copies = await self._pins.fetch_copies(group)
         if (pins := self._pins.newest_of(group, copies, None)) is None:
@@ -41,7 +41,7 @@ class PinAdmin(AdminPart):
         """Return the groups that have pins, or had some before they were cleared.
 
         Raises:
-            RocketMQError: no name server could say.
+            RocketMQError: no name server answered with valid data.
         """
         return await self._pins.fetch_groups()
 
@@ -74,7 +74,7 @@ class PinAdmin(AdminPart):
     async def repair_pins(self, group: str) -> Pins | None:
         """Write a group's valid pins to every name server, so that they beat all copies written before.
 
-        For copies that differ, cannot be parsed, or are ignored because of an impossible version.
+        Use it if copies differ, cannot be parsed, or are ignored because of an impossible version.
 
         Returns:
             The written pins; None: all copies were equal, and nothing was written.

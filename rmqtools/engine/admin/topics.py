@@ -34,7 +34,8 @@ class TopicAdmin(AdminPart):
     async def fetch_topic_list(self) -> list[str]:
         """Return the names of all topics, sorted; system topics included.
 
-        With a ``namespace`` in the settings only its topics, without it, as every other method takes them.
+        With a ``namespace`` in the settings: only the topics of that namespace, without its prefix, as every
+        other method takes them.
         """
         return sorted(self._ours(await self._client.name_server.fetch_topic_list()))
 
