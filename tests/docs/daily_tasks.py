@@ -306,12 +306,12 @@ TASKS = (
 SHOWN = tuple(task for task in TASKS if task.ours)
 _HEAD = """# Daily tasks, and the tools for them
 
-What operators do every day, with `mqadmin` (of RocketMQ 5.5.0), `rpk` and `kcat` (of the Kafka protocol), and
-`rmqtools`. A test looks up `mqadmin`'s commands and options in its own help; those of `kcat` are from its
-help (1.7.1), those of `rpk` from its source of December 2024, not run by us. "–": no command for it. Below
-the table is what each of our commands printed, on a cluster of two brokers 5.5.0 and a terminal of 100
-columns; `python -m tests.docs.daily_tasks` runs them.
-[The command line, task by task](commands.md) has more of them.
+The daily tasks of operators, with `mqadmin` (of RocketMQ 5.5.0), `rpk` and `kcat` (of the Kafka protocol),
+and `rmqtools`. A test looks up the commands and options of `mqadmin` in its help. Those of `kcat` are from
+its help (1.7.1), those of `rpk`, which we did not run, from its source of December 2024. "–" means: no
+command. Below the table is the output of each of our commands, on a cluster of two brokers 5.5.0 and a
+terminal of 100 columns; `python -m tests.docs.daily_tasks` runs the commands and writes this page.
+[The command line, task by task](commands.md) has more tasks.
 """
 
 
