@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rmqtools import Admin, ClientConfig
+from rmqtools import Admin, Client, ClientConfig
 from rmqtools.broker import BrokerBacklog, awaited, incoming, left_behind
 from rmqtools.cli.connection import NameServer, Settings, client_config
 from rmqtools.cli.group import is_system_group
@@ -38,8 +38,8 @@ def drain(
     Exit code 0: it may be stopped; 1: something is left. The command does not wait for groups without
     members: it names their messages, which the broker keeps. undrain or a restart allows writing again.
     """
-    with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        before = _backlog(admin, broker)
+    with ends_quietly(), Client(client_config(name_server, settings, ClientConfig)) as client:
+        admin, before = Admin(client), _backlog(client, broker)
         confirm(f"Forbid writing to broker {broker}, and wait until it is drained?", yes=yes)
         admin.forbid_writing(broker)
         say(f"broker {broker} is read-only: producers look at routes every 30 s")
@@ -49,7 +49,7 @@ def drain(
             if broker not in admin.fetch_read_only_brokers():
                 say(f"broker {broker} had registered its topics anew: forbidding it again")
                 admin.forbid_writing(broker)
-            backlog = _backlog(admin, broker)
+            backlog = _backlog(client, broker)
             comes = incoming(before, backlog)
             before, quiet = backlog, 0 if comes else quiet + 1
             say(
@@ -73,7 +73,9 @@ def undrain(broker: Broker, name_server: NameServer = "", settings: Settings = N
     say(f"broker {broker} is writable: producers send to it within 30 s")
 
 
-def _backlog(admin: Admin, broker: str) -> BrokerBacklog:
+def _backlog(client: Client, broker: str) -> BrokerBacklog:
+    """Return what waits at a broker; another one that does not answer is left out of this look."""
+    admin = Admin(client, partial=True)
     groups = [name for name in admin.fetch_group_list() if not is_system_group(name)]
     return admin.fetch_broker_backlog(broker, topics=user_topics(admin), groups=groups)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqtools import Admin, ClientConfig
+from rmqtools import Admin, Client, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.group import Group, known_group, live_pins
 from rmqtools.cli.moments import zone_text, zoned
@@ -49,15 +49,15 @@ def watch(
     """
     check_picture(plot)
     seen: list[Look] = []
-    with ends_quietly(), Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        known_group(admin, group)
+    with ends_quietly(), Client(client_config(name_server, settings, ClientConfig)) as client:
+        known_group(Admin(client, partial=True), group)
         if not as_json:
             print(
                 _LINE.format(f"TIME ({zone_text()})", "MEMBERS", "LAG", "IN/S", "OUT/S", "FINDINGS"),
                 flush=True,
             )
         try:
-            for look in _looks(admin, group, looks, interval):
+            for look in _looks(client, group, looks, interval):
                 _print_look(look, as_json=as_json)
                 seen = [*seen, look] if plot is not None else []
         finally:  # Ctrl-C is the usual end
@@ -65,11 +65,11 @@ def watch(
                 save_picture(plot, lambda: _figure(group, seen))
 
 
-def _looks(admin: Admin, group: str, count: int | None, interval: float) -> Iterator["Look"]:
-    """Look ``count`` times, or until the process is interrupted."""
+def _looks(client: Client, group: str, count: int | None, interval: float) -> Iterator["Look"]:
+    """Look ``count`` times, or until the process is interrupted; each look asks every broker again."""
     before: Look | None = None
     while count is None or count > 0:
-        before = _look_at(admin, group, before)
+        before = _look_at(Admin(client, partial=True), group, before)
         yield before
         count = None if count is None else count - 1
         if count != 0:

@@ -22,6 +22,7 @@ from rmqtools.model.copy_message import own_properties
 _NOT_FOUND = 1  # exit code
 _SHOWN_BYTES = 1000  # of a body; --json has all of it
 _FOREVER_MS = 2**63 - 1
+_MOST = 64  # messages that a broker looks up by a key at a time
 
 Found = tuple[MessageExt, MessageCopy | None]
 """A message, and why it is not in its topic yet."""
@@ -76,7 +77,7 @@ def get(
             found = _by_id(admin, copies, topic, id_)
         else:
             name = key or unique_key or ""
-            found = _by_key(admin, copies, topic or "", name, unique=key is None, **times)[:limit]
+            found = _by_key(admin, copies, topic or "", name, unique=key is None, most=limit, **times)[:limit]
         rows = [_row(admin, copies, message, copy, track=track) for message, copy in found]
     if as_json:
         print_json(rows)
@@ -97,12 +98,14 @@ def _by_key(
     key: str,
     *,
     unique: bool,
+    most: int = _MOST,
     begin_ms: int = 0,
     end_ms: int = _FOREVER_MS,
 ) -> list[Found]:
     """Find messages of a topic that a broker has stored there, and those that wait for their delivery."""
     known_route(admin, topic)
-    stored = admin.query_messages(topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms)
+    look_up = admin.query_messages if most <= _MOST else admin.query_all_messages
+    stored = look_up(topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms)
     return [*((message, None) for message in stored), *copies.delayed(topic, key, unique=unique)]
 
 

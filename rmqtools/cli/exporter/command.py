@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqtools import Admin, ClientConfig
+from rmqtools import Admin, Client, ClientConfig
 from rmqtools.cli.connection import NameServer, Settings, client_config
 from rmqtools.cli.printing import ends_quietly, say
 from rmqtools.clock import SYSTEM_CLOCK
@@ -51,16 +51,16 @@ def exporter(
             raise ConfigError(f"{address}:{port} cannot be used: {error}: give another --port") from error
         say(f"http://{address}:{server.server_port}/metrics has {config.name_server}, every {interval:g} s")
         try:
-            with Admin(config) as admin:
-                _look_for_ever(admin, collector, interval)
+            with Client(config) as client:
+                _look_for_ever(client, collector, interval)
         finally:
             server.shutdown()
             server.server_close()
             thread.join()
 
 
-def _look_for_ever(admin: Admin, collector: "ClusterCollector", interval: float) -> None:
+def _look_for_ever(client: Client, collector: "ClusterCollector", interval: float) -> None:
     while True:
         start = SYSTEM_CLOCK.monotonic()
-        collector.look(admin)
+        collector.look(Admin(client, partial=True))  # a new one asks brokers again that did not answer
         Event().wait(max(0.0, start + interval - SYSTEM_CLOCK.monotonic()))

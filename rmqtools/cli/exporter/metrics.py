@@ -82,6 +82,7 @@ class ClusterCollector(Collector):
         start, look = SYSTEM_CLOCK.monotonic(), _Look()
         try:
             _look_at(admin, look)
+            look.failures += len(admin.missing_brokers)
             self._success_ms = SYSTEM_CLOCK.now_ms()
             up = 1.0
         except RocketMQError as error:

@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, Reaction
 
 QUEUE = MessageQueue("orders", "broker-b", 0)
 DRAIN = ("broker", "drain", "broker-b", "--yes", "--interval", "0.1")
@@ -54,6 +54,14 @@ def test_a_group_with_members_is_waited_for_until_the_time_is_up(run, cluster):
     assert waited.exit_code == 1
     assert "nothing came in; waiting: group billing: 1 message (1 member)" in waited.stdout
     assert waited.stdout.splitlines()[-1] == "broker broker-b is not drained after 0 s; it stays read-only"
+
+
+def test_another_broker_that_does_not_answer_does_not_end_the_wait(run, cluster):
+    cluster.fault(broker="broker-a", times=None, answer=Reaction.DISCONNECT)
+
+    drained = run(*DRAIN)
+
+    assert drained.stdout.splitlines()[-1] == "broker broker-b may be stopped"
 
 
 def test_without_an_answer_nothing_is_changed(run, cluster):

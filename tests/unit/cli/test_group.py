@@ -257,6 +257,16 @@ def test_a_deleted_group_is_gone_with_its_offsets(run, cluster):
 
 
 @pytest.mark.process
+def test_watch_goes_on_beside_a_broker_that_does_not_answer(run, cluster):
+    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+    watched = run("group", "watch", "billing", "--looks", "2", "--interval", "0.1", "--json")
+    fault.remove()
+
+    looks = [json.loads(line) for line in watched.stdout.splitlines()]
+    assert watched.exit_code == 0
+    assert ["broker_silent" in look["findings"] for look in looks] == [True, True]
+
+
 def test_watch_prints_a_line_for_each_look(run):
     lines = run("group", "watch", "billing", "--looks", "2", "--interval", "0.1").stdout.splitlines()
 

@@ -45,6 +45,24 @@ def test_a_message_that_no_group_reads_says_so(run, cluster):
     assert "no group reads this topic" in run("message", "get", "--id", sent.offset_msg_id).stdout
 
 
+def test_more_messages_of_a_key_than_a_broker_returns_at_once(run, cluster):
+    cluster.create_topic("many", queues=1, broker_names=["broker-a"])
+    with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        for count in (40, 30):
+            producer.send_many([Message("many", b"x", keys=["same"])] * count)
+            cluster.advance(5.0)  # a broker returns at most 64 of a second
+
+    def found(*limit):
+        return len(json.loads(run("message", "get", "many", "--key", "same", *limit, "--json").stdout))
+
+    assert [found(), found("--limit", "64"), found("--limit", "66"), found("--limit", "100")] == [
+        32,
+        64,
+        66,
+        70,
+    ]
+
+
 @pytest.mark.parametrize("option", ["--key", "--unique-key"])
 def test_keys_find_a_message_in_its_topic(run, sent, option):
     name = "k1" if option == "--key" else sent.msg_id

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.cli.exporter.metrics import ClusterCollector
 from rmqtools.model.codes import RequestCode
-from rmqtools.testing import NAME_SERVER, FakeCluster
+from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -76,6 +76,16 @@ def test_what_cannot_be_looked_at_is_left_out_and_counted(shop, admin, collector
     assert value("rocketmq_producer_offset", topic="orders", broker="broker-a") is None
     assert value("rmqtools_exporter_failures") == 2  # the topic, and the dead letters of the group
     assert value("rmqtools_exporter_up") == 1
+
+
+def test_a_broker_that_does_not_answer_is_counted_and_hides_no_group(shop, collector, value):
+    shop.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+    with Admin(ClientConfig(name_server=shop.name_server, request_timeout=5.0), partial=True) as admin:
+        collector.look(admin)
+
+    assert value("rocketmq_group_diff", group="billing", topic="orders") == 2
+    assert value("rmqtools_group_findings", group="billing", finding="broker_silent") == 1
+    assert value("rmqtools_exporter_failures") == 1
 
 
 def test_old_numbers_are_never_shown_as_new(shop, admin, collector, value):
