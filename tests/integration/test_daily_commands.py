@@ -127,6 +127,7 @@ def test_a_message_that_always_fails_is_skipped_while_its_group_consumes(run, ad
         group=group,
         orderly=True,
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        rebalance_interval=1.0,  # a member whose offset was set takes its queue again in its next round
     )
     consumer = PushConsumer(config)
     consumer.subscribe(topic, listen)

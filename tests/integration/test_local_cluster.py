@@ -160,6 +160,7 @@ def test_up_status_down_keep_the_messages_of_the_directory(scene: Scene) -> None
         assert "kept" in admin.fetch_topic_list()
 
 
+@pytest.mark.slow  # unit/cluster has the states of servers; brokers are killed and started by many tests
 def test_status_tells_of_a_broker_that_died_which_is_started_again_alone(scene: Scene) -> None:
     assert scene.run("up").returncode == 0
     name_server, broker = (server.pid for server in fetch_status(scene.directory))

@@ -85,6 +85,7 @@ def test_records_have_the_fields_of_a_java_consumer_s(
     assert results == {("true", "0"), ("false", "2"), ("false", "4")}
 
 
+@pytest.mark.slow  # the records are compared with Java's above
 def test_mqadmin_shows_who_consumed_a_message(java_peer, local_cluster, producer, make_topic):
     topic, traces, group = make_topic(queues=1), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
     sent = producer.send(Message(topic, b"body"))

@@ -14,7 +14,8 @@ from tests.support import moved_programs
 from tests.support.moved_programs import Run
 from tests.support.native_client import NativeClient
 
-pytestmark = pytest.mark.broker
+# In every run: each behaviour of compat in unit/compat, and native clients beside ours in test_native_clients.
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 PROGRAMS = Path(moved_programs.__file__).parent
 TOPICS = ("consume", "later", "none", "send", "orderly", "transaction", "shop")

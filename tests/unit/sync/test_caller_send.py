@@ -58,7 +58,7 @@ def test_a_signal_handler_may_close_the_producer_wherever_it_interrupts_a_send()
 
     with FakeCluster() as cluster:
         cluster.create_topic("T", queues=1)
-        for number in range(1, 200, 3):
+        for number in range(1, 200, 4):
             producer = producing(cluster)
             thread = threading.Thread(target=send_and_close_at, args=(number, producer))
             thread.start()

@@ -166,6 +166,7 @@ def test_the_page_of_commands_has_every_command_with_its_options():
     assert "| `--when-absent` |" in page
 
 
+@pytest.mark.slow  # links, errors and commands of the pages are checked above in every run
 def test_the_site_is_built_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(
