@@ -14,7 +14,7 @@ from tests.support import moved_programs
 from tests.support.moved_programs import Run
 from tests.support.native_client import NativeClient
 
-# In every run: each behaviour of compat in unit/compat, and native clients beside ours in test_native_clients.
+# In every run: the behaviours of compat in unit/compat, and native clients beside ours (test_native_clients).
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 PROGRAMS = Path(moved_programs.__file__).parent
