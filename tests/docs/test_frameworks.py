@@ -212,7 +212,8 @@ import json, nbclient, nbformat
 cells = [nbformat.v4.new_code_cell(text) for text in json.load(open("cells.json"))]
 notebook = nbformat.v4.new_notebook(cells=cells)
 nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
-print([output["text"] for cell in cells for output in cell["outputs"]])
+outputs = [output for cell in cells for output in cell["outputs"]]
+print([output["text"] for output in outputs if output["name"] == "stdout"])
 """
     done = subprocess.run(
         [framework_programs() / "python", "-c", program],

@@ -98,8 +98,8 @@ def _delayed(site: Site, seconds: float, **settings: Any) -> None:
 def recall(site: Site) -> None:
     topic = site.topic(queues=1)
     sent = site.producer.send(Message(topic, b"never", delay=3.0))
-    assert sent.recall_handle is not None
-    assert site.producer.recall(topic, sent.recall_handle) == sent.msg_id
+    handle: Any = sent.recall_handle  # None of an old broker, which recall refuses
+    assert site.producer.recall(topic, handle) == sent.msg_id
     site.producer.send(Message(topic, b"after", delay=5.0))
     assert bodies(site.read(topic, 1)) == [b"after"]
 
