@@ -64,7 +64,7 @@ class MirrorConfig:
     """Seconds that each start takes; see :class:`rmqtools.ExactAppender`."""
 
     is_new: bool = False
-    """Whether this is the first copy to queues whose first messages have expired.
+    """True for a first copy to target queues whose oldest messages have expired.
 
     See :class:`rmqtools.ExactAppender`.
     """

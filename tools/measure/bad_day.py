@@ -146,35 +146,54 @@ class _Day:
 
 def _troubles(day: _Day) -> Iterator[_Trouble]:
     """Yield them in the order of the day."""
-    dead_letters = ("topicStatus", "-t", "%DLQ%fails")
     yield _Trouble(
-        *("a listener hangs", day.hang, "hangs", "has 30 fetched|for more than|has run"),
-        *(("consumerStatus", "-g", "hangs", "-s", "true"), partial(_line_with, "maybe blocked")),
+        name="a listener hangs",
+        make=day.hang,
+        group="hangs",
+        words="has 30 fetched|for more than|has run",
+        mqadmin=("consumerStatus", "-g", "hangs", "-s", "true"),
+        mqadmin_says=partial(_line_with, "maybe blocked"),
     )
     yield _Trouble(
-        *("two members with different subscriptions", day.differ, "differs", "subscri"),
-        *(("consumerStatus", "-g", "differs"), partial(_line_with, "(?i)different subscription")),
+        name="two members with different subscriptions",
+        make=day.differ,
+        group="differs",
+        words="subscri",
+        mqadmin=("consumerStatus", "-g", "differs"),
+        mqadmin_says=partial(_line_with, "(?i)different subscription"),
     )
     yield _Trouble(
-        *("messages become dead letters", day.fail, "fails", "dead letter"),
-        *(dead_letters, partial(_line_with, r"%DLQ%fails +\d+ +0 +[1-9]|^broker-. +\d+ +0 +[1-9]")),
+        name="messages become dead letters",
+        make=day.fail,
+        group="fails",
+        words="dead letter",
+        mqadmin=("topicStatus", "-t", "%DLQ%fails"),
+        mqadmin_says=partial(_line_with, r"%DLQ%fails +\d+ +0 +[1-9]|^broker-. +\d+ +0 +[1-9]"),
     )
     yield _Trouble(
-        *("a broker is drained", day.drain, "differs", f"{_DRAINED}.*read-only"),
-        *(("topicRoute", "-t", _TOPIC), partial(_line_with, '"perm":4')),
+        name="a broker is drained",
+        make=day.drain,
+        group="differs",
+        words=f"{_DRAINED}.*read-only",
+        mqadmin=("topicRoute", "-t", _TOPIC),
+        mqadmin_says=partial(_line_with, '"perm":4'),
     )
     if day.disk is not None:
-        address = ("brokerStatus", "-b", day.address(_SMALL_DISK))
         yield _Trouble(
-            *("a disk is nearly full", day.fill, "differs", f"{_SMALL_DISK}.*disk"),
-            *(address, partial(_line_with, r"commitLogDiskRatio *: *0\.(8[5-9]|9)")),
+            name="a disk is nearly full",
+            make=day.fill,
+            group="differs",
+            words=f"{_SMALL_DISK}.*disk",
+            mqadmin=("brokerStatus", "-b", day.address(_SMALL_DISK)),
+            mqadmin_says=partial(_line_with, r"commitLogDiskRatio *: *0\.(8[5-9]|9)"),
         )
     yield _Trouble(
-        *("a broker dies", day.die, "differs", _DEAD),
-        *(
-            ("clusterList",),
-            lambda text: "" if _DEAD in text or "broker-a" not in text else "its row is gone",
-        ),
+        name="a broker dies",
+        make=day.die,
+        group="differs",
+        words=_DEAD,
+        mqadmin=("clusterList",),
+        mqadmin_says=lambda text: "" if _DEAD in text or "broker-a" not in text else "its row is gone",
     )
 
 

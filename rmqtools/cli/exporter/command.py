@@ -30,8 +30,9 @@ def exporter(
 ) -> None:
     """Serve metrics for Prometheus: lag, findings, owners and dead letters of all groups, and brokers.
 
-    Prometheus gets the numbers of the last look: its requests do not reach the cluster. Groups and topics
-    that could not be read are left out; rmqtools_exporter_failures counts them. Needs the extra prometheus.
+    Prometheus gets the numbers of the last look: its requests do not reach the cluster. Groups,
+    topics and brokers that could not be read are left out; rmqtools_exporter_failures counts them. Needs the
+    extra prometheus.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server
