@@ -15,7 +15,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 from tests.support.pyspark_versions import ROOT, python_with
@@ -139,6 +140,7 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=200_000, help="of a read and of a write")
     parser.add_argument("--size", type=int, default=1024, help="bytes of a body")
     parser.add_argument("--few", type=int, default=1000, help="messages of a first action")
+    parser.add_argument("--json", type=Path, help="a file for all rounds")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # leave no broker and no files behind
     python = python_with(PYSPARK)
@@ -161,7 +163,18 @@ def main() -> int:
     )
     print(f"PySpark {PYSPARK}, Kafka {VERSION}, {asked}, load before {load[0]:.2f}, {time.strftime('%F %T')}")
     print(json.dumps(machine()))
+    if asked.json:
+        _write_json(asked.json, lines)
     return 0 if all(line.is_met for line in lines) else 1
+
+
+def _write_json(path: Path, lines: list[Line]) -> None:
+    """Write all rounds as the bench does."""
+    documents = [
+        {"area": line.what, "sides": [{"rounds": [asdict(one) for one in some]} for some in line.rounds]}
+        for line in lines
+    ]
+    path.write_text(json.dumps({"machine": machine(), "lines": documents}, indent=1))
 
 
 if __name__ == "__main__":
