@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Generic, TypeVar
 
 from rmqtools.engine.connection.background import Background
@@ -99,12 +100,14 @@ class Call(Generic[T]):
         self._coroutine = coroutine
         self._loop = loop
         self._task: asyncio.Task[T] | None = None
+        self.is_given = False  # to the loop, which runs or closes the coroutine from there on
         self._ended = threading.Lock()
         self._ended.acquire()
 
     def run(self) -> T:
         """Run the coroutine; return its result or raise its error. An interrupt cancels it."""
         try:
+            self.is_given = True
             self._loop.call_soon_threadsafe(self._begin)
             self._ended.acquire()
         except BaseException:
@@ -148,7 +151,14 @@ class Bridge:
             ClientStateError: in a forked child of the process that made the client, on the loop thread, or
                 while the interpreter shuts down.
         """
-        return Call(coroutine, self._thread_for(coroutine).loop).run()
+        call: Call[T] | None = None
+        try:
+            call = Call(coroutine, self._thread().loop)
+            return call.run()
+        except BaseException:
+            if call is None or not call.is_given:
+                coroutine.close()
+            raise
 
     def check(self) -> None:
         """Check that a blocking call may be made here, also one that runs on its caller's thread.
@@ -175,7 +185,12 @@ class Bridge:
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Like :meth:`run`, without waiting."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._thread_for(coroutine).loop)
+        try:
+            loop = self._thread().loop
+        except BaseException:
+            coroutine.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(coroutine, loop)
 
     def iterate(self, items: AsyncIterator[T]) -> "Walk[T]":
         """Walk an asynchronous generator from this thread; while an item is used the loop makes the next."""
@@ -191,14 +206,6 @@ class Bridge:
             coroutine.close()
         else:
             thread.loop.call_soon_threadsafe(thread.background.spawn, name, coroutine)
-
-    def _thread_for(self, coroutine: Coroutine[Any, Any, T]) -> LoopThread:
-        """Return the loop thread; close a coroutine that cannot run there."""
-        try:
-            return self._thread()
-        except ClientStateError:
-            coroutine.close()
-            raise
 
     def _thread(self) -> LoopThread:
         if sys.is_finalizing():
@@ -233,10 +240,13 @@ class Walk(Iterator[T]):
     def __next__(self) -> T:
         if not self._is_open:
             raise StopIteration
+        following = self._walked.following()
         try:
-            item = self._bridge.run(self._walked.following())
+            item = self._bridge.run(following)
         except BaseException:
             self.close()
+            if getcoroutinestate(following) == CORO_CREATED:  # interrupted before the bridge had it
+                following.close()
             raise
         if item is _END:  # the generator has ended
             self._is_open = False

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 
 @contextlib.contextmanager
@@ -44,10 +44,13 @@ class Interrupted(BaseException):
     """Exception that the signal handler raises."""
 
 
-def interrupted_at(number: int, files: Collection[str], call: Callable[[], Any]) -> bool:
+def interrupted_at(
+    number: int, files: Collection[str], call: Callable[[], Any], *, what: Literal["opcode", "call"] = "opcode"
+) -> bool:
     """Make a call, and raise :class:`Interrupted` at its bytecode with this number; whether it has so many.
 
     Bytecodes of these files are counted. A signal's handler runs between some of them, so none is left out.
+    With ``what="call"`` beginnings of functions are counted, where one always may.
     """
     seen = 0
 
@@ -55,8 +58,8 @@ def interrupted_at(number: int, files: Collection[str], call: Callable[[], Any])
         nonlocal seen
         if Path(frame.f_code.co_filename).name not in files:
             return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
+        frame.f_trace_opcodes = what == "opcode"
+        if event == what:
             seen += 1
             if seen == number:
                 sys.settrace(None)

@@ -2,6 +2,7 @@ import asyncio
 import gc
 import os
 import threading
+import warnings
 import weakref
 from concurrent.futures import CancelledError
 
@@ -10,7 +11,7 @@ import pytest
 from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge, LoopThread
 from tests.support.forked import in_child
-from tests.support.interrupts import interrupted_when
+from tests.support.interrupts import interrupted_at, interrupted_when
 
 
 async def where() -> int:
@@ -121,6 +122,36 @@ def test_an_interrupt_while_an_item_is_waited_for_is_that_interrupt():
 
     with interrupted_when(waiting), pytest.raises(KeyboardInterrupt):
         next(items)
+
+
+def walk_once():
+    async def numbers():
+        for number in range(5):
+            yield number
+
+    items = Bridge().iterate(numbers())
+    return lambda: next(items)
+
+
+def run_once():
+    bridge = Bridge()
+    return lambda: bridge.run(where())
+
+
+@pytest.mark.parametrize(
+    ("prepared", "first"),
+    [(walk_once, 1), (run_once, 2)],  # a coroutine is its caller's until ``run`` has begun
+)
+def test_an_interrupt_of_a_call_leaves_no_coroutine_behind_wherever_it_comes(prepared, first):
+    number = first
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        while interrupted_at(number, ["loop.py"], prepared(), what="call"):
+            gc.collect()
+            number += 1
+
+    assert number > 8
+    assert [str(each.message) for each in said if "never awaited" in str(each.message)] == []
 
 
 def test_an_interrupt_while_a_call_is_waited_for_cancels_its_coroutine():
