@@ -45,7 +45,11 @@ class Interrupted(BaseException):
 
 
 def interrupted_at(
-    number: int, files: Collection[str], call: Callable[[], Any], *, what: Literal["opcode", "call"] = "opcode"
+    number: int,
+    files: Collection[str],
+    call: Callable[[], Any],
+    *,
+    what: Literal["opcode", "call"] = "opcode",
 ) -> bool:
     """Make a call, and raise :class:`Interrupted` at its bytecode with this number; whether it has so many.
 
