@@ -1,7 +1,8 @@
 """How the tests are shared out among the processes of a parallel run (pytest-xdist).
 
 The tests of a module run in one process, since they share fixtures. So do all tests on the Docker cluster: a
-checkout has one. The longest groups start first.
+checkout has one; and, unless long tests run, all tests on the session's Spark: a second one takes half a
+minute of work. The longest groups start first.
 """
 
 import os
@@ -14,16 +15,21 @@ from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import
 
 from tests.support.docker_project import CHECKOUT, DockerProject
 
-_DOCKER = "docker"
+_DOCKER, _SPARK = "docker", "spark"
+_ON_SPARK = ("tests/spark/", "tests/interop/test_java_spark.py")
 _ORDER = ("spark", "measure", "interop", "integration", "behaviour")
 
 
 class ByModule(LoadScopeScheduling):
-    """Hands out whole modules, and all modules on the Docker cluster as one."""
+    """Hands out whole modules, all modules on the Docker cluster as one, and all on the session's Spark."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0]
-        return _DOCKER if is_on_docker(CHECKOUT / module) else module
+        if is_on_docker(CHECKOUT / module):
+            return _DOCKER
+        if "not slow" in self.config.getoption("markexpr") and module.startswith(_ON_SPARK):
+            return _SPARK
+        return module
 
 
 @cache

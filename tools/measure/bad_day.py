@@ -150,7 +150,7 @@ def _troubles(day: _Day) -> Iterator[_Trouble]:
         name="a listener hangs",
         make=day.hang,
         group="hangs",
-        words="has 30 fetched|for more than|has run",
+        words="listener_slow|queue_blocked",
         mqadmin=("consumerStatus", "-g", "hangs", "-s", "true"),
         mqadmin_says=partial(_line_with, "maybe blocked"),
     )
