@@ -37,6 +37,7 @@ class EarlyPlanner:
     _stored: Stored | None = None
     _asked_at: float = 0.0
     _silent_since: float | None = None
+    _gone_since: dict[MessageQueue, float] = field(default_factory=dict)
     _last: StreamOffsets | None = None  # the last planned end
     _is_told: bool = True  # whether Spark has asked for an end since
     _read: dict[MessageQueue, int] = field(default_factory=dict)  # next offsets that Spark has given
@@ -119,6 +120,7 @@ class EarlyPlanner:
             for queue, latest in stored.latest.items()
         }
         self._stored = stored
+        self._note_gone(stored)
         if last is None:
             self._resolve_initial(stored, readable)
             return StreamOffsets(readable, initial=self._initial or {}, new=stored.earliest)
@@ -132,6 +134,12 @@ class EarlyPlanner:
             new={queue: stored.earliest[queue] for queue in added if queue not in self._read},
         )
 
+    def _note_gone(self, stored: Stored) -> None:
+        """Note since when queues that the query has read are not there."""
+        now, last = self.clock.monotonic(), self._last.next if self._last else {}
+        gone = {**self._read, **last}.keys() - stored.earliest.keys()
+        self._gone_since = {queue: self._gone_since.get(queue, now) for queue in gone}
+
     def _resolve_initial(self, stored: Stored, readable: Offsets) -> None:
         """Find the start by the options. A query with a checkpoint does not need it, so an error waits."""
         try:
@@ -141,13 +149,21 @@ class EarlyPlanner:
             self._initial_error = error
 
     def _report_losses(self, offsets: Offsets) -> set[MessageQueue]:
-        """Raise an error for lost offsets, or log them; return their queues. A broker may come back."""
+        """Raise an error for lost offsets, or log them; return their queues.
+
+        A broker that is down may come back: its queues are lost after ``patience`` seconds.
+        """
         stored = self._stored or self.brokers.fetch_stored(must_exist=False)
         losses = find_losses(offsets, stored, is_selected=self.brokers.is_selected)
-        gone = [loss for loss in losses if loss.queue is not None and loss.queue not in stored.earliest]
+        gone = {loss.queue for loss in losses if loss.queue and loss.queue not in stored.earliest}
         up = self.brokers.fetch_broker_names() if gone else ()
-        certain = [
-            loss for loss in losses if loss not in gone or (loss.queue and loss.queue.broker_name in up)
-        ]
-        report_losses(certain, fail=self.fail_on_data_loss)
+        now = self.clock.monotonic()
+        awaited = {
+            queue
+            for queue in gone
+            if queue.broker_name not in up
+            and now - self._gone_since.get(queue, now) < self.patience
+            and self.brokers.is_selected(queue)
+        }
+        report_losses([loss for loss in losses if loss.queue not in awaited], fail=self.fail_on_data_loss)
         return {loss.queue for loss in losses if loss.queue is not None}

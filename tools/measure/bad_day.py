@@ -138,7 +138,7 @@ class _Day:
 
         return {
             "group check": lambda: asked(ours, "group", "check", trouble.group),
-            "health": lambda: asked(ours, "health"),
+            "health --brokers 3": lambda: asked(ours, "health", "--brokers", "3"),
             "top": seen,
             "mqadmin": admin_asked,
         }
@@ -191,7 +191,7 @@ def _troubles(day: _Day) -> Iterator[_Trouble]:
         name="a broker dies",
         make=day.die,
         group="differs",
-        words=_DEAD,
+        words=f"broker_gone.*{_DEAD}|masters answer, want",
         mqadmin=("clusterList",),
         mqadmin_says=lambda text: "" if _DEAD in text or "broker-a" not in text else "its row is gone",
     )

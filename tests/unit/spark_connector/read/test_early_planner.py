@@ -2,6 +2,7 @@
 
 import pytest
 
+from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError, DataLossError, RemotingTimeoutError
 from spark_connector.read.bounds import Ends
 from spark_connector.read.early_planner import EarlyPlanner
@@ -132,6 +133,21 @@ def test_lost_offsets_are_an_error_or_skipped(queues, start, says, ranges):
     with pytest.raises(DataLossError, match=says):
         strict.ranges(start, strict.latest_offset())
     assert lenient.ranges(start, lenient.latest_offset()) == ranges
+
+
+def test_a_queue_whose_broker_is_down_is_awaited_for_a_minute_and_then_lost_in_the_next_batch():
+    other = MessageQueue("T", "b", 0)
+    brokers, clock = ScriptedBrokers({A: (0, 5), other: (0, 3)}, names={"a", "b"}), ManualClock()
+    planner = planner_on(brokers, clock)
+    planner.ranges(planner.initial_offset(), end := planner.latest_offset())
+    brokers.queues, brokers.names = {A: (0, 6)}, {"a"}
+    clock.advance(1)
+    planner.ranges(end, soon := planner.latest_offset())
+    brokers.queues = {A: (0, 7)}
+    clock.advance(60)
+
+    with pytest.raises(DataLossError, match="T/b/0 is gone"):
+        planner.ranges(soon, planner.latest_offset())
 
 
 def test_options_that_no_longer_fit_concern_only_a_new_query():
