@@ -256,6 +256,8 @@ async def _run(day: _Day, only: str) -> None:
     out = sys.stdout  # the view replaces it
     print("| trouble | tool | after, and what it says |\n|---|---|---|", file=out, flush=True)
     async with top.run_test(size=(120, 40)):
+        while not top._rows.get("brokers"):  # noqa: ASYNC110 - no event; what it has not seen it cannot miss
+            await asyncio.sleep(_PAUSE)
         for trouble in _troubles(day):
             if only in trouble.name:
                 for tool, said in (await _watch(day, trouble, top)).items():
