@@ -153,14 +153,14 @@ def delete(
     say(f"group {group} is deleted: {lost}")
 
 
-def known_group(admin: Admin, group: str) -> GroupView:
+def known_group(admin: Admin, group: str, *, ages: bool = False) -> GroupView:
     """Return everything about a group.
 
     Raises:
-        RocketMQError: no broker knows the group; names one that is spelled alike.
+        RocketMQError: all brokers answer and none knows the group; names one that is spelled alike.
     """
-    view = admin.fetch_group(group)
-    if not view.members and not view.progress:
+    view = admin.fetch_group(group, ages=ages)
+    if not (view.members or view.progress or view.proxied or view.silent_brokers):
         known = admin.fetch_group_list()
         if group not in known:
             raise unknown_group(group, known)
@@ -233,7 +233,8 @@ def check(
 ) -> None:
     """Report a group's problems: queues with no owner or two, and members that differ, fail or are stuck.
 
-    Exit code 0: nothing; 1: something; 2: unknown, because a member or a server does not answer.
+    Exit code 0: nothing; 1: something; 2: unknown, because a member or a server does not answer, or no broker
+    knows the group.
     """
     config = client_config(name_server, settings, ClientConfig)
     try:
@@ -272,7 +273,7 @@ def _findings(admin: Admin, group: str, within: float, limits: GroupLimits) -> l
 
 
 def _check(admin: Admin, group: str, limits: GroupLimits) -> list[Finding]:
-    view = admin.fetch_group(group, ages=limits.max_age is not None)
+    view = known_group(admin, group, ages=limits.max_age is not None)
     copies = admin.fetch_pin_copies(group)
     pins = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))
     return [

@@ -122,6 +122,7 @@ def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_2(
 
 
 def test_a_group_without_members_is_a_finding_and_an_unreachable_cluster_cannot_be_told(group, variables):
+    rmqtools("group", "create", group, **variables)
     empty = rmqtools("group", "check", group, **variables)
     nowhere = rmqtools("group", "check", group, "-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
 

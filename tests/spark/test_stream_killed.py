@@ -126,16 +126,14 @@ def read_with_kills(folder: Path, options: dict[str, Any], size: Size, *, seed: 
     """Start the driver, kill it at random moments, let it finish; return how often it was killed."""
     moments = random.Random(seed)
     killed = 0
-    for _ in range(size.kills):
+    for _ in range(size.kills + 4):  # Spark may lose patience with its own worker on a busy machine
         driver = Driver(folder, options)
         try:
-            driver.await_batch(timeout=PROGRAM_PATIENCE)
-            killed += driver.kill(after=moments.uniform(0, 2))
-        finally:
-            driver.kill()
-    for _ in range(3):  # Spark may lose patience with its own worker on a busy machine
-        driver = Driver(folder, options)
-        try:
+            if killed < size.kills:
+                driver.await_batch(timeout=PROGRAM_PATIENCE)
+                if driver.kill(after=moments.uniform(0, 2)):
+                    killed += 1
+                    continue
             if driver.await_end(timeout=FULL_SECONDS) == 0:
                 return killed
             assert "failed to connect back" in driver.log, driver.log

@@ -73,6 +73,13 @@ def test_a_quiet_check_prints_only_what_is_found(run, cluster):
     assert "no_members" in run("group", "check", "billing", "--quiet").stdout
 
 
+def test_a_check_of_a_group_that_no_broker_knows_is_an_error_that_names_one_spelled_alike(run):
+    checked = run("group", "check", "biling")
+
+    assert checked.exit_code == 2
+    assert "unknown group 'biling' (did you mean 'billing'?)" in checked.stderr
+
+
 def test_a_check_that_lacks_a_broker_cannot_tell(run, cluster):
     cluster.add_member(
         "billing", "10.0.0.1@one", report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
