@@ -110,6 +110,7 @@ def test_a_group_consumes_is_tracked_reset_and_deleted(run, admin, topic):
     assert group not in admin.fetch_group_list()
 
 
+@pytest.mark.slow  # in every run, on a fake cluster: unit/cli/test_group.py
 def test_a_message_that_always_fails_is_skipped_while_its_group_consumes(run, admin, topic, local_cluster):
     group, queue, called = f"group-{topic}", MessageQueue(topic, "broker-a", 0), threading.Event()
     seen: list[bytes] = []
@@ -219,6 +220,7 @@ def test_a_broker_is_drained_and_takes_messages_again(run, admin, topic):
     assert run("health") == "healthy: 2 brokers, 2 masters\n"
 
 
+@pytest.mark.slow  # in every run, on a fake cluster: unit/cli/test_broker_drain.py
 def test_what_waits_on_a_broker_is_counted_until_it_is_there(admin, producer, topic):
     admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
 

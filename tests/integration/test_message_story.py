@@ -60,7 +60,7 @@ def all_consumed(members: list[JavaConsumer], count: int) -> bool:
 @pytest.mark.parametrize(
     ("count", "of_each", "options"),
     [
-        pytest.param(16, 1, (), id="16-messages"),
+        pytest.param(16, 1, (), id="16-messages", marks=pytest.mark.slow),
         pytest.param(200, 2, (), id="200-messages", marks=pytest.mark.slow),
         pytest.param(200, 2, ("--orderly",), id="200-messages-in-order", marks=pytest.mark.slow),
     ],

@@ -123,6 +123,7 @@ def test_mqadmin_shows_what_a_member_says_of_itself(mqadmin, local_cluster, grou
         assert re.search(expected, shown), f"{expected} not in {shown}"
 
 
+@pytest.mark.slow  # other commands of mqadmin run in make test
 def test_mqadmin_finds_two_members_of_a_group_in_order(mqadmin, local_cluster, group, filled):
     heard = Heard()
     with (

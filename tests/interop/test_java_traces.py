@@ -58,7 +58,7 @@ def read(client, admin):
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param((), id="concurrently"),
+        pytest.param((), id="concurrently", marks=pytest.mark.slow),
         pytest.param(("--orderly",), id="in-order", marks=pytest.mark.slow),
     ],
 )

@@ -25,7 +25,7 @@ def warnings(spark):
     spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
 
 
-@pytest.mark.slow  # lost messages are readable by the same way
+@pytest.mark.slow  # rows of another attempt are readable by the same way
 def test_rows_that_were_skipped_are_readable_in_sql(warnings, write, make_topic):
     write([(b"a",), (b"",), (None,)], "body binary", topic=make_topic(), onBadRow="skip")
 
@@ -35,6 +35,7 @@ def test_rows_that_were_skipped_are_readable_in_sql(warnings, write, make_topic)
     assert any("row 2: body is null" in text for _, text in found)
 
 
+@pytest.mark.slow  # rows of another attempt are readable by the same way
 def test_messages_that_were_lost_before_their_task_are_readable_in_sql(
     warnings, read, write, make_topic, admin
 ):

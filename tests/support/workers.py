@@ -1,8 +1,8 @@
 """How the tests are shared out among the processes of a parallel run (pytest-xdist).
 
 The tests of a module run in one process, since they share fixtures. So do all tests on the Docker cluster: a
-checkout has one; and, unless long tests run, all tests on the session's Spark: a second one takes half a
-minute of work. The longest groups start first.
+checkout has one. Unless long tests run, those on Spark go with them, since some of them need it: a second
+session of Spark takes half a minute of work. The longest groups start first.
 """
 
 import os
@@ -15,21 +15,18 @@ from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import
 
 from tests.support.docker_project import CHECKOUT, DockerProject
 
-_DOCKER, _SPARK = "docker", "spark"
+_DOCKER = "docker"
 _ON_SPARK = ("tests/spark/", "tests/interop/test_java_spark.py")
 _ORDER = ("spark", "measure", "interop", "integration", "behaviour")
 
 
 class ByModule(LoadScopeScheduling):
-    """Hands out whole modules, all modules on the Docker cluster as one, and all on the session's Spark."""
+    """Hands out whole modules; those on the Docker cluster, and short ones on Spark, as one."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0]
-        if is_on_docker(CHECKOUT / module):
-            return _DOCKER
-        if "not slow" in self.config.getoption("markexpr") and module.startswith(_ON_SPARK):
-            return _SPARK
-        return module
+        with_spark = "not slow" in self.config.getoption("markexpr") and module.startswith(_ON_SPARK)
+        return _DOCKER if with_spark or is_on_docker(CHECKOUT / module) else module
 
 
 @cache
