@@ -10,6 +10,8 @@ import venv
 from pathlib import Path
 from typing import Final
 
+from rmqtools.cluster.file_lock import FileLock
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 VERSIONS: Final = {"3.5": "3.5.9", "4.0": "4.0.5", "4.1": "4.1.4", "4.2": "4.2.1"}
 _SECONDS: Final = 900.0  # one package has 400 MB
@@ -20,12 +22,25 @@ def python_with(series: str) -> str:
     version = VERSIONS.get(series, series)
     folder = ROOT / ".build" / "pyspark" / f"{version}-{sys.version_info.major}.{sys.version_info.minor}"
     python, done = folder / "bin" / "python", folder / "done"
-    if not done.exists():
-        venv.create(folder, clear=True, with_pip=True)
-        _link_packages(folder)
-        command = [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", f"pyspark=={version}"]
-        subprocess.run(command, check=True, timeout=_SECONDS)
-        done.touch()
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+    lock.acquire(wait=True)  # another process of a parallel run may be making it
+    try:
+        if not done.exists():
+            venv.create(folder, clear=True, with_pip=True)
+            _link_packages(folder)
+            command = [
+                str(python),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-cache-dir",
+                f"pyspark=={version}",
+            ]
+            subprocess.run(command, check=True, timeout=_SECONDS)
+            done.touch()
+    finally:
+        lock.release()
     return str(python)
 
 
