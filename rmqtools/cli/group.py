@@ -273,8 +273,10 @@ def _findings(admin: Admin, group: str, within: float, limits: GroupLimits) -> l
 
 
 def _check(admin: Admin, group: str, limits: GroupLimits) -> list[Finding]:
-    view = known_group(admin, group, ages=limits.max_age is not None)
     copies = admin.fetch_pin_copies(group)
+    is_pinned = any(copy != NO_PINS for copy in copies.values())  # perhaps before its first member came
+    ages = limits.max_age is not None
+    view = admin.fetch_group(group, ages=ages) if is_pinned else known_group(admin, group, ages=ages)
     pins = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))
     return [
         *check_group(view, pins.at(now()) if _shares_by_pins(view) else NO_PINS, limits),
