@@ -2,7 +2,7 @@
 
 Takes what ``tools.measure.bench`` and ``tools.measure.bench.spark_kafka --json`` have written, and draws
 those pictures of which it has lines: rates beside the Java client, beside other Python clients, and of Spark
-beside Kafka. Each bar is the median of a side's rounds; the scale is logarithmic.
+beside Kafka. Each bar is the median of a side's rounds. Where rates differ much, the scale is logarithmic.
 """
 
 import argparse
@@ -47,6 +47,7 @@ _PEERS: Final = {
 _UNITS: Final = {"speed-spark.svg": "rows/s"}
 _OURS, _THEIRS = "#1f77b4", "#bbbbbb"
 _BAR = 0.38  # of a line's height
+_MANY_TIMES = 20  # from there on a scale without logarithms hides the small ones
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,17 @@ def draw(pairs: Sequence[Pair], peer: str, unit: str = "messages/s") -> Figure:
         )
         axes.text(pair.theirs, place + _BAR / 2, f" {pair.theirs:,.0f}", va="center")
     axes.set_yticks(range(len(pairs)), [pair.label for pair in pairs])
-    axes.set_xscale("log")
-    lowest, highest = axes.get_xlim()
-    axes.set_xlim(lowest, highest * 6)  # room for the numbers
+    rates = [rate for pair in pairs for rate in (pair.ours, pair.theirs)]
+    if max(rates) / min(rates) > _MANY_TIMES:
+        axes.set_xscale("log")
+        axes.set_xlim(min(rates) / 10, max(rates) * 10)  # room for the numbers
+    else:
+        axes.set_xlim(0, max(rates) * 1.3)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel(unit)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
     return figure
 
 
