@@ -2,7 +2,7 @@
 
 Three brokers and three groups. A listener hangs, subscriptions differ, messages become dead letters, a broker
 is drained, the disk of another is nearly full, the third dies; what went wrong stays so. After each it asks
-until they say it, or for three minutes: ``rmqtools group check`` and ``health`` (a new process each time, as
+until they say it, or for three minutes (``--longest``): ``rmqtools group check`` and ``health`` (a new process each time, as
 an operator types it), ``rmqtools top`` (which runs all day long), and the command of ``mqadmin`` that shows
 most of it. Prints a table in Markdown: the seconds since the trouble, and the line that says it.
 
@@ -36,7 +36,7 @@ from tests.support.mqadmin import Mqadmin
 from tests.support.restarts import kill
 
 _TOPIC, _OTHER = "orders", "invoices"
-_LONGEST = 180.0  # seconds until a tool counts as saying nothing
+_LONGEST = 180.0  # seconds until a tool counts as saying nothing, by default
 _PAUSE = 1.0
 _DISK_BYTES = 400 * 1024 * 1024
 _FULL = 0.88  # brokers delete from 85 % on, and refuse from 95 % on in a local cluster
@@ -67,6 +67,7 @@ class _Day:
     mqadmin: Mqadmin
     stack: ExitStack
     disk: Path | None
+    longest: float
     hold: Event = field(default_factory=Event)
 
     def address(self, broker: str) -> str:
@@ -210,7 +211,7 @@ async def _watch(day: _Day, trouble: _Trouble, top: TopApp) -> dict[str, str]:
     made = SYSTEM_CLOCK.monotonic()
 
     async def until_it_says(ask: Callable[[], Awaitable[str]]) -> str:
-        while SYSTEM_CLOCK.monotonic() - begin < _LONGEST:
+        while SYSTEM_CLOCK.monotonic() - begin < day.longest:
             if line := await ask():
                 return f"{max(SYSTEM_CLOCK.monotonic() - made, 0.0):.0f} s: {line[:150]}"
             await asyncio.sleep(_PAUSE)
@@ -222,7 +223,7 @@ async def _watch(day: _Day, trouble: _Trouble, top: TopApp) -> dict[str, str]:
 
 
 @contextmanager
-def _day() -> Iterator[_Day]:
+def _day(longest: float) -> Iterator[_Day]:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bad-day-")))
         disk = stack.enter_context(_small_disk(directory / _SMALL_DISK))
@@ -232,7 +233,7 @@ def _day() -> Iterator[_Day]:
             admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
         mqadmin = Mqadmin(JavaPeer.compiled(), cluster.name_server)
         members = stack.enter_context(ExitStack())
-        day = _Day(cluster, admin, mqadmin, members, disk)
+        day = _Day(cluster, admin, mqadmin, members, disk, longest)
         stack.callback(day.hold.set)
         yield day
 
@@ -270,9 +271,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the day; return 0."""
     parser = argparse.ArgumentParser(prog="python -m tools.measure.bad_day", description=__doc__)
     parser.add_argument("--only", default="", help="troubles with this in their name")
+    parser.add_argument(
+        "--longest", type=float, default=_LONGEST, help="seconds until a tool counts as silent (%(default)s)"
+    )
     chosen = parser.parse_args(arguments)
     try:
-        with _day() as day:
+        with _day(chosen.longest) as day:
             asyncio.run(_run(day, chosen.only))
     except RocketMQError as error:
         print(error, file=sys.stderr)
