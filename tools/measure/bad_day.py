@@ -2,9 +2,9 @@
 
 Three brokers and three groups. A listener hangs, subscriptions differ, messages become dead letters, a broker
 is drained, the disk of another is nearly full, the third dies; what went wrong stays so. After each it asks
-until they say it, or for three minutes (``--longest``): ``rmqtools group check`` and ``health`` (a new process each time, as
-an operator types it), ``rmqtools top`` (which runs all day long), and the command of ``mqadmin`` that shows
-most of it. Prints a table in Markdown: the seconds since the trouble, and the line that says it.
+until they say it, or for ``--longest`` seconds: ``rmqtools group check`` and ``health`` (a new process each
+time, as an operator types it), ``rmqtools top`` (which runs all day long), and the command of ``mqadmin``
+that shows most of it. Prints a table in Markdown: the seconds since the trouble, and the line that says it.
 
 The disk is one of memory, of broker-b alone; it needs root, else that trouble is left out, and named.
 """
