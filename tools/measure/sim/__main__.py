@@ -56,7 +56,7 @@ def _show(result: Result, kind: str) -> None:
     for trouble in result.troubles:
         print(f"  {trouble}")
     for found in result.found:
-        print(f"  FOUND {found}")
+        print(f"  FOUND {found}", flush=True)
 
 
 if __name__ == "__main__":
