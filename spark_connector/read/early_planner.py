@@ -135,9 +135,9 @@ class EarlyPlanner:
         )
 
     def _note_gone(self, stored: Stored) -> None:
-        """Note since when queues that the query has read are not there."""
+        """Note since when queues that the query has read are missing."""
         now, last = self.clock.monotonic(), self._last.next if self._last else {}
-        gone = {**self._read, **last}.keys() - stored.earliest.keys()
+        gone = (self._read.keys() | last.keys()) - stored.earliest.keys()
         self._gone_since = {queue: self._gone_since.get(queue, now) for queue in gone}
 
     def _resolve_initial(self, stored: Stored, readable: Offsets) -> None:

@@ -27,7 +27,7 @@ def test_three_masters_are_registered_at_addresses_of_this_checkout(docker_clust
     assert set(docker_cluster.broker_addrs) == set(BROKERS)
 
 
-@pytest.mark.slow  # in every run, on servers from the jars: spark/test_write_faults.py
+@pytest.mark.slow  # in every run: spark/test_write_faults.py
 def test_a_killed_broker_leaves_the_route_and_comes_back_with_its_topics(
     faulty_cluster, registered, new_topic
 ):

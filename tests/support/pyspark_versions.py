@@ -21,27 +21,22 @@ def python_with(series: str) -> str:
     """The path of a Python with PySpark of a series such as ``4.0``, or of exactly ``4.2.0``."""
     version = VERSIONS.get(series, series)
     folder = ROOT / ".build" / "pyspark" / f"{version}-{sys.version_info.major}.{sys.version_info.minor}"
-    python, done = folder / "bin" / "python", folder / "done"
     lock = FileLock(folder.with_name(f"{folder.name}.lock"))
     lock.acquire(wait=True)  # another process of a parallel run may be making it
     try:
-        if not done.exists():
-            venv.create(folder, clear=True, with_pip=True)
-            _link_packages(folder)
-            command = [
-                str(python),
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--no-cache-dir",
-                f"pyspark=={version}",
-            ]
-            subprocess.run(command, check=True, timeout=_SECONDS)
-            done.touch()
+        if not (folder / "done").exists():
+            _make(folder, version)
     finally:
         lock.release()
-    return str(python)
+    return str(folder / "bin" / "python")
+
+
+def _make(folder: Path, version: str) -> None:
+    venv.create(folder, clear=True, with_pip=True)
+    _link_packages(folder)
+    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-cache-dir"]
+    subprocess.run([*install, f"pyspark=={version}"], check=True, timeout=_SECONDS)
+    (folder / "done").touch()
 
 
 def _link_packages(folder: Path) -> None:

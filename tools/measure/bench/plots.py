@@ -18,36 +18,50 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 ASSETS: Final = Path(__file__).resolve().parents[3] / "docs" / "assets"
-LINES: Final[Mapping[str, Mapping[str, str]]] = {  # picture -> area of the bench -> what the picture says
-    "speed-java.svg": {
-        "sync send, blocking face, 100 B": "send, one at a time",
-        "async send, 256 in flight, 1024 B": "send_async, 256 in flight",
-        "batch 128, Messages, blocking face, 1024 B": "send_batch of 128",
-        "all at once, columns, over batch 128, 1024 B": "send_batches, from columns",
-        "push, no-op listener, blocking, 1024 B": "push",
-        "popping push, no-op listener, blocking, 1024 B": "push by popping",
-        "poll, blocking, 1024 B": "poll",
-        "read -> Arrow, 1024 B, 1 process": "range read into columns",
-    },
-    "speed-python.svg": {
-        "one at a time, blocking, over native": "send, one at a time: native",
-        "one at a time, blocking, over grpc": "send, one at a time: gRPC",
-        "256 in flight, over native, 16 threads": "sends in flight: native",
-        "256 in flight, over grpc, 256": "sends in flight: gRPC",
-        "push with its start, over native": "push: native",
-        "push with its start, over grpc": "push: gRPC",
-    },
-    "speed-spark.svg": {"read": "spark.read", "write": "df.write"},
-}
-_PEERS: Final = {
-    "speed-java.svg": "Java client",
-    "speed-python.svg": "other client",
-    "speed-spark.svg": "Kafka source",
-}
-_UNITS: Final = {"speed-spark.svg": "rows/s"}
 _OURS, _THEIRS = "#1f77b4", "#bbbbbb"
 _BAR = 0.38  # of a line's height
 _MANY_TIMES = 20  # from there on a scale without logarithms hides the small ones
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: its file, the other side, and its labels by the areas of a run that it shows."""
+
+    name: str
+    peer: str
+    labels: Mapping[str, str]
+    unit: str = "messages/s"
+
+
+PICTURES: Final = (
+    Picture(
+        "speed-java.svg",
+        "Java client",
+        {
+            "sync send, blocking face, 100 B": "send, one at a time",
+            "async send, 256 in flight, 1024 B": "send_async, 256 in flight",
+            "batch 128, Messages, blocking face, 1024 B": "send_batch of 128",
+            "all at once, columns, over batch 128, 1024 B": "send_batches, from columns",
+            "push, no-op listener, blocking, 1024 B": "push",
+            "popping push, no-op listener, blocking, 1024 B": "push by popping",
+            "poll, blocking, 1024 B": "poll",
+            "read -> Arrow, 1024 B, 1 process": "range read into columns",
+        },
+    ),
+    Picture(
+        "speed-python.svg",
+        "other client",
+        {
+            "one at a time, blocking, over native": "send, one at a time: native",
+            "one at a time, blocking, over grpc": "send, one at a time: gRPC",
+            "256 in flight, over native, 16 threads": "sends in flight: native",
+            "256 in flight, over grpc, 256": "sends in flight: gRPC",
+            "push with its start, over native": "push: native",
+            "push with its start, over grpc": "push: gRPC",
+        },
+    ),
+    Picture("speed-spark.svg", "Kafka source", {"read": "spark.read", "write": "df.write"}, "rows/s"),
+)
 
 
 @dataclass(frozen=True)
@@ -59,11 +73,11 @@ class Pair:
     theirs: float
 
 
-def read_pairs(document: Mapping[str, Any], picture: str) -> list[Pair]:
+def read_pairs(document: Mapping[str, Any], picture: Picture) -> list[Pair]:
     """Return the lines of a picture that a run has, in the picture's order."""
     by_area = {line["area"]: line for line in document["lines"]}
     return [
-        Pair(label, *_medians(by_area[area])) for area, label in LINES[picture].items() if area in by_area
+        Pair(label, *_medians(by_area[area])) for area, label in picture.labels.items() if area in by_area
     ]
 
 
@@ -75,7 +89,7 @@ def _medians(line: Mapping[str, Any]) -> tuple[float, float]:
     return ours, max(theirs)
 
 
-def draw(pairs: Sequence[Pair], peer: str, unit: str = "messages/s") -> Figure:
+def draw(pairs: Sequence[Pair], peer: str, unit: str) -> Figure:
     """Draw one line for each pair, ours above theirs, with the numbers and the ratio."""
     figure = Figure(figsize=(8, 0.6 * len(pairs) + 1.2), layout="constrained")
     axes = figure.subplots()
@@ -103,13 +117,13 @@ def draw(pairs: Sequence[Pair], peer: str, unit: str = "messages/s") -> Figure:
 
 def write_pictures(documents: Sequence[Mapping[str, Any]], folder: Path) -> Iterator[Path]:
     """Write the pictures of which a run has lines, and yield their paths; one run gives one file."""
-    for picture, peer in _PEERS.items():
+    for picture in PICTURES:
         for document in documents:
             if pairs := read_pairs(document, picture):
-                figure = draw(pairs, peer, _UNITS.get(picture, "messages/s"))
-                with rc_context({"svg.hashsalt": picture, "svg.fonttype": "none"}):
-                    figure.savefig(folder / picture, metadata={"Date": None})
-                yield folder / picture
+                figure = draw(pairs, picture.peer, picture.unit)
+                with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
+                    figure.savefig(folder / picture.name, metadata={"Date": None})
+                yield folder / picture.name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

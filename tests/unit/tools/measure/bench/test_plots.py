@@ -5,7 +5,7 @@ import re
 
 from tools.measure.bench.areas import all_areas
 from tools.measure.bench.peers.lines import peer_areas
-from tools.measure.bench.plots import LINES, main
+from tools.measure.bench.plots import PICTURES, main
 from tools.measure.bench.spark_kafka.__main__ import BARS
 
 
@@ -57,4 +57,4 @@ def test_one_run_gives_one_file(tmp_path):
 def test_every_line_of_a_picture_is_one_of_a_bench():
     measured = {area.name for area in (*all_areas(1000), *peer_areas())} | BARS.keys()
 
-    assert {area for lines in LINES.values() for area in lines} <= measured
+    assert {area for picture in PICTURES for area in picture.labels} <= measured
