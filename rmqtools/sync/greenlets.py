@@ -15,10 +15,6 @@ from typing import Any
 from rmqtools.errors import ClientStateError
 
 
-class ForkedLoopError(BaseException):
-    """The loop is in a forked child, where it must not run: greenlets survive a fork, unlike threads."""
-
-
 def are_threads_greenlets() -> bool:
     """Return whether gevent has patched the threads of this process.
 
@@ -50,11 +46,13 @@ def _refuse_eventlet() -> None:
 
 def new_cooperative_loop() -> asyncio.AbstractEventLoop:
     """Return a loop of asyncio that lets other greenlets run while it waits."""
-    return asyncio.SelectorEventLoop(_YieldingSelector())
+    selector = _YieldingSelector()
+    selector.loop = asyncio.SelectorEventLoop(selector)
+    return selector.loop
 
 
 def run_forever(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a cooperative loop until it is stopped. In a forked child of its process it never continues.
+    """Run a cooperative loop until it is stopped.
 
     Python calls a signal handler on whichever greenlet is running, here as well. An exit that it raises goes
     on to the main greenlet, as from every other greenlet, and the loop continues: closing needs it.
@@ -63,8 +61,6 @@ def run_forever(loop: asyncio.AbstractEventLoop) -> None:
     while True:
         try:
             return loop.run_forever()
-        except ForkedLoopError:  # an ended greenlet would miss its thread, which threading has forgotten
-            sys.modules["gevent"].get_hub().switch()
         except (KeyboardInterrupt, SystemExit) as error:
             sys.modules["gevent"].get_hub().handle_system_error(type(error), error)
 
@@ -73,7 +69,12 @@ class _YieldingSelector(selectors.BaseSelector):
     """gevent's selector. While it waits, no loop runs as far as other greenlets can see.
 
     asyncio notes the running loop for each thread. Django, for one, refuses its database where one is noted.
+
+    Greenlets survive a fork, unlike threads. In a forked child a selector of the parent never returns: what
+    is ready belongs to the parent, and a loop that ends removes the note of the child's own loop.
     """
+
+    loop: asyncio.AbstractEventLoop  # that waits here
 
     def __init__(self) -> None:
         self._inner: selectors.BaseSelector = importlib.import_module("gevent.selectors").GeventSelector()
@@ -81,16 +82,15 @@ class _YieldingSelector(selectors.BaseSelector):
         self._noted: asyncio.AbstractEventLoop | None = asyncio._get_running_loop()  # by other greenlets
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ours = asyncio._get_running_loop()
         asyncio._set_running_loop(self._noted)
         try:
             ready = self._inner.select(timeout)
+            if os.getpid() != self._pid:
+                self._inner.close()
+                sys.modules["gevent"].get_hub().switch()
         finally:
             self._noted = asyncio._get_running_loop()
-            asyncio._set_running_loop(ours)
-        if os.getpid() != self._pid:  # the sockets are the parent's: what is ready belongs to it
-            self._inner.close()
-            raise ForkedLoopError
+            asyncio._set_running_loop(self.loop)
         return ready
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

@@ -158,6 +158,32 @@ def _in_child(inherited: Producer, settings: Settings, topic: str) -> int:
     return 1
 
 
+def wake(settings: Settings, topic: str) -> None:
+    """A parent's loop that wakes in a forked child, during a call on the child's loop, does not end it."""
+    producer = new_producer(settings)
+    producer.start()
+    producer.send(Message(topic, b"parent"))
+    parents = LoopThread.of_this_process().loop
+    child = os.fork()
+    if child == 0:
+        sys.exit(_woken_in_child(parents, settings, topic))
+    _, status = os.waitpid(child, 0)
+    producer.close()
+    print("child", os.waitstatus_to_exitcode(status))
+
+
+def _woken_in_child(parents: asyncio.AbstractEventLoop, settings: Settings, topic: str) -> int:
+    def give_way() -> bool:
+        parents.call_soon_threadsafe(str)
+        gevent.sleep(0.05)
+        return asyncio.get_running_loop() is LoopThread.of_this_process().loop
+
+    with new_producer(settings) as producer:
+        is_noted = producer._bridge.call(give_way)
+        producer.send(Message(topic, b"child"))
+    return 7 if is_noted else 1
+
+
 def stop(settings: Settings, topic: str) -> None:
     """SIGTERM whose handler leaves the program, while the client's own loop runs: everything is closed."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(5))
@@ -186,7 +212,7 @@ def busy(settings: Settings, topic: str) -> None:
     print("while busy in flight", waiting, "repeated", repeated)
 
 
-SCENES = {scene.__name__: scene for scene in (send, consume, poll, limit, beside, fork, stop, busy)}
+SCENES = {scene.__name__: scene for scene in (send, consume, poll, limit, beside, fork, wake, stop, busy)}
 
 if __name__ == "__main__":
     SCENES[sys.argv[1]](json.loads(sys.argv[2]), sys.argv[3])

@@ -17,6 +17,7 @@ PRINTED: Final = {
     "limit": "limited True\n",
     "beside": "loop: no running event loop\n",
     "fork": "forked 200 repeated 0 child 7\n",
+    "wake": "child 7\n",
     "stop": "closed True True\n",
     "busy": "while busy in flight 10 repeated 0\n",
 }

@@ -35,6 +35,7 @@ def is_on_docker(module: Path) -> bool:
     return "pytest.mark.docker" in module.read_text()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
     """Share out by module, whatever ``--dist`` says."""
     return ByModule(config, log)
