@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow]
             "0",
             "--executor-kills",
             "1",
+            "--speculations",
+            "0",
             "--lock-seconds",
             "5",
         ),

@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 6000  # of a task: more than Spark keeps between two processes
 _FORMAT = "rocketmq"
-_PAUSE, _DEADLINE = 0.02, 240.0  # seconds
+_PAUSE = 0.02  # seconds
+HELD_SECONDS = 240.0  # an executor waits no longer
 
 Options = Mapping[str, Any]
 
@@ -60,7 +61,7 @@ def announce(folder: Path, text: str) -> None:
 
 def await_go(folder: Path) -> None:
     """Wait for the file ``go``, or to be killed."""
-    deadline = time.monotonic() + _DEADLINE
+    deadline = time.monotonic() + HELD_SECONDS
     while not (folder / "go").exists():
         assert time.monotonic() < deadline, "nobody killed this executor"
         time.sleep(_PAUSE)

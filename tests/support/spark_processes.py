@@ -88,37 +88,22 @@ def free_port() -> int:
 def standalone_cluster(folder: Path, **variables: str) -> Iterator[str]:
     """Run a master and two workers of one core each, from PySpark's own jars; yields the master's URL.
 
-    Executors inherit the ``variables`` of the workers' environment.
+    Each worker has an address of its own, as on two machines: Spark never runs a slow task again on the host
+    of its first attempt. Executors inherit the ``variables`` of the workers' environment.
     """
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
-    addresses = ("--host", "127.0.0.1", "--webui-port", "0")
-    size = ("--cores", "1", "--memory", "700m")
-    master, worker = (f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker"))
-    with daemon(folder, "master", master, *addresses, "--port", str(port)):
+    master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port))
+    with daemon(folder, "master", *master, "--webui-port", "0"):
         await_port(port)
         with (
-            daemon(
-                folder,
-                "worker-0",
-                worker,
-                *addresses,
-                *size,
-                "--work-dir",
-                str(folder / "0"),
-                url,
-                **variables,
-            ),
-            daemon(
-                folder,
-                "worker-1",
-                worker,
-                *addresses,
-                *size,
-                "--work-dir",
-                str(folder / "1"),
-                url,
-                **variables,
-            ),
+            daemon(folder, "worker-0", *_worker("127.0.0.1", folder / "0"), url, **variables),
+            daemon(folder, "worker-1", *_worker("127.0.0.2", folder / "1"), url, **variables),
         ):
             yield url
+
+
+def _worker(host: str, folder: Path) -> Iterator[str]:
+    """The class of a worker of one core, and its arguments but the master's URL."""
+    yield from ("org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0")
+    yield from ("--cores", "1", "--memory", "700m", "--work-dir", str(folder))
