@@ -2,19 +2,23 @@
 
 import threading
 
+import pyarrow as pa
 import pytest
 
 from rmqtools import (
     Admin,
     Client,
     ConsumeFromWhere,
+    Message,
     MessageExt,
     MessageQueue,
+    Producer,
+    ProducerConfig,
     PullConsumer,
     PullConsumerConfig,
     QueueRange,
 )
-from rmqtools.arrow import read_range
+from rmqtools.arrow import read_range, send_batches
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard, committed, new_group
 from tests.support.patience import PATIENCE
@@ -122,3 +126,24 @@ def test_a_pull_consumer_that_begins_inside_a_stored_batch_gets_what_follows(fil
 
     assert [message.queue_offset for message in found] == list(range(SIZE + 3, COUNT))
     assert [int(message.body) for message in found] == list(range(SIZE + 3, COUNT))
+
+
+@pytest.mark.parametrize(("inner", "flags"), [(True, 0xC0), (False, 0)])
+def test_a_producer_has_its_batches_stored_whole_if_it_is_set_to(
+    inner, flags, queue, admin, client, local_cluster
+):
+    config = ProducerConfig(name_server=local_cluster.name_server, inner_batches=inner)
+    columns = pa.record_batch({"body": [b"%d" % n for n in range(SIZE, COUNT)]})
+    with Producer(config) as producer:
+        results = producer.send_many([Message(queue.topic, b"%d" % n) for n in range(SIZE)])
+        report = send_batches(producer, [columns], topic=queue.topic)
+    admin.await_readable({queue: COUNT}, timeout=PATIENCE)
+
+    rows = [row for batch in read_range(client, QueueRange(queue, 0, COUNT)) for row in batch.to_pylist()]
+
+    assert [result.queue_offset for result in results] == list(range(SIZE))
+    assert [result.msg_id for result in results] == [row["msgId"] for row in rows[:SIZE]]
+    assert report.acked == COUNT - SIZE
+    assert [int(row["body"]) for row in rows] == list(range(COUNT))
+    assert {row["sysFlag"] & 0xC0 for row in rows} == {flags}
+    assert len({row["msgId"] for row in rows}) == COUNT

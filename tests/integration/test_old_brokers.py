@@ -6,6 +6,7 @@ import pytest
 
 from rmqtools import (
     Admin,
+    Client,
     ClientConfig,
     Message,
     MessageExt,
@@ -15,11 +16,13 @@ from rmqtools import (
     PullConsumerConfig,
     PushConsumer,
     PushConsumerConfig,
+    QueueRange,
 )
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import UnsupportedError
 from rmqtools.group import MessageRequestMode
 from tests.support.listening import Heard, new_group
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
@@ -104,3 +107,17 @@ def test_a_delay_level_and_a_pull_consumer_work(name_server, producer):
 
     assert [message.body for message in bodies] == [b"late"]
     assert bodies[0].store_timestamp_ms - bodies[0].born_timestamp_ms >= 900, stored
+
+
+def test_messages_of_a_batch_keep_their_ids_where_no_queue_holds_batches(name_server, admin):
+    before = {queue: admin.max_offset(queue) for queue in admin.fetch_subscribe_queues("T")}
+    with Producer(ProducerConfig(name_server=name_server, inner_batches=True)) as producer:
+        results = producer.send_batch([Message("T", b"1"), Message("T", b"2")])
+    queue = results[0].queue
+    admin.await_readable({queue: before[queue] + 2}, timeout=PATIENCE)
+
+    with Client(ClientConfig(name_server=name_server)) as client:
+        range_ = QueueRange(queue, before[queue], before[queue] + 2)
+        stored = [message.msg_id for messages in client.read_messages(range_) for message in messages]
+
+    assert stored == [result.msg_id for result in results]

@@ -38,7 +38,7 @@ class _Known(NamedTuple):
 
 
 class QueueTypes:
-    """The queue types of topics, fetched once per topic and broker, and only for reads with a filter."""
+    """The queue types of topics, fetched once per topic and broker, and only where one matters."""
 
     def __init__(self, remoting: Remoting, routes: Routes, namespace: str | None, clock: Clock) -> None:
         self._remoting = remoting
@@ -59,7 +59,7 @@ class QueueTypes:
             ConfigError: a condition on a topic whose queues hold batches.
             RemotingError: the broker did not answer.
         """
-        if wanted.sub_string == SUB_ALL or not await self._holds_batches(queue):
+        if wanted.sub_string == SUB_ALL or not await self.holds_batches(queue):
             return wanted
         if wanted.expression_type != TAG:
             raise ConfigError(
@@ -69,20 +69,28 @@ class QueueTypes:
             )
         return SubscriptionData(topic=wanted.topic, sub_version=wanted.sub_version)
 
-    async def _holds_batches(self, queue: MessageQueue) -> bool:
+    async def holds_batches(self, queue: MessageQueue, *, timeout: float | None = None) -> bool:
+        """Return whether brokers keep a batch in this queue as one message.
+
+        A broker that does not tell keeps none, as far as is known; a warning is logged.
+
+        Raises:
+            RemotingError: the broker did not answer.
+        """
         topic = with_namespace(queue.topic, self._namespace)
         key = f"{topic}@{self._routes.broker_name(queue)}"
         known = self._known.get(key)
         if known is None or known.until <= self._clock.monotonic():
             addr = self._routes.reading_addr(queue).broker_addr
-            known = self._known[key] = await self._asking.run(key, lambda: self._ask(topic, addr))
+            known = self._known[key] = await self._asking.run(key, lambda: self._ask(topic, addr, timeout))
         return known.holds_batches
 
-    async def _ask(self, topic: str, addr: str) -> _Known:
+    async def _ask(self, topic: str, addr: str, timeout: float | None) -> _Known:
         """Fetch a topic's type. An old broker does not know the request, and stores no batches."""
         holds_batches = False
         try:
-            answer = await self._remoting.invoke(addr, request(GetTopicConfigRequestHeader(topic=topic)))
+            command = request(GetTopicConfigRequestHeader(topic=topic))
+            answer = await self._remoting.invoke(addr, command, timeout=timeout)
             if answer.code == ResponseCode.SUCCESS:
                 holds_batches = parse_body(TopicConfig, answer.body).holds_batches
             elif answer.code not in _NO_BATCHES:

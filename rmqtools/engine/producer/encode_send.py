@@ -57,6 +57,8 @@ class Outgoing:
     flag: int
     code: RequestCode
     needs: Feature | None  # what not every broker has
+    may_be_inner: bool  # a batch that a queue of type BatchCQ may keep as one message
+    is_inner: bool  # the queue does
 
     def request_to(
         self, queue: MessageQueue, broker_name: str, *, oneway: bool = False, creates_topic: bool = True
@@ -68,7 +70,10 @@ class Outgoing:
         default = DEFAULT_TOPIC if creates_topic else self.wire_topic
         template = _template(self.code, self.group, self.wire_topic, broker_name, oneway, default)
         numbers = (queue.queue_id, self.sys_flag, self.born_timestamp_ms, self.flag)
-        return filled_request(template, numbers, self.properties_text, self.body)
+        text = self.properties_text
+        if self.is_inner:
+            text = f"{_UNIQUE_ID}\x01{self.msg_ids[0]}\x02{text}"
+        return filled_request(template, numbers, text, self.body)
 
 
 _outgoing = maker_of(Outgoing)
@@ -159,6 +164,8 @@ class Encoder:
             flag=message.flag,
             code=code,
             needs=needs,
+            may_be_inner=False,
+            is_inner=False,
         )
 
     def encode_batch(self, messages: Sequence[Message], texts: Sequence[str] | None = None) -> Outgoing:
@@ -207,6 +214,8 @@ class Encoder:
             flag=0,
             code=RequestCode.SEND_BATCH_MESSAGE,
             needs=None,
+            may_be_inner=self._config.inner_batches,
+            is_inner=False,
         )
 
     def _compressed(self, body: bytes) -> tuple[bytes, int]:

@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Collection, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rmqtools.config import ProducerConfig
@@ -165,8 +165,8 @@ class Sender:
             share = attempt_timeout(deadline - began, loop.attempts_left)
             try:
                 addr = routes.master_addr(broker_name)
-                if outgoing.needs is not None:
-                    await way.on_loop(self._check_feature(outgoing, broker_name, addr, share))
+                if outgoing.needs is not None or outgoing.may_be_inner:
+                    outgoing = await way.on_loop(self._fitted(outgoing, target, broker_name, addr, share))
                 answer = await way.invoke(addr, outgoing.request_to(target, broker_name), timeout=share)
                 if answer.code not in STATUS_BY_CODE:
                     raise refusal(outgoing, answer, addr)
@@ -215,6 +215,17 @@ class Sender:
             await self._check_feature(outgoing, broker_name, addr, self._config.send_timeout)
         command = outgoing.request_to(queue, broker_name, oneway=True)
         await self._client.remoting.invoke_oneway(addr, command, timeout=self._config.send_timeout)
+
+    async def _fitted(
+        self, outgoing: Outgoing, queue: MessageQueue, broker_name: str, addr: str, timeout: float
+    ) -> Outgoing:
+        """Return the request as this queue's broker is to get it; errors as of :meth:`_check_feature`."""
+        if outgoing.needs is not None:
+            await self._check_feature(outgoing, broker_name, addr, timeout)
+        if not outgoing.may_be_inner:
+            return outgoing
+        is_inner = await self._client.queue_types.holds_batches(queue, timeout=timeout)
+        return replace(outgoing, is_inner=is_inner)
 
     async def _check_feature(self, outgoing: Outgoing, broker_name: str, addr: str, timeout: float) -> None:
         """Refuse a message that this broker, or a proxy, would store as an ordinary one."""

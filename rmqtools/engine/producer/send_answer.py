@@ -98,6 +98,8 @@ def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand
     """
     try:
         header = decode_header(SendMessageResponseHeader, answer.ext_fields)
+        if outgoing.is_inner and "," not in header.msg_id:  # that of the message which holds the batch
+            header = replace(header, msg_id=",".join([header.msg_id] * len(outgoing.msg_ids)))
         stored = header.msg_id.count(",") + 1
         if stored != len(outgoing.msg_ids):
             raise ProtocolError(f"{stored} ids for {len(outgoing.msg_ids)} messages")

@@ -144,6 +144,7 @@ DEFAULTS = {
         "max_in_flight": 16,
         "linger": 0.0,
         "batch_bytes": 32 * 1024,
+        "inner_batches": False,
         "enable_backpressure_for_async_mode": False,
         "back_pressure_for_async_send_num": 1024,
         "back_pressure_for_async_send_size": 100 * MIB,

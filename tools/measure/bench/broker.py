@@ -91,9 +91,10 @@ class Broker:
         self.admin.create_group(group)
         self.admin.set_message_request_mode(topic, group, MessageRequestMode.POP)
 
-    def make_topic(self, topic: str, *, queues: int = QUEUES) -> str:
+    def make_topic(self, topic: str, *, queues: int = QUEUES, queue_type: str = "SimpleCQ") -> str:
         """Make a topic with so many queues on each broker."""
-        self.admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues)
+        attributes = {"queue.type": queue_type}
+        self.admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, attributes=attributes)
         return topic
 
     def fill(

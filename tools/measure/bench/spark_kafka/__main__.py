@@ -26,9 +26,10 @@ from tools.measure.bench.report import BUSY, machine
 from tools.measure.bench.spark_kafka.kafka import VERSION, jars, running_kafka
 
 PYSPARK: Final = "4.2.0"  # the Kafka source is of the same version: spark.lock
-BARS: Final = {"read": 1.3, "write": 1.0}
+BARS: Final = {"read": 1.3, "write": 1.0, "write, BatchCQ": 1.0}
 FIRST_ACTION_BAR: Final = 1.0  # seconds more than Kafka's, at most
-BACKLOG, SINK, FEW = "bench-spark", "bench-spark-sink", "bench-spark-few"
+BACKLOG, SINK, BATCHES, FEW = "bench-spark", "bench-spark-sink", "bench-spark-batches", "bench-spark-few"
+TOPICS: Final = {"read": BACKLOG, "write": SINK, "write, BatchCQ": BATCHES}
 _HEAD = ("", "ours", "Kafka", "ratio", "CPU us", "Kafka", "broker us", "Kafka", "others", "bar", "met")
 _FORM = "{:<24} {:>9} {:>9} {:>6} {:>7} {:>7} {:>9} {:>7} {:>6} {:>8} {:>4}"
 
@@ -98,9 +99,10 @@ def rates(sides: tuple[Side, Side], python: str, asked: argparse.Namespace) -> l
         for program in programs:
             _ask(program, "write", BACKLOG, asked.messages, asked.size)
         for turn in range(asked.rounds + 1):  # the first does not count
-            for what, topic in (("read", BACKLOG), ("write", SINK)):
+            for what, topic in TOPICS.items():
                 for number in (0, 1) if turn % 2 else (1, 0):
-                    done = _ask(programs[number], what, topic, asked.messages, asked.size)
+                    work = what.partition(",")[0]
+                    done = _ask(programs[number], work, topic, asked.messages, asked.size)
                     if turn:
                         lines[what].rounds[number].append(done)
     return list(lines.values())
@@ -123,7 +125,7 @@ def first_actions(sides: tuple[Side, Side], python: str, asked: argparse.Namespa
 
 def _ask(program: Program, what: str, topic: str, count: int, size: int) -> Round:
     os.sync()  # what was written before is on the disk
-    done = program.ask(what, topic=topic, total=count, size=size)
+    done = program.ask(what, topic=topic, total=count, size=size, inner_batches=topic == BATCHES)
     if done.count != count:
         raise RuntimeError(f"{what} of {topic}: {done.count} of {count} rows")
     return done
@@ -150,6 +152,7 @@ def main() -> int:
     with running_broker() as rocketmq, running_kafka() as kafka:
         for topic in (BACKLOG, SINK, FEW):
             rocketmq.make_topic(topic)
+        rocketmq.make_topic(BATCHES, queue_type="BatchCQ")
         ours = Side("rocketmq", rocketmq.name_server, rocketmq.pid)
         theirs = Side("kafka", kafka.address, kafka.pid, ":".join(jars("spark")))
         lines: list[Line] = []

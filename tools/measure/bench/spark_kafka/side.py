@@ -55,7 +55,8 @@ class Side(ABC):
         rows, topic = self._rows(int(work["total"]), int(work["size"])), work["topic"]
         before = self.stored(topic)
         began = time.perf_counter()
-        rows.write.format(self.format).options(**self._written_to(topic)).mode("append").save()
+        options = self._written_to(topic) | self.more(work)
+        rows.write.format(self.format).options(**options).mode("append").save()
         seconds = time.perf_counter() - began
         return {"count": self.stored(topic) - before, "seconds": seconds}
 
@@ -65,6 +66,10 @@ class Side(ABC):
     @abstractmethod
     def stored(self, topic: str) -> int:
         """Return the sum of a topic's largest offsets."""
+
+    def more(self, work: Work) -> dict[str, Any]:
+        """Return further options of a write."""
+        return {}
 
     @abstractmethod
     def _read_from(self, topic: str) -> dict[str, Any]: ...
@@ -80,6 +85,10 @@ class RocketMQ(Side):
     """Ours."""
 
     format = "rocketmq"
+
+    def more(self, work: Work) -> dict[str, Any]:
+        """Return the setting of batches for topics that keep them."""
+        return {"rocketmq.inner_batches": "true"} if work["inner_batches"] == "True" else {}
 
     def stored(self, topic: str) -> int:
         """Return the sum of the brokers' offsets."""
