@@ -66,7 +66,7 @@ def test_executors_without_a_compiler_read_and_write_for_a_driver_with_the_compi
 
     printed = run([sys.executable, "-c", text, *arguments], environment())
 
-    assert printed == [*WRITTEN, "True False", "127.0.0.1@reader-0 127.0.0.1@reader-1"]
+    assert printed == [*WRITTEN, "True False", "127.0.0.1@reader-0 127.0.0.2@reader-1"]
 
 
 def test_a_package_that_is_not_installed_comes_with_py_files_and_register(
