@@ -82,11 +82,11 @@ class ProducerConfig(ClientConfig):
     Raise it where very many messages are in flight. Has no effect without ``linger``, nor on ``send_many``.
     """
     inner_batches: bool = False
-    """Let brokers 5.x keep a batch as one message in topics of the queue type BatchCQ.
+    """Send batches in the form that brokers 5.x store as one message, in topics of the queue type BatchCQ.
 
-    That takes a fifth of a broker's processor time for bodies of 100 bytes, and half for 1 KB. Java's
-    producers do so without a setting. Set it for such topics, and read first what they lack: docs/tune.md.
-    Brokers are asked for the queue type of a topic that gets a batch, once a minute (GET_TOPIC_CONFIG).
+    The broker then needs a fifth of the processor time for bodies of 100 bytes, and half for 1 KB. Java's
+    producers always use this form. Set it for such topics, and read first what they lack: docs/tune.md.
+    The producer asks the broker for the topic's queue type, at most once a minute (GET_TOPIC_CONFIG).
     """
     enable_backpressure_for_async_mode: bool = False
     """Bound the messages and bytes in flight by the next two settings.

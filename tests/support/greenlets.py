@@ -24,6 +24,7 @@ from rmqtools import (  # noqa: E402
     ConsumeContext,
     Message,
     MessageExt,
+    MessageQueue,
     Producer,
     ProducerConfig,
     PullConsumer,
@@ -173,15 +174,17 @@ def wake(settings: Settings, topic: str) -> None:
 
 
 def _woken_in_child(parents: asyncio.AbstractEventLoop, settings: Settings, topic: str) -> int:
-    def give_way() -> bool:
+    is_noted: list[bool] = []
+
+    def give_way(queues: Sequence[MessageQueue], message: Message, arg: Any) -> MessageQueue:
         parents.call_soon_threadsafe(str)
         gevent.sleep(0.05)
-        return asyncio.get_running_loop() is LoopThread.of_this_process().loop
+        is_noted.append(asyncio.get_running_loop() is LoopThread.of_this_process().loop)
+        return queues[0]
 
     with new_producer(settings) as producer:
-        is_noted = producer._bridge.call(give_way)
-        producer.send(Message(topic, b"child"))
-    return 7 if is_noted else 1
+        producer.send(Message(topic, b"child"), selector=give_way)  # a selector runs on the loop
+    return 7 if is_noted == [True] else 1
 
 
 def stop(settings: Settings, topic: str) -> None:
