@@ -70,9 +70,9 @@ class QueueTypes:
         return SubscriptionData(topic=wanted.topic, sub_version=wanted.sub_version)
 
     async def holds_batches(self, queue: MessageQueue, *, timeout: float | None = None) -> bool:
-        """Return whether brokers keep a batch in this queue as one message.
+        """Return whether the broker stores a batch in this queue as one message.
 
-        A broker that does not tell keeps none, as far as is known; a warning is logged.
+        False, with a warning in the log, if the broker refuses the request for the topic's settings.
 
         Raises:
             RemotingError: the broker did not answer.

@@ -57,8 +57,8 @@ class Outgoing:
     flag: int
     code: RequestCode
     needs: Feature | None  # what not every broker has
-    may_be_inner: bool  # a batch that a queue of type BatchCQ may keep as one message
-    is_inner: bool  # the queue does
+    may_be_inner: bool  # a batch that a queue of type BatchCQ may store as one message
+    is_inner: bool  # the queue is of this type
 
     def request_to(
         self, queue: MessageQueue, broker_name: str, *, oneway: bool = False, creates_topic: bool = True

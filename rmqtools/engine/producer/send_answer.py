@@ -98,7 +98,7 @@ def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand
     """
     try:
         header = decode_header(SendMessageResponseHeader, answer.ext_fields)
-        if outgoing.is_inner and "," not in header.msg_id:  # that of the message which holds the batch
+        if outgoing.is_inner and "," not in header.msg_id:  # one id for the whole batch
             header = replace(header, msg_id=",".join([header.msg_id] * len(outgoing.msg_ids)))
         stored = header.msg_id.count(",") + 1
         if stored != len(outgoing.msg_ids):
