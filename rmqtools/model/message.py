@@ -106,6 +106,8 @@ def message_texts(message: Message) -> tuple[str, ...]:
 
 POPPED = "popped"
 """The key of the filler that :func:`fill_popped` calls; no field has this name."""
+RECEIPT = "receipt"
+"""The key of the function that :func:`receipt_of` calls; it fills no slot."""
 
 Filler: TypeAlias = Callable[["MessageExt", bytes, bytes], Any]
 """Fills the slot of a field, perhaps others too, and returns the field's value: from the head of a stored
@@ -216,8 +218,8 @@ SLOTS: Mapping[str, Callable[[MessageExt, Any], None]] = {
 }
 
 
-_set_queue_id, _set_sys_flag = SLOTS["queue_id"], SLOTS["sys_flag"]
-_set_reconsume_times, _set_properties = SLOTS["reconsume_times"], SLOTS["properties"]
+_set_topic, _set_broker_name = SLOTS["topic"], SLOTS["broker_name"]
+_set_fillers = vars(_Stored)["_fillers"].__set__
 
 
 def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> None:
@@ -226,31 +228,37 @@ def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> Non
     SLOTS["queue_offset"](message, queue_offset)
 
 
+def undecoded_properties(message: MessageExt) -> bytes | None:
+    """Return the bytes of a stored message's properties; None: the message is not decoded on use."""
+    return message._properties if hasattr(message, "_fillers") else None
+
+
+def fillers_of(message: MessageExt) -> Mapping[str, Filler]:
+    """Return the functions that decode the fields of a message; none for one that is not decoded on use."""
+    return message._fillers if hasattr(message, "_fillers") else {}
+
+
 def fill_popped(message: MessageExt) -> None:
-    """Fill the fields that every popped message needs at once, if they are not decoded yet.
+    """Fill the fields that every popped message needs at once. Only for a message that is decoded on use."""
+    message._fillers[POPPED](message, message._head, b"")
 
-    Not for a message with other values in these fields than those stored.
+
+def receive_popped(message: MessageExt, topic: str, broker_name: str, fillers: Mapping[str, Filler]) -> None:
+    """Set what the answer to a pop says of a message that was just decoded and has no other reference yet."""
+    _set_topic(message, topic)
+    _set_broker_name(message, broker_name)
+    _set_fillers(message, fillers)
+
+
+def receipt_of(message: MessageExt) -> tuple[str, int] | None:
+    """Return POP_CK without its last part, and the queue offset that it ends with.
+
+    None: the message does not have it apart; its property has it.
     """
-    if hasattr(message, "_fillers"):
-        message._fillers[POPPED](message, message._head, b"")
-
-
-def popped_message(
-    message: MessageExt, topic: str, broker_name: str, reconsume_times: int, properties: Mapping[str, str]
-) -> MessageExt:
-    """Return the message with these values; the other fields of one that is not decoded stay undecoded."""
-    if not hasattr(message, "_fillers"):
-        return message.with_values(
-            topic=topic, broker_name=broker_name, reconsume_times=reconsume_times, properties=properties
-        )
-    copy = undecoded_message(
-        topic, message.queue_offset, message.body, broker_name, message._fillers, message._head, None
-    )
-    _set_queue_id(copy, message.queue_id)
-    _set_sys_flag(copy, message.sys_flag)
-    _set_reconsume_times(copy, reconsume_times)
-    _set_properties(copy, properties)
-    return copy
+    if not hasattr(message, "_fillers") or RECEIPT not in message._fillers:
+        return None
+    found: tuple[str, int] = message._fillers[RECEIPT](message, message._head, b"")
+    return found
 
 
 class _Unfrozen(_Stored):

@@ -74,7 +74,7 @@ class Acknowledger:
         alone: list[tuple[MessageExt, float | None]] = []
         together: dict[str, list[MessageExt]] = {}
         for message in messages:
-            due = self._due(message, None)
+            due = self._due(message, None) if self._batches else (message, None)
             if due is None:
                 continue
             if due[1] is None and message.broker_name in self._take_many:
@@ -82,7 +82,12 @@ class Acknowledger:
             else:
                 alone.append(due)
         work = [self._acknowledge_together(name, several) for name, several in together.items()]
-        await asyncio.gather(*work, self._settle_singly(alone))
+        if alone:
+            work.append(self._settle_singly(alone))
+        if len(work) == 1:
+            await work[0]  # without a task of its own
+        else:
+            await asyncio.gather(*work)
 
     async def _acknowledge_together(self, broker_name: str, messages: list[MessageExt]) -> None:
         """Acknowledge messages of one broker by one request; singly what it refuses or has no room for."""

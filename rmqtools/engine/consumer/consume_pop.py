@@ -11,6 +11,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from itertools import groupby
+from operator import attrgetter
 
 from rmqtools.clock import Clock
 from rmqtools.config.consumer import PushConsumerConfig
@@ -23,15 +24,15 @@ from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.message import MessageExt
-from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.pop_delay import exhausted_delay, pop_delay
 from rmqtools.policy.reconsume import NO_MORE_TRIES, failed_messages, max_reconsume_times
-from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
+from rmqtools.protocol.messages.popped import extra_info_of
 
 log = get_logger(__name__)
 
+_QUEUE_AND_KIND = attrgetter("queue_id", "sys_flag")
 _Consumed = tuple[PopProcessQueue, Sequence[MessageExt]]
 
 
@@ -59,7 +60,7 @@ class PopConsumption:
     def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Queue messages for consumption as soon as a listener call is free."""
         size, now = self._config.consume_message_batch_max_size, self._clock.monotonic()
-        for _, group in groupby(messages, key=lambda message: (message.queue_id, _is_of_batch(message))):
+        for _, group in groupby(messages, key=_QUEUE_AND_KIND):
             part = list(group)
             first = part[0]
             queue = MessageQueue(first.topic, first.broker_name, first.queue_id)
@@ -175,4 +176,4 @@ def _hidden_for(message: MessageExt) -> float:
     """Seconds until others may have a message; brokers do not give a stored batch to others."""
     if _is_of_batch(message):
         return math.inf
-    return parse_extra_info(message.properties[PROPERTY_POP_CK]).invisible_time / 1000
+    return extra_info_of(message).invisible_time / 1000

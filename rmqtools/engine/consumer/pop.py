@@ -94,8 +94,9 @@ class Popper:
             self._acknowledger.note_version(held.queue.broker_name, answer.version)
             topic = self._member.names.plain_topic(held.queue.topic)
             popped = self._decoder.popped(held.queue, answer, topic=topic)
-            tell = self._acknowledger.acknowledge_broken
-            await asyncio.gather(*(tell(topic, info) for info in popped.broken))
+            if popped.broken:
+                tell = self._acknowledger.acknowledge_broken
+                await asyncio.gather(*(tell(topic, info) for info in popped.broken))
             return popped.portions
         if answer.code == ResponseCode.POLLING_FULL:
             return None
@@ -189,9 +190,10 @@ class Popper:
         if wanted:
             held.found(len(wanted))
             self._consumption.take(held, wanted)
-        kept = {id(message) for message in wanted}
-        others = [message for message in messages if id(message) not in kept]
-        await asyncio.gather(*map(self._acknowledger.acknowledge, others))
+        if len(wanted) < len(messages):
+            kept = {id(message) for message in wanted}
+            others = [message for message in messages if id(message) not in kept]
+            await asyncio.gather(*map(self._acknowledger.acknowledge, others))
 
     async def _after_error(self, held: PopProcessQueue, error: RocketMQError) -> None:
         log.warning("pop_failed", group=self._member.group, queue=str(held.queue), reason=str(error))

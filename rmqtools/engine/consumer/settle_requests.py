@@ -18,6 +18,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.headers import AckMessageRequestHeader, ChangeInvisibleTimeRequestHeader
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, parse_extra_info
 from rmqtools.protocol.messages.batch_ack import batch_ack_body
+from rmqtools.protocol.messages.popped import receipt_parts
 from rmqtools.protocol.wire.command import RemotingCommand, request
 from rmqtools.protocol.wire.template import Request, RequestTemplate
 
@@ -90,9 +91,9 @@ class SettleRequests:
 
         None: it leaves out all.
         """
-        wire_topic = self._client.wire_topic
+        names = {topic: self._client.wire_topic(topic) for topic in {one.topic for one in messages}}
         body, left_out = batch_ack_body(
-            self._group, [(wire_topic(one.topic), one.properties[PROPERTY_POP_CK]) for one in messages]
+            self._group, [(names[one.topic], receipt_parts(one)) for one in messages]
         )
         alone = [messages[place] for place in left_out]
         return (None if body is None else RemotingCommand(RequestCode.BATCH_ACK_MESSAGE, body=body)), alone

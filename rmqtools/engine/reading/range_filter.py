@@ -56,7 +56,7 @@ def is_wanted(message: MessageExt, wanted: SubscriptionData) -> bool:
 
     A stored batch that cannot be unwrapped is wanted: the tags of its messages are unknown.
     """
-    if matches_tags(wanted, message.tags):
+    if not wanted.tags_set or matches_tags(wanted, message.tags):  # without tags no property is decoded
         return True
     return is_inner_batch(message.sys_flag) and PROPERTY_INNER_NUM in message.properties
 

@@ -105,6 +105,21 @@ def parse_extra_info(text: str) -> PopExtraInfo:
         raise ProtocolError(f"extra info {text!r:.200}: {error}") from None
 
 
+def split_extra_info(text: str) -> tuple[str, int] | None:
+    """Return a POP_CK without its last part, and that: the queue offset. None: it does not have this part.
+
+    Raises:
+        ProtocolError: the last part is not a number.
+    """
+    if text.count(" ") != _ALL_PARTS - 1:
+        return None
+    head, _, offset = text.rpartition(" ")
+    try:
+        return head, parse_int(offset, 64)
+    except ValueError as error:
+        raise ProtocolError(f"extra info {text!r:.200}: {error}") from None
+
+
 def renewed_extra_info(
     info: PopExtraInfo, offset: int, *, pop_time: int, invisible_time: int, revive_qid: int
 ) -> PopExtraInfo:

@@ -15,9 +15,8 @@ from json import dumps, loads
 from typing import Any, NamedTuple
 
 from rmqtools.errors import ProtocolError
-from rmqtools.protocol.headers.pop_extra_info import parse_extra_info, real_topic
+from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, parse_extra_info, real_topic
 
-_SPACES = 7  # in an extra info with a queue offset
 _MOST_BITS = 4096  # of one check point: a filter may skip many messages
 
 
@@ -28,38 +27,39 @@ class BatchAckBody(NamedTuple):
     left_out: list[int]
 
 
-def batch_ack_body(group: str, popped: Iterable[tuple[str, str]]) -> BatchAckBody:
+def batch_ack_body(group: str, popped: Iterable[tuple[str, tuple[str, int] | None]]) -> BatchAckBody:
     """Return the body that acknowledges popped messages of one broker.
 
     It leaves out messages without a queue offset, and those 4096 or more offsets behind their check point.
 
     Args:
         group: wire name of the consumer group.
-        popped: of each message, the wire name of the topic that was popped, and its extra info.
+        popped: of each message, the wire name of the topic that was popped, and the two parts of its extra
+            info: all but the queue offset, and that; None: it has no queue offset.
 
     Raises:
         ProtocolError: a text is not an extra info.
     """
     bits_of: dict[tuple[str, str], int] = {}
-    start_of: dict[str, int] = {}
+    info_of: dict[str, PopExtraInfo] = {}
     left_out: list[int] = []
-    for place, (topic, text) in enumerate(popped):
-        head, _, offset = text.rpartition(" ")
-        if text.count(" ") != _SPACES:
+    for place, (topic, parts) in enumerate(popped):
+        if parts is None:
             left_out.append(place)
             continue
-        start = start_of.get(head)
-        if start is None:
-            start = start_of[head] = parse_extra_info(text).start_offset
-        bit = _number(offset, text) - start
+        head, offset = parts
+        info = info_of.get(head)
+        if info is None:
+            info = info_of[head] = parse_extra_info(head)
+        bit = offset - info.start_offset
         if 0 <= bit < _MOST_BITS:
             bits_of[topic, head] = bits_of.get((topic, head), 0) | 1 << bit
         else:
             left_out.append(place)
-    acks = [_ack(group, topic, head, bits) for (topic, head), bits in bits_of.items()]
+    acks = [_ack(group, topic, info_of[head], bits) for (topic, head), bits in bits_of.items()]
     if not acks:
         return BatchAckBody(None, left_out)
-    broker_name = parse_extra_info(next(iter(start_of))).broker_name
+    broker_name = next(iter(info_of.values())).broker_name
     return BatchAckBody(dumps({"brokerName": broker_name, "acks": acks}).encode(), left_out)
 
 
@@ -92,8 +92,7 @@ def _parse_ack(ack: Mapping[str, Any]) -> BatchAck:
     return BatchAck(ack["c"], stored_in, int(ack["q"]), int(ack["pt"]), offsets)
 
 
-def _ack(group: str, topic: str, head: str, bits: int) -> dict[str, str | int]:
-    info = parse_extra_info(head)
+def _ack(group: str, topic: str, info: PopExtraInfo, bits: int) -> dict[str, str | int]:
     return {
         "c": group,
         "t": topic,
@@ -105,10 +104,3 @@ def _ack(group: str, topic: str, head: str, bits: int) -> dict[str, str | int]:
         "it": info.invisible_time,
         "b": b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode(),
     }
-
-
-def _number(offset: str, text: str) -> int:
-    try:
-        return int(offset)
-    except ValueError as error:
-        raise ProtocolError(f"extra info {text!r:.200}: {error}") from None

@@ -7,11 +7,20 @@ Source of the rule: MQClientAPIImpl.processPopResponse (Java client). Left out: 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.message import MessageExt, fill_popped, popped_message
+from rmqtools.model.message import (
+    Filler,
+    MessageExt,
+    fill_popped,
+    fillers_of,
+    receipt_of,
+    receive_popped,
+    undecoded_properties,
+)
 from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.headers.pop_extra_info import (
@@ -25,6 +34,7 @@ from rmqtools.protocol.headers.pop_extra_info import (
     parse_msg_offset_info,
     parse_offset_info,
     queue_key,
+    split_extra_info,
     topic_type,
 )
 from rmqtools.protocol.headers.pull import PopMessageResponseHeader
@@ -32,6 +42,10 @@ from rmqtools.protocol.messages.corrupt_message import corrupt_message
 from rmqtools.protocol.messages.found import PORTION_BYTES, PORTION_MESSAGES, worked_bytes
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, is_inner_batch, unwrap
 from rmqtools.protocol.messages.stored import decompressed
+from rmqtools.protocol.messages.stored_head import popped_fillers
+
+_POP_CK = PROPERTY_POP_CK.encode()
+_GROWS = COMPRESSED_FLAG | INNER_BATCH
 
 
 def with_extra_info(
@@ -56,6 +70,30 @@ def with_extra_info(
     """
     popped = _Popped(messages, header, broker_name)
     return [popped.complete(message, topic, order=order) for message in messages]
+
+
+def receipt_parts(message: MessageExt) -> tuple[str, int] | None:
+    """Return POP_CK without its last part, and that: the queue offset. None: it does not have this part.
+
+    Raises:
+        KeyError: the message was not popped.
+        ProtocolError: the last part is not a number.
+    """
+    return receipt_of(message) or split_extra_info(message.properties[PROPERTY_POP_CK])
+
+
+def extra_info_of(message: MessageExt) -> PopExtraInfo:
+    """Return the parts of POP_CK of a popped message.
+
+    Raises:
+        KeyError: it was not popped.
+        ProtocolError: its text cannot be read.
+    """
+    apart = receipt_of(message)
+    if apart is None:
+        return parse_extra_info(message.properties[PROPERTY_POP_CK])
+    head, queue_offset = apart
+    return replace(parse_extra_info(head), queue_offset=queue_offset)
 
 
 def broken_extra_infos(
@@ -88,7 +126,7 @@ def broken_extra_infos(
 class Portion(NamedTuple):
     """Some of the messages of an answer, and whether more of them follow."""
 
-    messages: list[MessageExt]
+    messages: Sequence[MessageExt]
     has_more: bool
 
 
@@ -97,10 +135,14 @@ def popped_portions(messages: Sequence[MessageExt], *, max_body_bytes: int) -> I
 
     Those of stored batches come one by one, each with the POP_CK of its batch.
     """
+    if not any(message.sys_flag & _GROWS for message in messages):
+        if messages:
+            yield Portion(messages, has_more=False)
+        return
     found: list[MessageExt] = []
     room = PORTION_BYTES
     for number, message in enumerate(messages, 1):
-        is_small = not message.sys_flag & (COMPRESSED_FLAG | INNER_BATCH)
+        is_small = not message.sys_flag & _GROWS
         found += (message,) if is_small else _plain_messages(message, max_body_bytes)
         room -= 0 if is_small else worked_bytes(found[-1])
         if number < len(messages) and (room <= 0 or len(found) >= PORTION_MESSAGES):
@@ -133,6 +175,10 @@ class _Queue(NamedTuple):
     head: str
     known: frozenset[int]
     """The offsets that the header has."""
+    stored: Mapping[str, Filler]
+    """What decodes the first message, and all that are stored in the same form."""
+    popped: Mapping[str, Filler]
+    """What decodes these as popped messages."""
 
 
 class _Popped:
@@ -151,21 +197,32 @@ class _Popped:
         self._queues: dict[tuple[str, int], _Queue] = {}
 
     def complete(self, message: MessageExt, topic: str, *, order: bool) -> MessageExt:
+        """Return the message with the answer's data: nearly always itself, with undecoded properties."""
+        text = undecoded_properties(message)
+        if text is None or _POP_CK in text or not self._starts or (order and self._counts):
+            return self._completed_copy(message, topic, order=order)
         fill_popped(message)
+        queue = self._queues.get((message.topic, message.queue_id)) or self._queue(message)
+        if message.queue_offset not in queue.known or queue.stored is not fillers_of(message):
+            return self._completed_copy(message, topic, order=order)
+        receive_popped(message, topic, self._broker_name, queue.popped)
+        return message
+
+    def _completed_copy(self, message: MessageExt, topic: str, *, order: bool) -> MessageExt:
         properties = message.properties
         known, times = properties.get(PROPERTY_POP_CK), message.reconsume_times
         if not self._starts:
-            queue = self._queue(message)
-            known = f"{queue.head} {message.queue_offset}"
+            known = f"{self._queue(message).head} {message.queue_offset}"
         elif known is None:
-            queue = self._queues.get((message.topic, message.queue_id)) or self._queue(message)
-            offset = message.queue_offset
+            queue, offset = self._queue(message), message.queue_offset
             if offset not in queue.known:  # one may be left out: places may be wrong
                 offset = self._offset_by_place(queue, offset)
             known = f"{queue.head} {offset}"
             times = (self._count(message) if order else 0) or times
         properties = {PROPERTY_FIRST_POP_TIME: self._pop_time, **properties, PROPERTY_POP_CK: known}
-        return popped_message(message, topic, self._broker_name, times, properties)
+        return message.with_values(
+            topic=topic, broker_name=self._broker_name, reconsume_times=times, properties=properties
+        )
 
     def missing(self, queue_id: int, queue_offset: int) -> PopExtraInfo | None:
         """Return the data of a message that was not decoded; None: not known."""
@@ -209,8 +266,10 @@ class _Popped:
             if start is None:
                 raise self._lacks(key, message.queue_offset)
             info = self._info(type_, message.queue_id, start_offset=start, queue_offset=None)
-            known = frozenset(self._offsets.get(key, ()))
-            found = self._queues[place] = _Queue(key, format_extra_info(info), known)
+            head, known = format_extra_info(info), frozenset(self._offsets.get(key, ()))
+            stored = fillers_of(message)
+            popped = popped_fillers(stored, head, self._pop_time)
+            found = self._queues[place] = _Queue(key, head, known, stored, popped)
         return found
 
     def _info(

@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rmqtools.model.message import POPPED, SLOTS, Filler, MessageExt
+from rmqtools.model.message import POPPED, RECEIPT, SLOTS, Filler, MessageExt
+from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, STOREHOSTADDRESS_V6_FLAG
 from rmqtools.protocol.messages.hosts import IPV6_HOST_BYTES, decode_host
 from rmqtools.protocol.messages.message_id import format_offset_msg_id
@@ -103,6 +104,28 @@ def _popped_filler(form: struct.Struct) -> Filler:
         put_times(message, times)
 
     return fill
+
+
+def popped_fillers(fillers: Mapping[str, Filler], receipt: str, pop_time: str) -> Mapping[str, Filler]:
+    """Return the fillers of messages of one queue that were popped together.
+
+    Args:
+        fillers: those of the same messages if they were pulled.
+        receipt: POP_CK without its last part, the queue offset.
+        pop_time: when they were popped.
+    """
+
+    def fill(message: MessageExt, _: bytes, text: bytes) -> dict[str, str]:
+        check_point = f"{receipt} {message.queue_offset}"
+        first = {PROPERTY_FIRST_POP_TIME: pop_time}
+        properties = {**first, **decode_properties(text), PROPERTY_POP_CK: check_point}
+        _set_properties(message, properties)
+        return properties
+
+    def receipt_of(message: MessageExt, _: bytes, __: bytes) -> tuple[str, int]:
+        return receipt, message.queue_offset
+
+    return {**fillers, "properties": fill, RECEIPT: receipt_of}
 
 
 def _place_filler(name: str, form: struct.Struct) -> Filler:

@@ -5,7 +5,13 @@ import pytest
 from rmqtools.errors import ProtocolError
 from rmqtools.model.message import MessageExt
 from rmqtools.protocol.headers import PopMessageResponseHeader
-from rmqtools.protocol.messages.popped import broken_extra_infos, with_extra_info
+from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
+from rmqtools.protocol.messages.popped import (
+    broken_extra_infos,
+    extra_info_of,
+    receipt_parts,
+    with_extra_info,
+)
 from rmqtools.protocol.messages.stored import decode_messages, encode_message
 from rmqtools.testing import stored_message
 
@@ -30,6 +36,11 @@ def popped(messages, starts=None, offsets=None, counts=None, *, order=False):
         order_count_info=counts,
     )
     return with_extra_info(messages, header, topic="T", broker_name="broker-a", order=order)
+
+
+def received_from_wire(messages):
+    """The same messages, each field decoded when it is used."""
+    return decode_messages(b"".join(map(encode_message, messages)))
 
 
 def texts(messages):
@@ -112,15 +123,25 @@ ORDERED_ANSWERS = [
 
 @pytest.mark.parametrize(("messages", "info", "expected"), ANSWERS)
 def test_every_message_gets_the_text_java_gives_it(messages, info, expected):
-    assert texts(popped(messages, *info)) == expected
+    found = popped(messages, *info)
+    received = popped(received_from_wire(messages), *info)
+
+    assert texts(found) == texts(received) == expected
+    for one, text in zip(received, texts(received), strict=True):
+        head, offset = receipt_parts(one) or ("", -1)
+        assert f"{head} {offset}" == text[1]
+        assert (extra_info_of(one), one.topic) == (parse_extra_info(text[1]), "T")
 
 
+@pytest.mark.parametrize("on_use", [False, True], ids=["decoded", "decoded on use"])
 @pytest.mark.parametrize(("before", "counts", "after"), ORDERED_ANSWERS)
-def test_in_order_messages_count_their_tries(before, counts, after):
+def test_in_order_messages_count_their_tries(before, counts, after, on_use):
     messages = [stored("T", 0, 5, before[0]), stored("T", 0, 6, before[1])]
+    messages = received_from_wire(messages) if on_use else messages
     answered = popped(messages, "0 0 4", "0 0 5,6", counts, order=True)
 
     assert [message.reconsume_times for message in answered] == after
+    assert [message.with_topic("U").reconsume_times for message in answered] == after
     assert answered[1].properties["POP_CK"] == f"4 {TAIL} 999 0 broker-a 0 6"
 
 
