@@ -18,6 +18,9 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 """
 BEFORE = {
+    "index.md": """
+input = print
+""",
     "arrow.md": """
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 values = [b'{"amount": %d}' % n for n in range(5)]
