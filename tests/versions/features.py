@@ -1,6 +1,7 @@
 """The smoke set: one function a feature. It raises the refusal, or AssertionError where the feature fails."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rmqtools import (
@@ -11,6 +12,8 @@ from rmqtools import (
     PullConsumer,
     PullConsumerConfig,
     QueueRange,
+    SimpleConsumer,
+    SimpleConsumerConfig,
     TransactionProducer,
     create_reply,
 )
@@ -176,6 +179,42 @@ def broker_rebalance(site: Site) -> None:
     assert sorted(heard.bodies) == numbers(COUNT)
 
 
+def simple_consumer(site: Site) -> None:
+    topic, got = site.topic(), list[MessageExt]()
+    site.producer.send_many(messages(topic))
+    with _receiving(site, topic) as consumer:
+        while len(got) < COUNT:
+            found = consumer.receive(wait=PATIENCE)
+            assert found, got
+            consumer.ack(found)
+            got += found
+        assert consumer.receive(wait=1.0) == []
+    assert bodies(got) == numbers(COUNT)
+
+
+def suspended_try(site: Site) -> None:
+    topic = site.topic(queues=1)
+    site.producer.send(Message(topic, b"later"))
+    with _receiving(site, topic) as consumer:
+        (first,) = consumer.receive(wait=PATIENCE)
+        consumer.change_invisible_duration(first, 1.0, suspend=True)
+        (again,) = consumer.receive(wait=PATIENCE)
+        consumer.ack(again)
+    assert (again.body, again.reconsume_times) == (b"later", 0)
+
+
+@contextmanager
+def _receiving(site: Site, topic: str) -> Iterator[SimpleConsumer]:
+    group = site.name("group")
+    site.admin.create_group(group)
+    config = SimpleConsumerConfig(
+        name_server=site.name_server, group=group, consume_from="CONSUME_FROM_FIRST_OFFSET"
+    )
+    with SimpleConsumer(config) as consumer:
+        consumer.subscribe(topic)
+        yield consumer
+
+
 def range_read(site: Site) -> None:
     topic = site.topic(queues=1)
     site.producer.send_many(messages(topic))
@@ -222,6 +261,8 @@ FEATURES: dict[str, Feature] = {
     "pull consumer": pull,
     "`client_rebalance=False`": broker_rebalance,
     "the same, queues popped": pop,
+    "`SimpleConsumer`": simple_consumer,
+    "the same, a try that does not count (`suspend=True`)": suspended_try,
     "range read": range_read,
     "Spark batch": spark_batch,
     "Spark stream": spark_stream,
