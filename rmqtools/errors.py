@@ -37,7 +37,11 @@ from rmqtools.model.result import SendAttempt, SendResult
 
 
 class RocketMQError(Exception):
-    """The root: ``except RocketMQError`` catches everything the package raises on purpose."""
+    """Base class of the package's own errors.
+
+    Arguments of a wrong type or value may also raise ``TypeError`` or ``ValueError``, a missing extra
+    ``ImportError``.
+    """
 
     retriable: bool = False
 

@@ -51,7 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links of a page lead to pages of the site, whatever file of the project they name.
+    """Replace links to files of the project by links to their pages, or by text if a file has none.
 
     A page that names a server links to the page on secure connections.
     """

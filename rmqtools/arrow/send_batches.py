@@ -129,7 +129,7 @@ def send_batches(
     Takes and encodes further rows from ``batches`` while earlier ones are sent: rows that were taken are
     acknowledged only when this returns. Rows are sent in batches to the queues in turn, and after a failure
     to another broker. Rows with ``brokerName`` and ``queueId``, or with ``shardingKey``, go to that queue,
-    or to the queue of the key: in their order, with one attempt. The messages cannot be traced.
+    or to the queue of the key: in their order, with one attempt.
 
     Args:
         producer: a started producer.
@@ -142,7 +142,8 @@ def send_batches(
         report: counts the outcomes; it is valid after an error too.
 
     Raises:
-        MessageRejectedError: a row is not valid; the text has its number. Rows before it may be sent.
+        MessageRejectedError: a row is not valid; the text has its number. Rows before it may be sent. Or the
+            producer has ``enable_trace``: these messages cannot be traced.
         SendError: a row was not stored. Others may be stored, also later ones.
         TopicNotFoundError, PermissionDeniedError: there is no queue to send to.
     """

@@ -72,7 +72,7 @@ class PushConsumerStartFailed(ConsumerException):
 
 @contextmanager
 def raised_as(kind: type[RocketMQException]) -> Iterator[None]:
-    """Raise the engine's errors as a native one; the engine's is its ``__cause__``."""
+    """Raise each error of rmqtools in the block as this class, with the original as ``__cause__``."""
     try:
         yield
     except RocketMQException:

@@ -43,7 +43,7 @@ class _Deduplication:
     def _consume(
         self, messages: list[MessageExt], context: ConsumeContext, listener: Callable[..., Answer]
     ) -> Answer:
-        """Give the listener the messages that are new, and answer for all of them."""
+        """Call the listener with the messages that are new, and return one status for all."""
         keys = [message_key(message, self._key) for message in messages]
         with self._store.claim(sorted(set(keys)), self._window) as claim:
             answer = _listen(messages, keys, claim, context, listener)
@@ -65,7 +65,7 @@ class Deduplicated(_Deduplication):
         self._listener = listener
 
     def __call__(self, messages: list[MessageExt], context: ConsumeContext) -> Answer:
-        """Give the listener the messages that are new, and answer for all of them."""
+        """Call the listener with the messages that are new, and return one status for all."""
         return self._consume(messages, context, self._listener)
 
 
@@ -89,7 +89,7 @@ class DeduplicatedCoroutine(_Deduplication):
         self._threads = ThreadPoolExecutor(_MOST_CALLS, "rmqtools-once")  # makes threads as they are needed
 
     async def __call__(self, messages: list[MessageExt], context: ConsumeContext) -> Answer:
-        """Give the listener the messages that are new, and answer for all of them.
+        """Call the listener with the messages that are new, and return one status for all.
 
         If the call is cancelled, the listener is too; its messages do not count as consumed.
         """

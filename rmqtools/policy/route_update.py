@@ -22,7 +22,7 @@ DEFAULT_TOPIC = "TBW102"  # its route names the brokers that create a topic when
 
 @dataclass(slots=True)
 class RouteTables:
-    """All routes that a client knows. An update adds broker addresses but removes none."""
+    """All routes that a client knows. An update replaces the brokers of its route, and keeps others."""
 
     routes: dict[str, TopicRouteData] = field(default_factory=dict)
     publish: dict[str, TopicPublishInfo] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from rmqtools.sync.handwritten.exact_appender import BlockingExactAppender
 
 
 class ExactAppender(BlockingExactAppender):
-    """A writer that stores each message once, in order, in one queue, whatever breaks. New in this release.
+    """A writer that stores each message once, in order, in one queue, whatever breaks. New in 0.3.0.
 
     Each message has a position that only rises. After a crash, continue after :attr:`last_position`: no store
     beside the brokers is needed. One process writes with one ``writer`` name to a queue at a time;
@@ -53,8 +53,9 @@ class ExactAppender(BlockingExactAppender):
     def resume(self) -> int | None:
         """Find out what is stored, and return the last position. Call it after an error or a cancelled call.
 
-        Waits for the answer to a request that is on the wire; up to a minute for the lock of a writer that
-        died; ``settle_seconds`` for late requests of that writer; and as long as the broker does not answer.
+        Waits for the answer to a request that is on the wire, up to a minute for the lock of a writer that
+        died, and ``settle_seconds`` for late requests of that writer. Waits without limit if the broker stops
+        answering after the first requests.
 
         Returns:
             The position of the last message of this writer; None: there is none. The next append continues

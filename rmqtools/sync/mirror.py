@@ -12,7 +12,7 @@ class Mirror(BlockingMirror):
 
     Bodies, tags, keys, properties and the order of each queue are kept; a copy has two more properties, for
     its origin and its way. A mirror that was killed continues where it stopped, without a store of its own.
-    Use ``with``, or call start and close. New in this release.
+    Use ``with``, or call start and close. New in 0.3.0.
 
     One thread runs it, any may ask for its progress.
 

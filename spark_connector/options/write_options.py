@@ -45,7 +45,7 @@ WRITE_OPTIONS: Final = (
         "atLeastOnce or exactlyOnce",
         OneOf(("atleastonce", "exactlyonce")),
         "atLeastOnce",
-        "New in this release. exactlyOnce: any consumer finds each row of a committed micro-batch or job "
+        "New in 0.3.0. exactlyOnce: any consumer finds each row of a committed micro-batch or job "
         "once, and no row of a failed one. Rows go to a staging topic, and the driver copies them when "
         "Spark commits. Needs the option topic; a batch write needs stampId. Exceptions: a broker that "
         "fails over to a slave without the last rows, and a driver that is paused between checking its "

@@ -26,7 +26,7 @@ _JOB: Final = "job"  # the key of a batch write, which has one commit
 
 
 def exactly_once_status(options: Mapping[str, str], *, query: str | None = None) -> StagedStatus:
-    """Return the progress of the last commit of an exactly-once write. New in this release.
+    """Return the progress of the last commit of an exactly-once write. New in 0.3.0.
 
     Args:
         options: those of the write.
@@ -43,7 +43,7 @@ def exactly_once_status(options: Mapping[str, str], *, query: str | None = None)
 def give_up_batch(options: Mapping[str, str], *, query: str | None = None, batch: int | None = None) -> None:
     """End a decided batch whose staged rows are gone, so that its query can continue.
 
-    Rows that were copied stay. Stop the query, or the job, before this call. New in this release.
+    Rows that were copied stay. Stop the query, or the job, before this call. New in 0.3.0.
 
     Args:
         options: those of the write.

@@ -50,10 +50,10 @@ class _Run:
     """Messages of one queue that a listener gets, call by call, until a call does not simply commit.
 
     Attributes:
-        topic: the plain topic of all messages; None: each message must be asked, and has a plain one.
+        topic: the plain topic of all messages; None: it is looked up for each message.
         taken: the messages of the first call, as long as it has not ended; they were taken from the queue.
         calls: the messages of each call that has not begun.
-        last: the offset of the last message in ``calls``, if the queue holds none behind it; None: it does.
+        last: the offset of the last message in ``calls``, if the queue holds none behind it; else None.
     """
 
     held: ProcessQueue

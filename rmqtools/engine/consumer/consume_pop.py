@@ -109,7 +109,7 @@ class PopConsumption:
             arrival.held.settled(len(messages))
 
     def again(self, call: Call[PopProcessQueue]) -> None:
-        """Brokers deliver the messages again."""
+        """Stop counting the messages; brokers deliver them again when their invisible time ends."""
         arrival, messages = call
         arrival.held.settled(len(messages))
 

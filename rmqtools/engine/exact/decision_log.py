@@ -17,7 +17,7 @@ class DecisionLog(Asynchronous):
     """Decisions that several processes share: of all records of a key, the first one stored counts.
 
     Each process appends its record and reads up to it, so all of them see the same first one. Use ``async
-    with``, or call start and close. It keeps the first record of every key in memory. New in this release.
+    with``, or call start and close. It keeps the first record of every key in memory. New in 0.3.0.
 
     A decision holds as long as the topic keeps its messages: give the topic a retention that is long enough,
     and do not delete it. Only records written by this class count.

@@ -33,7 +33,7 @@ class Mirror(Asynchronous):
 
     Bodies, tags, keys, properties and the order of each queue are kept; a copy has two more properties, for
     its origin and its way. A mirror that was killed continues where it stopped, without a store of its own.
-    Use ``async with``, or call start and close. New in this release.
+    Use ``async with``, or call start and close. New in 0.3.0.
 
     Raises:
         ConfigError: by the constructor, for settings that are not valid.

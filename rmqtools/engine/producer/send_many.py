@@ -82,7 +82,7 @@ class _Run:
     fates: dict[int, Fate] = field(default_factory=dict)
 
     async def begin(self) -> None:
-        """Start all requests that the line allows; the task group has the workers that complete them."""
+        """Start all requests, each when the line has room; tasks of the group wait for the answers."""
         self._start_worker()
         await self.all_begun.wait()
 

@@ -9,9 +9,9 @@ from rmqtools.model.queue import MessageQueue
 
 @dataclass(frozen=True, slots=True)
 class AllocateByConfig:
-    """Always the configured queues, independently of other members.
+    """A strategy that returns a configured list of queues, independent of the other members.
 
-    Each member has its own list, for all its topics. The user must put each queue on exactly one list.
+    Each member has one list, with queues of all its topics. The user must put each queue on exactly one list.
     Source of the rule: AllocateMessageQueueByConfig (Java client).
     """
 

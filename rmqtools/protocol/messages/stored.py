@@ -284,7 +284,7 @@ def _with_sys_flag(head: bytes, sys_flag: int) -> bytes:
 
 
 def _topic_span(data: bytes, magic: int, start: int, length_at: int) -> tuple[int, int]:
-    """Return where the topic begins and ends in a message that has not the usual version."""
+    """Return where the topic begins and ends in a message of version 2, the only other one."""
     if magic != MESSAGE_MAGIC_CODE_V2:
         raise ProtocolError(f"message at {start} has the magic number {magic}")
     begin = length_at + _SHORT.size

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools import Message, MessageExt, Producer
+from rmqtools import Admin, Client, Message, MessageExt, Producer, QueueRange
 from rmqtools.errors import UnknownOutcomeError
 from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
@@ -35,6 +35,18 @@ def test_fault_strikes(fake_rocketmq: FakeCluster, topic: str, producer: Produce
     producer.send(Message(topic, b"body"))
 
     assert (struck, fault.fired(), other.fired()) == (3, 3, 0)
+
+
+def test_client_and_admin_are_started(
+    fake_rocketmq: FakeCluster, rocketmq_client: Client, rocketmq_admin: Admin
+) -> None:
+    rocketmq_admin.create_topic("orders", read_queue_nums=1, write_queue_nums=1)
+    fake_rocketmq.store("orders", b"1")
+    (queue,) = rocketmq_admin.fetch_subscribe_queues("orders")
+
+    blocks = rocketmq_client.read_messages(QueueRange(queue, 0, 1))
+
+    assert [message.body for messages in blocks for message in messages] == [b"1"]
 
 
 class TestOwnTopic:

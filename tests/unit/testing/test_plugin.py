@@ -63,6 +63,7 @@ def test_ten_tests_and_those_of_the_page_pass_on_the_fake_cluster(run_pytest: Ru
     [
         pytest.param("test_named_cluster_wins", id="the cluster that a test names wins over the option"),
         pytest.param("test_fault_strikes", id="a fault proves that it struck"),
+        pytest.param("test_client_and_admin_are_started", id="client and admin are started"),
         pytest.param(
             "TestOwnTopic::test_own_fixture", id="a project's fixture takes the place of the plugin's"
         ),
@@ -90,7 +91,10 @@ def test_the_fixtures_are_listed_with_what_they_give(run_pytest: RunPytest) -> N
     listed = dict(
         re.findall(r"^(\w+)(?: \[\w+ scope\])? -- .*plugin\.py:\d+\n +(\S.+)$", output, re.MULTILINE)
     )
-    assert listed.keys() >= {"rocketmq", "fake_rocketmq", "topic", "producer", "pinned_group", "drain"}
+    assert listed.keys() >= {
+        *("rocketmq", "fake_rocketmq", "rocketmq_client", "rocketmq_admin"),
+        *("topic", "producer", "pinned_group", "drain"),
+    }
 
 
 def test_a_fake_cluster_is_ready_in_less_than_50_ms() -> None:

@@ -65,9 +65,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A party was given a message; None: with a damaged body.
+    """A reader received a message; None: its body is damaged.
 
-    Each party has to read everything. Its readers share the work.
+    Readers of one party share the work; together they read everything.
     """
 
     at: float

@@ -179,7 +179,10 @@ def plan(chance: random.Random) -> list[Trouble]:
 
 
 def simulate_exact(seed: int, make: "Callable[[FakeCluster, random.Random], World] | None" = None) -> Result:
-    """Run once; each position must be stored once, and in order. ``make``: another world."""
+    """Simulate one run of exact appenders; each position must be stored once, and in order.
+
+    ``make``: makes the world of the run; None: :class:`World`.
+    """
     chance = random.Random(seed)
     troubles = plan(chance)
     result = Result(seed, [])

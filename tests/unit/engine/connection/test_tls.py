@@ -70,6 +70,16 @@ async def test_a_broker_that_hangs_up_may_restart_and_a_name_server_wants_tls(is
     assert may_retry(lost.value) is not is_name_server
 
 
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_certificate_must_name_the_address_unless_that_is_switched_off(checks):
+    config = ClientConfig(name_server="127.0.0.1:1", tls_enable=True, tls_check_hostname=checks)
+
+    context = tls_context(config)
+
+    assert context is not None
+    assert (context.check_hostname, context.verify_mode) == (checks, ssl.CERT_REQUIRED)
+
+
 def test_plain_text_needs_no_context():
     assert tls_context(ClientConfig(name_server="127.0.0.1:1")) is None
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+import rmqtools
 from rmqtools.engine.consumer.listeners import Listener
 from rmqtools.engine.consumer.operator_requests import OperatorRequests
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -81,6 +82,7 @@ async def test_the_running_info_tells_queues_messages_and_settings():
         assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "3"
         assert info.properties["PROP_CONSUMEORDERLY"] == "false"
         assert info.properties["PROP_RMQTOOLS_STRATEGY"] == "AVG"
+        assert info.properties["PROP_RMQTOOLS_VERSION"] == rmqtools.__version__
         assert "PROP_RMQTOOLS_PIN_VERSION" not in info.properties
         assert [data.topic for data in info.subscription_set] == ["T"]
         assert set(info.status_table) == {"T"}
