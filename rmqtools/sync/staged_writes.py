@@ -62,8 +62,8 @@ class StagedWrites(BlockingStagedWrites):
         """Decide which rows count for a key, and return when all of them are stored in the target.
 
         The first call with a key decides. Later calls, also of other processes, ignore their ranges and
-        finish the copy. May be called again after every error and every crash. Waits as long as a broker
-        does not answer, and up to a minute for the lock of a process that died.
+        finish the copy. May be called again after every error and every crash. Waits as long as a broker is
+        down or does not answer, and up to a minute for the lock of a process that died.
 
         Args:
             key: a word without spaces; keys of a writer are committed one after the other.
@@ -71,13 +71,13 @@ class StagedWrites(BlockingStagedWrites):
 
         Raises:
             MessageRejectedError: a key with spaces, or more ranges than a message can hold.
-            ConfigError: the target lacks a queue, or its end cannot be trusted.
+            ConfigError: the target lacks a queue, its end cannot be trusted, or the topic of decisions has
+                been missing for a minute.
             DataLossError: decided rows have expired in the staging topic, or were lost with its broker:
                 :meth:`give_up` ends the commit without them.
             ExactAppendError: another process uses this writer's name, or marks in the target contradict the
                 decision.
             SendError: a broker refuses a row or a record.
-            RemotingTimeoutError: a record is stored, but cannot be read yet: call this again.
         """
         return self._bridge.run(self._writes.commit(key, ranges))
 

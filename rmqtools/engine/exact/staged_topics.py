@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from rmqtools.engine.admin.topics import TopicAdmin
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.exact.first_records import only_queue
 from rmqtools.engine.exact.target_checks import check_target
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.log import get_logger
@@ -22,6 +23,7 @@ from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
 log = get_logger(__name__)
 
 _LONGEST_END = "-decisions"
+PATIENCE, _PAUSE = 60.0, 1.0  # seconds until a missing topic is an error, and between two looks
 
 
 class StagedTopics:
@@ -41,7 +43,8 @@ class StagedTopics:
         """Make missing topics, give the staging topic the target's queues, and check what can be read.
 
         Raises:
-            ConfigError: a target whose end cannot be trusted, or a broker that keeps messages too shortly.
+            ConfigError: a target whose end cannot be trusted, a broker that keeps messages too shortly, or
+                the topic of decisions is missing.
             UnsupportedError: the broker is behind a proxy.
             TopicNotFoundError, PermissionDeniedError: there is no such target, or it may not be written.
         """
@@ -51,10 +54,38 @@ class StagedTopics:
         settings = await asyncio.gather(*(check_target(self._client, queue) for queue in queues))
         for queue, found in zip(queues, settings, strict=True):
             check_retention(queue.broker_name, found.get("fileReservedTime"), longest_outage)
-        await self._make(self.staging, counts)
-        await self._make(self.decided, dict.fromkeys(counts, 1))
-        if not await self._queues(self.decisions):
+        if await self._queues(self.decided):  # made after the topic of decisions: this is there, or was lost
+            await self.decisions_queue()
+        elif not await self._queues(self.decisions):
             await self._make(self.decisions, {next(iter(counts)): 1})
+        await self._make(self.decided, dict.fromkeys(counts, 1))
+        await self._make(self.staging, counts)
+
+    async def decisions_queue(self) -> MessageQueue:
+        """Return the queue of decisions; wait up to a minute until its broker is there.
+
+        The topic is not made anew: while its broker is down, name servers do not list it, and a second one
+        would have other decisions.
+
+        Raises:
+            ConfigError: the topic is missing, or does not have exactly one queue.
+            PermissionDeniedError: it may not be used.
+        """
+        monotonic = self._client.clock.monotonic
+        began, is_logged = monotonic(), False
+        while True:
+            try:
+                return await only_queue(self._client, self.decisions)
+            except TopicNotFoundError as error:
+                if monotonic() - began >= PATIENCE:
+                    raise ConfigError(
+                        f"topic {self.decisions!r} is missing: start its broker; if the topic is lost, make "
+                        f"it anew: rmqtools topic create {self.decisions} --queues 1 --broker NAME"
+                    ) from error
+                if not is_logged:
+                    is_logged = True
+                    log.warning("decisions_awaited", topic=self.decisions, reason=str(error))
+            await asyncio.sleep(_PAUSE)
 
     async def target_queues(self) -> list[MessageQueue]:
         """Return the queues that rows can be copied to."""

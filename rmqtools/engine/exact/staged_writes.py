@@ -23,7 +23,7 @@ from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
 from rmqtools.engine.exact.appender import ExactAppender
 from rmqtools.engine.exact.copy_lane import run_all
-from rmqtools.engine.exact.first_records import READABLE_TIMEOUT, FirstRecords, only_queue
+from rmqtools.engine.exact.first_records import READABLE_TIMEOUT, FirstRecords
 from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.engine.exact.staged_topics import StagedTopics
 from rmqtools.engine.exact.tail import find_last
@@ -34,6 +34,7 @@ from rmqtools.errors import (
     DataLossError,
     ExactAppendError,
     MessageRejectedError,
+    RemotingError,
     RemotingTimeoutError,
     RocketMQError,
 )
@@ -55,6 +56,7 @@ from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 log = get_logger(__name__)
 
 _DONE = b"1"
+_PAUSE = 1.0  # seconds between two tries of a commit while a broker is down
 
 
 class StagedWrites(Asynchronous):
@@ -127,8 +129,8 @@ class StagedWrites(Asynchronous):
         """Decide which rows count for a key, and return when all of them are stored in the target.
 
         The first call with a key decides. Later calls, also of other processes, ignore their ranges and
-        finish the copy. May be called again after every error and every crash. Waits as long as a broker
-        does not answer, and up to a minute for the lock of a process that died.
+        finish the copy. May be called again after every error and every crash. Waits as long as a broker is
+        down or does not answer, and up to a minute for the lock of a process that died.
 
         Args:
             key: a word without spaces; keys of a writer are committed one after the other.
@@ -136,37 +138,57 @@ class StagedWrites(Asynchronous):
 
         Raises:
             MessageRejectedError: a key with spaces, or more ranges than a message can hold.
-            ConfigError: the target lacks a queue, or its end cannot be trusted.
+            ConfigError: the target lacks a queue, its end cannot be trusted, or the topic of decisions has
+                been missing for a minute.
             DataLossError: decided rows have expired in the staging topic, or were lost with its broker:
                 :meth:`give_up` ends the commit without them.
             ExactAppendError: another process uses this writer's name, or marks in the target contradict the
                 decision.
             SendError: a broker refuses a row or a record.
-            RemotingTimeoutError: a record is stored, but cannot be read yet: call this again.
         """
         name = self._name(key)
         async with self._turn:
-            records = await self._decisions()
-            decision = await records.look_up(name)
+            while True:
+                try:
+                    return await self._try_commit(key, name, ranges)
+                except ExactAppendError:
+                    raise
+                except RocketMQError as error:
+                    if not (away := await self._away(ranges)) and not isinstance(error, RemotingError):
+                        raise
+                    log.warning("commit_waits", key=name, brokers=away, reason=str(error))
+                await asyncio.sleep(_PAUSE)
+
+    async def _try_commit(self, key: str, name: str, ranges: Sequence[QueueRange]) -> StagedCommit:
+        records = await self._decisions()
+        decision = await records.look_up(name)
+        if decision is not None:
+            is_given_up = records.found(name + GIVEN_UP) is not None
+            if is_given_up or records.found(name + COPIED) is not None:
+                parts = decode_record(decision.record)
+                return _result(key, parts, 0, is_first=False, is_given_up=is_given_up)
+        async with AsyncExitStack() as opened:
             if decision is not None:
-                is_given_up = records.found(name + GIVEN_UP) is not None
-                if is_given_up or records.found(name + COPIED) is not None:
-                    parts = decode_record(decision.record)
-                    return _result(key, parts, 0, is_first=False, is_given_up=is_given_up)
-            async with AsyncExitStack() as opened:
-                if decision is not None:
-                    parts, _ = await self._keep(name, decision.record, is_first=False)
-                    lanes = await self._take_up(opened, name, parts, {})
-                    is_first = False
-                else:
-                    parts, lanes, is_first = await self._decide(opened, records, name, ranges)
-                await run_all(*(lane.copy() for lane in lanes))
-                await self._await_readable({lane.target: lane.end for lane in lanes})
-            await records.decide(name + COPIED, _DONE)
-            await self._store_place(records, name)
-            copied = sum(lane.copied for lane in lanes)
-            log.info("staged_commit", key=name, copied=copied, is_first=is_first)
-            return _result(key, parts, copied, is_first=is_first)
+                parts, _ = await self._keep(name, decision.record, is_first=False)
+                lanes = await self._take_up(opened, name, parts, {})
+                is_first = False
+            else:
+                parts, lanes, is_first = await self._decide(opened, records, name, ranges)
+            await run_all(*(lane.copy() for lane in lanes))
+            await self._await_readable({lane.target: lane.end for lane in lanes})
+        await records.decide(name + COPIED, _DONE)
+        await self._store_place(records, name)
+        copied = sum(lane.copied for lane in lanes)
+        log.info("staged_commit", key=name, copied=copied, is_first=is_first)
+        return _result(key, parts, copied, is_first=is_first)
+
+    async def _away(self, ranges: Sequence[QueueRange]) -> list[str]:
+        """Return the brokers of a commit that the name servers do not list: they are down."""
+        names = {each.queue.broker_name for each in ranges} | {queue.broker_name for queue in self._records}
+        try:
+            return sorted(names - (await Masters(self._client).addrs()).keys())
+        except RemotingError:
+            return []
 
     async def give_up(self, key: str) -> None:
         """End a commit that cannot be finished: later calls of :meth:`commit` with this key copy nothing.
@@ -253,6 +275,7 @@ class StagedWrites(Asynchronous):
 
         A copy that says something else counts: the topic of decisions has lost the first one.
         """
+        await self._client.routes.refresh(self._topics.decided)
         for _ in range(2):
             parts = decode_record(record)
             for broker_name in sorted({part.target.broker_name for part in parts}):
@@ -321,8 +344,8 @@ class StagedWrites(Asynchronous):
         return StagedLane(self._client, part, appender, request_bytes=self._producer.config.max_batch_bytes)
 
     async def _decisions(self) -> FirstRecords:
-        """Return the records of the queue of decisions; errors as of :func:`only_queue`."""
-        return await self._records_of(await only_queue(self._client, self._topics.decisions))
+        """Return the records of the queue of decisions; errors as of ``decisions_queue``."""
+        return await self._records_of(await self._topics.decisions_queue())
 
     async def _records_of(self, queue: MessageQueue) -> FirstRecords:
         """Return the records of a queue, from the place of this writer's last decision on."""

@@ -9,7 +9,7 @@ import pytest
 
 from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Admin, Producer, StagedWrites
-from rmqtools.engine.exact import writer_lock
+from rmqtools.engine.exact import staged_topics, writer_lock
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
 from rmqtools.testing import FakeCluster, RequestCode
 
@@ -36,10 +36,11 @@ async def scene(**settings: Any) -> AsyncIterator[tuple[FakeCluster, Producer, S
                 yield cluster, producer, writes
 
 
-async def stage(producer: Producer, *bodies: str, number: int = 0) -> QueueRange:
+async def stage(producer: Producer, *bodies: str, number: int = 0, broker: str = "broker-a") -> QueueRange:
     """Store rows in the staging topic; return where they are."""
-    results = [await producer.send(Message(STAGING, body.encode()), queue=queue(number)) for body in bodies]
-    return QueueRange(queue(number), results[0].queue_offset, results[-1].queue_offset + 1)
+    place = MessageQueue(STAGING, broker, number)
+    results = [await producer.send(Message(STAGING, body.encode()), queue=place) for body in bodies]
+    return QueueRange(place, results[0].queue_offset, results[-1].queue_offset + 1)
 
 
 def stored(cluster: FakeCluster, number: int = 0) -> list[str]:
@@ -119,12 +120,19 @@ async def test_an_empty_commit_is_decided_too():
         assert stored(cluster) == []
 
 
-async def test_a_lost_topic_of_decisions_is_replaced_by_the_copies_on_the_brokers():
+async def test_a_lost_topic_of_decisions_is_replaced_by_the_copies_on_the_brokers(monkeypatch):
+    monkeypatch.setattr(staged_topics, "PATIENCE", 2.0)
     async with scene() as (cluster, producer, writes):
         await _decide_and_copy(producer, writes, [await stage(producer, "a", "b")], rows=1)
         async with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             await admin.delete_topic(f"{STAGING}-decisions")
-        await writes.prepare()
+            remedy = (
+                f"start its broker; .* rmqtools topic create {STAGING}-decisions --queues 1 --broker NAME"
+            )
+            for call in (writes.prepare, writes.status):
+                with pytest.raises(ConfigError, match=remedy):
+                    await call()
+            await admin.create_topic(f"{STAGING}-decisions", read_queue_nums=1, write_queue_nums=1)
 
         async with staged(producer) as again:
             done = await again.commit("1", [await stage(producer, "a run again")])
@@ -166,6 +174,47 @@ async def test_the_status_says_what_is_staged_decided_and_copied():
 
         assert (status.key, status.staged, status.decided, status.copied) == ("1", 4, 3, 2)
         assert not status.is_finished
+
+
+@asynccontextmanager
+async def two_brokers() -> AsyncIterator[tuple[FakeCluster, Producer, StagedWrites]]:
+    async with FakeCluster(["broker-a", "broker-b"], auto_create_topics=False) as cluster:
+        cluster.create_topic(TOPIC, queues=1)
+        async with (
+            Producer(ProducerConfig(name_server=cluster.name_server)) as producer,
+            staged(producer) as it,
+        ):
+            await it.prepare()
+            yield cluster, producer, it
+
+
+@pytest.mark.parametrize("in_route", [True, False], ids=["listed", "not listed"])
+@pytest.mark.parametrize("down", ["broker-a", "broker-b"])
+async def test_a_commit_waits_for_a_broker_that_is_down(down, in_route, caplog):
+    async with two_brokers() as (cluster, producer, writes):
+        ranges = [await stage(producer, "a"), await stage(producer, "b", broker="broker-b")]
+        cluster.stop(down, in_route=in_route)
+        committing = asyncio.create_task(writes.commit("1", ranges))
+        while "commit_waits" not in caplog.text and "decisions_awaited" not in caplog.text:
+            await asyncio.sleep(0.1)
+            assert not committing.done()
+        cluster.restart(down)
+        done = await committing
+
+        assert (done.rows, done.copied) == (2, 2)
+        assert sorted(message.body for message in cluster.messages(TOPIC)) == [b"a", b"b"]
+
+
+async def test_no_second_topic_of_decisions_is_made_while_the_broker_of_the_first_is_down(monkeypatch):
+    monkeypatch.setattr(staged_topics, "PATIENCE", 2.0)
+    async with two_brokers() as (cluster, producer, writes):
+        cluster.stop("broker-a", in_route=False)
+        with pytest.raises(ConfigError, match="-decisions' is missing: start its broker"):
+            await writes.prepare()
+        cluster.restart("broker-a")
+        await writes.prepare()
+
+        assert (await writes.commit("1", [await stage(producer, "a")])).rows == 1
 
 
 async def test_a_row_for_a_queue_that_the_target_lacks_is_refused():
