@@ -37,10 +37,12 @@ from rmqtools.errors import (
     RemotingError,
     RemotingTimeoutError,
     RocketMQError,
+    SendError,
 )
 from rmqtools.log import get_logger
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
 from rmqtools.model.queue import MessageQueue, QueueRange
+from rmqtools.model.result import Outcome
 from rmqtools.model.staged import StagedCommit, StagedQueue, StagedStatus
 from rmqtools.policy.staged import (
     COPIED,
@@ -154,7 +156,7 @@ class StagedWrites(Asynchronous):
                 except ExactAppendError:
                     raise
                 except RocketMQError as error:
-                    if not (away := await self._away(ranges)) and not isinstance(error, RemotingError):
+                    if not (away := await self._away(ranges)) and not _is_silence(error):
                         raise
                     log.warning("commit_waits", key=name, brokers=away, reason=str(error))
                 await asyncio.sleep(_PAUSE)
@@ -376,6 +378,13 @@ class StagedWrites(Asynchronous):
         if not key or not key.isprintable() or " " in key:
             raise MessageRejectedError(f"key {key!r}: want a word without spaces")
         return f"{self._writer}/{key}"
+
+
+def _is_silence(error: RocketMQError) -> bool:
+    """Return whether a broker did not answer, or could not be reached, and nobody refused anything."""
+    if isinstance(error, SendError) and error.attempts:
+        return all(attempt.outcome is not Outcome.REFUSED for attempt in error.attempts)
+    return isinstance(error, RemotingError)
 
 
 def _result(

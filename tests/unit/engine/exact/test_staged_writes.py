@@ -11,7 +11,7 @@ from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueR
 from rmqtools.aio import Admin, Producer, StagedWrites
 from rmqtools.engine.exact import staged_topics, writer_lock
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
-from rmqtools.testing import FakeCluster, RequestCode
+from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
 TOPIC, STAGING = "orders", "orders-staging"
 
@@ -203,6 +203,22 @@ async def test_a_commit_waits_for_a_broker_that_is_down(down, in_route, caplog):
 
         assert (done.rows, done.copied) == (2, 2)
         assert sorted(message.body for message in cluster.messages(TOPIC)) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("answer", [Reaction.DISCONNECT, Reaction.SILENCE])
+async def test_a_commit_waits_for_a_broker_that_does_not_answer_a_decision(answer, caplog):
+    async with two_brokers() as (cluster, producer, writes):
+        ranges = [await stage(producer, "a")]
+        topic = f"{STAGING}-decisions"
+        fault = cluster.fault(code=RequestCode.SEND_MESSAGE_V2, topic=topic, answer=answer, times=None)
+        committing = asyncio.create_task(writes.commit("1", ranges))
+        while "commit_waits" not in caplog.text:
+            await asyncio.sleep(0.1)
+            assert not committing.done()
+        fault.remove()
+
+        assert (await committing).copied == 1
+        assert stored(cluster) == ["a"]
 
 
 async def test_no_second_topic_of_decisions_is_made_while_the_broker_of_the_first_is_down(monkeypatch):
