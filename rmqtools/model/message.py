@@ -244,21 +244,16 @@ def fill_popped(message: MessageExt) -> None:
 
 
 def receive_popped(message: MessageExt, topic: str, broker_name: str, fillers: Mapping[str, Filler]) -> None:
-    """Set what the answer to a pop says of a message that was just decoded and has no other reference yet."""
+    """Set the answer's data in a popped message that was just decoded and has no other reference yet."""
     _set_topic(message, topic)
     _set_broker_name(message, broker_name)
     _set_fillers(message, fillers)
 
 
 def receipt_of(message: MessageExt) -> tuple[str, int] | None:
-    """Return POP_CK without its last part, and the queue offset that it ends with.
-
-    None: the message does not have it apart; its property has it.
-    """
-    if not hasattr(message, "_fillers") or RECEIPT not in message._fillers:
-        return None
-    found: tuple[str, int] = message._fillers[RECEIPT](message, message._head, b"")
-    return found
+    """Return the parts of POP_CK before its queue offset, and this; None: only the property has them."""
+    fill = fillers_of(message).get(RECEIPT)
+    return None if fill is None else fill(message, b"", b"")
 
 
 class _Unfrozen(_Stored):

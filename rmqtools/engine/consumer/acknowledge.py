@@ -74,7 +74,7 @@ class Acknowledger:
         alone: list[tuple[MessageExt, float | None]] = []
         together: dict[str, list[MessageExt]] = {}
         for message in messages:
-            due = self._due(message, None) if self._batches else (message, None)
+            due = self._due(message, None)
             if due is None:
                 continue
             if due[1] is None and message.broker_name in self._take_many:

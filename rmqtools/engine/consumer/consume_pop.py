@@ -11,7 +11,6 @@ import asyncio
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from operator import attrgetter
 
 from rmqtools.clock import Clock
 from rmqtools.config.consumer import PushConsumerConfig
@@ -32,7 +31,6 @@ from rmqtools.protocol.messages.popped import extra_info_of
 
 log = get_logger(__name__)
 
-_QUEUE_AND_KIND = attrgetter("queue_id", "sys_flag")
 _Consumed = tuple[PopProcessQueue, Sequence[MessageExt]]
 
 
@@ -60,7 +58,7 @@ class PopConsumption:
     def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Queue messages for consumption as soon as a listener call is free."""
         size, now = self._config.consume_message_batch_max_size, self._clock.monotonic()
-        for _, group in groupby(messages, key=_QUEUE_AND_KIND):
+        for _, group in groupby(messages, key=lambda message: (message.queue_id, _is_of_batch(message))):
             part = list(group)
             first = part[0]
             queue = MessageQueue(first.topic, first.broker_name, first.queue_id)

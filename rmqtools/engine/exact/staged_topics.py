@@ -23,7 +23,8 @@ from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
 log = get_logger(__name__)
 
 _LONGEST_END = "-decisions"
-PATIENCE, _PAUSE = 60.0, 1.0  # seconds until a missing topic is an error, and between two looks
+PATIENCE = 60.0  # seconds until a missing topic of decisions is an error
+PAUSE = 1.0  # seconds between two tries while a broker is down
 
 
 class StagedTopics:
@@ -85,7 +86,7 @@ class StagedTopics:
                 if not is_logged:
                     is_logged = True
                     log.warning("decisions_awaited", topic=self.decisions, reason=str(error))
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(PAUSE)
 
     async def target_queues(self) -> list[MessageQueue]:
         """Return the queues that rows can be copied to."""

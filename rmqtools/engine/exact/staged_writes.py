@@ -25,7 +25,7 @@ from rmqtools.engine.exact.appender import ExactAppender
 from rmqtools.engine.exact.copy_lane import run_all
 from rmqtools.engine.exact.first_records import READABLE_TIMEOUT, FirstRecords
 from rmqtools.engine.exact.staged_lane import StagedLane
-from rmqtools.engine.exact.staged_topics import StagedTopics
+from rmqtools.engine.exact.staged_topics import PAUSE, StagedTopics
 from rmqtools.engine.exact.tail import find_last
 from rmqtools.engine.exact.target_checks import check_producer
 from rmqtools.engine.producer.producer import Producer
@@ -58,7 +58,6 @@ from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 log = get_logger(__name__)
 
 _DONE = b"1"
-_PAUSE = 1.0  # seconds between two tries of a commit while a broker is down
 
 
 class StagedWrites(Asynchronous):
@@ -149,6 +148,7 @@ class StagedWrites(Asynchronous):
             SendError: a broker refuses a row or a record.
         """
         name = self._name(key)
+        is_logged = False
         async with self._turn:
             while True:
                 try:
@@ -158,8 +158,10 @@ class StagedWrites(Asynchronous):
                 except RocketMQError as error:
                     if not (away := await self._away(ranges)) and not _is_silence(error):
                         raise
-                    log.warning("commit_waits", key=name, brokers=away, reason=str(error))
-                await asyncio.sleep(_PAUSE)
+                    if not is_logged:
+                        is_logged = True
+                        log.warning("commit_waits", key=name, brokers=away, reason=str(error))
+                await asyncio.sleep(PAUSE)
 
     async def _try_commit(self, key: str, name: str, ranges: Sequence[QueueRange]) -> StagedCommit:
         records = await self._decisions()
@@ -381,7 +383,7 @@ class StagedWrites(Asynchronous):
 
 
 def _is_silence(error: RocketMQError) -> bool:
-    """Return whether a broker did not answer, or could not be reached, and nobody refused anything."""
+    """Return whether a request got no answer, or no connection: no broker refused it."""
     if isinstance(error, SendError) and error.attempts:
         return all(attempt.outcome is not Outcome.REFUSED for attempt in error.attempts)
     return isinstance(error, RemotingError)

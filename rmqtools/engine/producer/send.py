@@ -219,7 +219,7 @@ class Sender:
     async def _fitted(
         self, outgoing: Outgoing, queue: MessageQueue, broker_name: str, addr: str, timeout: float
     ) -> Outgoing:
-        """Return the request as this queue's broker is to get it; errors as of :meth:`_check_feature`."""
+        """Return the request in the form for this queue's type; errors as of :meth:`_check_feature`."""
         if outgoing.needs is not None:
             await self._check_feature(outgoing, broker_name, addr, timeout)
         if not outgoing.may_be_inner:

@@ -106,10 +106,10 @@ def parse_extra_info(text: str) -> PopExtraInfo:
 
 
 def split_extra_info(text: str) -> tuple[str, int] | None:
-    """Return a POP_CK without its last part, and that: the queue offset. None: it does not have this part.
+    """Return the parts of a POP_CK before its queue offset, and this; None: it has no queue offset.
 
     Raises:
-        ProtocolError: the last part is not a number.
+        ProtocolError: the queue offset is not a number.
     """
     if text.count(" ") != _ALL_PARTS - 1:
         return None

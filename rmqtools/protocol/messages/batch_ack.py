@@ -34,8 +34,8 @@ def batch_ack_body(group: str, popped: Iterable[tuple[str, tuple[str, int] | Non
 
     Args:
         group: wire name of the consumer group.
-        popped: of each message, the wire name of the topic that was popped, and the two parts of its extra
-            info: all but the queue offset, and that; None: it has no queue offset.
+        popped: of each message, the wire name of the topic that was popped, and its extra info: the parts
+            before the queue offset, and the queue offset; None: it has no queue offset.
 
     Raises:
         ProtocolError: a text is not an extra info.

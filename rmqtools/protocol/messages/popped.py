@@ -7,7 +7,6 @@ Source of the rule: MQClientAPIImpl.processPopResponse (Java client). Left out: 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -45,7 +44,6 @@ from rmqtools.protocol.messages.stored import decompressed
 from rmqtools.protocol.messages.stored_head import popped_fillers
 
 _POP_CK = PROPERTY_POP_CK.encode()
-_GROWS = COMPRESSED_FLAG | INNER_BATCH
 
 
 def with_extra_info(
@@ -73,11 +71,11 @@ def with_extra_info(
 
 
 def receipt_parts(message: MessageExt) -> tuple[str, int] | None:
-    """Return POP_CK without its last part, and that: the queue offset. None: it does not have this part.
+    """Return the parts of POP_CK before its queue offset, and this; None: it has no queue offset.
 
     Raises:
         KeyError: the message was not popped.
-        ProtocolError: the last part is not a number.
+        ProtocolError: the queue offset is not a number.
     """
     return receipt_of(message) or split_extra_info(message.properties[PROPERTY_POP_CK])
 
@@ -89,11 +87,10 @@ def extra_info_of(message: MessageExt) -> PopExtraInfo:
         KeyError: it was not popped.
         ProtocolError: its text cannot be read.
     """
-    apart = receipt_of(message)
-    if apart is None:
+    if (parts := receipt_of(message)) is None:
         return parse_extra_info(message.properties[PROPERTY_POP_CK])
-    head, queue_offset = apart
-    return replace(parse_extra_info(head), queue_offset=queue_offset)
+    head, queue_offset = parts
+    return parse_extra_info(f"{head} {queue_offset}")
 
 
 def broken_extra_infos(
@@ -126,7 +123,7 @@ def broken_extra_infos(
 class Portion(NamedTuple):
     """Some of the messages of an answer, and whether more of them follow."""
 
-    messages: Sequence[MessageExt]
+    messages: list[MessageExt]
     has_more: bool
 
 
@@ -135,14 +132,10 @@ def popped_portions(messages: Sequence[MessageExt], *, max_body_bytes: int) -> I
 
     Those of stored batches come one by one, each with the POP_CK of its batch.
     """
-    if not any(message.sys_flag & _GROWS for message in messages):
-        if messages:
-            yield Portion(messages, has_more=False)
-        return
     found: list[MessageExt] = []
     room = PORTION_BYTES
     for number, message in enumerate(messages, 1):
-        is_small = not message.sys_flag & _GROWS
+        is_small = not message.sys_flag & (COMPRESSED_FLAG | INNER_BATCH)
         found += (message,) if is_small else _plain_messages(message, max_body_bytes)
         room -= 0 if is_small else worked_bytes(found[-1])
         if number < len(messages) and (room <= 0 or len(found) >= PORTION_MESSAGES):
@@ -176,9 +169,9 @@ class _Queue(NamedTuple):
     known: frozenset[int]
     """The offsets that the header has."""
     stored: Mapping[str, Filler]
-    """What decodes the first message, and all that are stored in the same form."""
+    """The fillers of the queue's first message, before the answer's data was added."""
     popped: Mapping[str, Filler]
-    """What decodes these as popped messages."""
+    """The same fillers with the answer's data: see :func:`popped_fillers`."""
 
 
 class _Popped:

@@ -110,9 +110,9 @@ def popped_fillers(fillers: Mapping[str, Filler], receipt: str, pop_time: str) -
     """Return the fillers of messages of one queue that were popped together.
 
     Args:
-        fillers: those of the same messages if they were pulled.
-        receipt: POP_CK without its last part, the queue offset.
-        pop_time: when they were popped.
+        fillers: those of the same messages, without the data of the pop.
+        receipt: the parts of POP_CK before the queue offset.
+        pop_time: milliseconds since 1970, as the property has them.
     """
 
     def fill(message: MessageExt, _: bytes, text: bytes) -> dict[str, str]:
