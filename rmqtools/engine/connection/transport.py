@@ -135,17 +135,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def start(self, command: Request, timeout: float) -> asyncio.Future[RemotingCommand]:
         """Write a request at once; return a future with the answer, or an error as of :meth:`invoke`."""
-        return self._start(command, timeout)
-
-    def start_kept(self, command: Request) -> asyncio.Future[RemotingCommand]:
-        """Write a request at once, as :meth:`start`; its answer counts however late it comes.
-
-        The future ends with the answer, or with an error once the connection is lost. The connection is kept
-        open until then, unless its owner closes it.
-        """
-        return self._start(command, math.inf)
-
-    def _start(self, command: Request, timeout: float) -> asyncio.Future[RemotingCommand]:
         opaque = next(self._opaques) & 0x7FFF_FFFF
         future: asyncio.Future[RemotingCommand] = self._loop.create_future()
         if timeout <= 0:
@@ -165,6 +154,14 @@ class Connection(asyncio.BufferedProtocol):
             self._set_alarm(deadline)
         self._write(data)
         return future
+
+    def start_kept(self, command: Request) -> asyncio.Future[RemotingCommand]:
+        """Write a request at once, as :meth:`start`; its answer counts however late it comes.
+
+        The future ends with the answer, or with an error once the connection is lost. The connection is kept
+        open until then, unless its owner closes it.
+        """
+        return self.start(command, math.inf)
 
     def send_oneway(self, command: Request) -> None:
         """Write a command without an answer.

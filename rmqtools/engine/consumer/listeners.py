@@ -129,7 +129,7 @@ class Listeners:
         The caller must have the call counted (:meth:`count`).
         """
         try:
-            listener = self._by_topic.get(topic, self.ask) if self._observer is None else self._observed
+            listener = self._by_topic.get(topic) or self.ask if self._observer is None else self._observed
             answer = await listener([*messages], context)
             return self._success if answer is None else self.checked(answer)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback
@@ -140,7 +140,8 @@ class Listeners:
     def call_here(self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeStatus:
         """On a thread of the listeners: like :meth:`call`."""
         try:
-            answer = self._blocking.get(topic, self._refuse_here)([*messages], context)
+            listener = self._blocking.get(topic) or self._refuse_here
+            answer = listener([*messages], context)
             return self._success if answer is None else self.checked(answer)
         except BaseException as error:  # noqa: BLE001 - a user's callback
             return self._failed(messages, error)

@@ -246,9 +246,9 @@ class Workers(Generic[H]):
         """
         waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
         ended, came = self._ended, self._ended.came
-        began = now = monotonic()
-        has_yielded = not on_thread
-        while now - began < _LONGEST_RUN and not self._closing:
+        now = monotonic()
+        ends, has_yielded = now + _LONGEST_RUN, not on_thread
+        while now < ends and not self._closing:
             try:
                 call = waiting.popleft()
             except IndexError:  # the loop may have more, if only it gets the interpreter
