@@ -96,6 +96,8 @@ def commit_staged(options: WriteOptions, reports: Sequence[TaskReport | None]) -
         done = writes.commit(_JOB if query is None else str(batch), _ranges(written))
     if done.is_given_up:
         log.warning("exactly_once_batch_given_up", query=query, batch=batch)
+    if query is None and not done.is_first:  # the rows of the first run count
+        log.warning("stamp_id_used_before", stamp_id=options.stamp_id, rows=done.rows)
     log.info(
         "exactly_once_committed",
         query=query,

@@ -44,7 +44,7 @@ from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
     producer.send(Message("Orders", b"to copy"))
 with Admin(ClientConfig(name_server="127.0.0.1:9876")) as admin:
-    for topic, queues in (("OrdersCopy", 4), ("OrdersCopy2", 4), ("Ledger", 1), ("Decisions", 1)):
+    for topic, queues in (("OrdersCopy", 4), ("Ledger", 1), ("Decisions", 1)):
         names = None if queues > 1 else ["broker-a"]
         admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, broker_names=names)
     for queue in admin.fetch_subscribe_queues("Orders"):
@@ -136,8 +136,9 @@ assert len(bodies) == 1000
 REPLACED = {
     "mirror.md": {
         "10.0.1.5:": "127.0.0.1:",
-        "mirror run orders": "mirror run Orders=OrdersCopy2",
-        "mirror groups orders": "mirror groups Orders=OrdersCopy2",
+        "topic create Orders ": "topic create OrdersCopy2 ",
+        "mirror run Orders ": "mirror run Orders=OrdersCopy2 ",
+        "mirror groups Orders ": "mirror groups Orders=OrdersCopy2 ",
         " --follow": " --settle 0",
         "--group billing": "--group mirrored",
     },

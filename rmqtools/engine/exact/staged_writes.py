@@ -66,7 +66,7 @@ class StagedWrites(Asynchronous):
     Processes send rows to the staging topic and report the offset of each acknowledged row. One process
     commits: its decision for a key is final. If a commit is called again, also by another process, it only
     finishes the copy. Rows of a queue keep their order. Use ``async with``, or call start and close. New in
-    this release.
+    0.3.0.
 
     Args:
         producer: a started producer, without ``linger`` and ``enable_trace``; it stays open.
@@ -75,7 +75,8 @@ class StagedWrites(Asynchronous):
         writer: name of the write, the same after a restart, and another one for another write.
         settle_seconds: as of :class:`ExactAppender`.
         is_recurring: whether this writer commits again and again. Then the offset of its last decision is
-            stored as a group's offset, so that a start reads no earlier decisions.
+            stored as a group's offset, so that a start reads no earlier decisions. An earlier key is then not
+            found any more, and its rows would be stored again.
 
     Raises:
         ConfigError: by the constructor: a setting of the producer, or a value above.

@@ -70,13 +70,17 @@ def test_a_micro_batch_that_spark_runs_again_is_not_stored_again(cluster):
     assert stored(cluster) == ["a", "b", "c"]
 
 
-def test_a_job_run_again_with_its_id_is_not_stored_again_and_one_with_another_id_is(cluster):
+def test_a_job_run_again_with_its_id_is_not_stored_again_and_one_with_another_id_is(cluster, caplog):
+    warned = []
     for stamp_id in ("monday", "monday", "tuesday"):
+        caplog.clear()
         options = given(cluster, stampId=stamp_id)
         prepare(options)
         commit_staged(options, [task(options, stamp_id, query=None)])
+        warned.append("stamp_id_used_before" in caplog.text)
 
     assert stored(cluster) == ["monday", "tuesday"]
+    assert warned == [False, True, False]
 
 
 def test_queries_that_write_to_one_topic_do_not_disturb_each_other(cluster):
