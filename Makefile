@@ -94,8 +94,10 @@ cluster-down: $(STAMP) ## stop the Docker cluster, and Docker if cluster-up star
 clean: ## remove everything that these targets made in this folder
 	rm -rf $(VENV) .build rmqtools/compiled/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-lock: $(STAMP) ## resolve the dependencies of pyproject.toml into requirements.lock
+lock: $(STAMP) ## resolve the dependencies of pyproject.toml into requirements.lock, on Python 3.11.0 to 3.11.2
+	@$(BIN)/python -c 'import sys; sys.version_info < (3, 11, 3) or sys.exit("error: some packages need more on the oldest Python: run this on 3.11.0 to 3.11.2, such as Debian 12 has")'
 	@$(BIN)/python -m pip install --quiet pip-tools
 	@CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --allow-unsafe --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --unsafe-package rmqtools \
 		--extra dev --output-file requirements.lock pyproject.toml
+	@sed -i '/^# The following packages are considered to be unsafe/,$$d' requirements.lock
