@@ -12,7 +12,12 @@ from packaging.utils import canonicalize_name
 
 LOCK = Path(__file__).resolve().parents[3] / "requirements.lock"
 NAMES = re.findall(r"^([a-z0-9][\w.-]*)==", LOCK.read_text(), re.MULTILINE)
-OLDEST = {**default_environment(), "python_full_version": "3.11.0", "python_version": "3.11", "extra": ""}
+OLDEST: dict[str, str] = {
+    **{name: str(text) for name, text in default_environment().items()},
+    "python_full_version": "3.11.0",
+    "python_version": "3.11",
+    "extra": "",
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -20,7 +25,7 @@ def test_the_oldest_python_can_install_every_locked_package_with_what_it_needs(n
     package = metadata.metadata(name)
     needed = [Requirement(text) for text in package.get_all("Requires-Dist", [])]
 
-    assert "3.11.0" in SpecifierSet(package.get("Requires-Python", ""))
+    assert "3.11.0" in SpecifierSet(package["Requires-Python"] or "")
     missing = {
         canonicalize_name(each.name) for each in needed if each.marker is None or each.marker.evaluate(OLDEST)
     } - {canonicalize_name(name) for name in NAMES}
