@@ -3,7 +3,7 @@
 An event names a state change in past tense and has its values as keys::
 
     log = get_logger(__name__)
-    log.info("broker_isolated", broker="broker-a", latency=1.83)
+    log.warning("heartbeat_failed", broker="broker-a", reason="no answer")
 
 Records go to the handlers that the application has set up for the logger's name. The message is
 the event with ``key=value`` pairs behind it, and the values are also attributes of the record

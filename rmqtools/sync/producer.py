@@ -15,7 +15,7 @@ from rmqtools.sync.handwritten.producer import BlockingProducer
 
 
 class Producer(BlockingProducer):
-    """A producer. It takes the queues in turn and avoids the broker that failed last.
+    """A producer. It takes the queues in turn; after a failed attempt, a send takes another broker.
 
     Use ``with``, or call start and close.
 

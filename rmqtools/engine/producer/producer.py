@@ -50,7 +50,7 @@ from rmqtools.protocol.wire.command import request
 
 
 class Producer(Connected):
-    """A producer. It takes the queues in turn and avoids the broker that failed last.
+    """A producer. It takes the queues in turn; after a failed attempt, a send takes another broker.
 
     Use ``async with``, or call start and close.
 
