@@ -123,7 +123,8 @@ BOUND_OPTIONS: Final = (
         parse_time,
         None,
         "Start at the first message stored then or later, in every queue. Overrides startingOffsets and "
-        "startingOffsetsByTimestamp.",
+        "startingOffsetsByTimestamp. A stream reads queues that appear after its first start from their "
+        "first message.",
         Where.READ,
     ),
     Option(
@@ -139,8 +140,8 @@ BOUND_OPTIONS: Final = (
         "error or latest",
         OneOf(("error", "latest")),
         "error",
-        "What to do with a queue that has no message from the starting time on. A queue that never had a "
-        "message starts at latest.",
+        "What to do with a queue that has no message from the starting time on, also for startingTimestamp. "
+        "A queue that never had a message starts at latest.",
         Where.READ,
     ),
     Option(
@@ -330,7 +331,8 @@ ALLOCATION_OPTIONS: Final = (
         "true or false",
         parse_flag,
         "false",
-        "Whether queues that no reader gets may stay unread. They are logged; with false they are an error.",
+        "Whether queues that no reader gets may stay unread. They are logged; with false they are an error. "
+        "A stream skips their messages for ever.",
         Where.READ,
     ),
     Option(
@@ -406,8 +408,8 @@ STREAM_OPTIONS: Final[tuple[Option, ...]] = (
         parse_flag,
         "false",
         "Whether the query commits its offsets to the consumer group of option group, for tools that show "
-        "lag. The group is created if missing; it must have no live members. The query never reads these "
-        "offsets.",
+        "lag. The group is created if missing; it must have no live members. A query with a checkpoint "
+        "never reads these offsets; a new one does with startingOffsets=group.",
         Where.STREAM,
     ),
 )

@@ -94,9 +94,11 @@ WRITE_OPTIONS: Final = (
         None,
         "With stamp or delivery=exactlyOnce: your own id of this write. Use the same id when the same job "
         "runs again, so that its rows get equal stamps. With idColumn, rows of any task are the same if "
-        "stampId and the column's value are equal; without it, only deterministic input gets equal stamps. In"
-        " foreachBatch, query and micro-batch already form an id, but two writes in one foreachBatch need an "
-        "id each. On Spark Connect, stamp requires stampId.",
+        "stampId and the column's value are equal; without it, only deterministic input gets equal stamps. "
+        "With stamp, query and micro-batch already form an id in foreachBatch; two writes there need an id "
+        "each. With delivery=exactlyOnce, every batch write needs an id, also in foreachBatch; a job with an "
+        "id that another job has used stores no rows. On Spark Connect, stamp requires stampId, and in "
+        "foreachBatch the number of the micro-batch must be in it.",
         Where.WRITE,
     ),
     Option(

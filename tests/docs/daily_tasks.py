@@ -256,7 +256,7 @@ TASKS = (
         "rmqtools group skip audit -t payments --dry-run",
     ),
     Task(
-        "skip one message that always fails, while the group consumes",
+        "skip a message that always fails and all before it, while the group consumes",
         "`resetOffsetByTime -b -q -o` (at once)",
         "`rpk group seek --to-file`",
         "rmqtools group skip audit -t payments --queue broker-b:0 --offset 100 --dry-run",

@@ -83,7 +83,7 @@ BROADCASTING = Feature(name="consumers of all queues (message_model BROADCASTING
 CONSUMING = Feature(
     name="push and pull consumers",
     codes=(RequestCode.PULL_MESSAGE, RequestCode.GET_CONSUMER_LIST_BY_GROUP, RequestCode.HEART_BEAT),
-    note="all members of a group use proxies, or none does: brokers do not tell members of each other",
+    note="all members of a group use proxies, or none does: brokers do not list those that use a proxy",
 )
 ORDERLY_CONSUMING = Feature(
     name="consumers in order", codes=(RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ)
@@ -146,6 +146,7 @@ PINS = Feature(
 )
 RANGE_READS = Feature(
     name="range reads, Spark reads and writes",
+    note="without topicPattern, sql, messageKeys, messageIds and delivery=exactlyOnce",
     codes=(
         RequestCode.GET_MIN_OFFSET,
         RequestCode.GET_MAX_OFFSET,
