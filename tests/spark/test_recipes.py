@@ -75,7 +75,7 @@ def test_a_delta_table_has_every_row_once_after_its_driver_was_killed_between_mi
 ):
     """The killed driver had written a micro-batch to the table, and not yet ended it in the checkpoint."""
     topic, python = make_topic(), python_with("4.1")
-    source = {"nameServer": local_cluster.name_server, "topic": topic, "startingOffsets": "earliest"}
+    source = {"nameServer": local_cluster.name_server, "topic": topic}
     command = [python, "-m", "tests.spark.recipes", "delta", str(tmp_path), json.dumps(source)]
     env = variables(tmp_path, python, class_path(DELTA))
     commits = tmp_path / "table_checkpoint" / "commits"
