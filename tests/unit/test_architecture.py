@@ -102,6 +102,7 @@ ROOMS = {  # room -> the rooms of its package that it may import from; "" is the
 UNMIRRORED = {  # a test file with a path of its own, and why
     "tests/unit/test_architecture.py": "it is about all packages",
     "tests/unit/test_pre_commit.py": "it is about the hooks before a commit",
+    "tests/unit/tools/test_lock.py": "it is about requirements.lock",
     "tests/unit/test_claims.py": "it is about README.md, CONTRIBUTING.md, pyproject.toml and a page of docs",
     "tests/unit/test_public_names.py": "it is about all packages",
     "tests/unit/cli/test_commands.py": "it runs the commands of all files",

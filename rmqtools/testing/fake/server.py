@@ -67,7 +67,8 @@ class Peer(asyncio.Protocol):
     def pause(self) -> None:
         """Read no more bytes, like a stopped process."""
         if self._transport is not None:
-            self._transport.pause_reading()
+            # Not at once: Python 3.11.2 begins to read after connection_made, whatever was paused in it.
+            asyncio.get_running_loop().call_soon(self._transport.pause_reading)
 
     def connection_lost(self, error: Exception | None) -> None:
         """See :meth:`asyncio.Protocol.connection_lost`."""
