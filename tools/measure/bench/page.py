@@ -5,10 +5,11 @@ Each row that ``ROWS`` names gets the run's medians, for each of its areas; all 
 
 import argparse
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from tools.measure.bench.medians import Run
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
 SIZES: Final = (", 100 B", ", 1024 B")
@@ -82,49 +83,23 @@ ROWS: Final[Mapping[str, Sequence[str]]] = dict(
 labels lack ``large:``."""
 
 
-def _median(rounds: Sequence[Mapping[str, Any]], value: str | None) -> float:
-    return float(
-        statistics.median(one["more"][value] if value else one["count"] / one["seconds"] for one in rounds)
-    )
+def _cells(run: Run, areas: Sequence[str]) -> list[str]:
+    """Return the cells of a row, without its label."""
+    values = [f"{area.rpartition(' ')[2]}_ms" if area.startswith("latency") else None for area in areas]
+    pairs = [run.pair(area, value) for area, value in zip(areas, values, strict=True)]
+    form = "{:.2f}" if values[0] else "{:,.0f}"
+    ours, theirs = (", ".join(form.format(pair[side]) for pair in pairs) for side in (0, 1))
+    ratios = ", ".join(f"{mine / other:.2f}" for mine, other in pairs)
+    cpus = "" if values[0] else ", ".join(" / ".join(map(_short, run.cpu(area))) for area in areas)
+    return [ours, theirs, ratios, cpus]
 
 
-class Run:
-    """The medians of one run."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._lines = {line["area"]: line for line in document["lines"]}
-
-    def pair(self, area: str, value: str | None = None) -> tuple[float, float]:
-        """Return the rate of our side and the best one of the others; or the medians of another value."""
-        ours, *theirs = (_median(side["rounds"], value) for side in self._lines[area]["sides"])
-        return ours, max(theirs)
-
-    def cpu(self, area: str) -> tuple[float, float]:
-        """Return both sides' CPU, microseconds a message."""
-        sides = self._lines[area]["sides"]
-        best = max(sides[1:], key=lambda side: _median(side["rounds"], None))
-        ours, theirs = (
-            statistics.median(one["cpu"] / one["count"] * 1e6 for one in side["rounds"])
-            for side in (sides[0], best)
-        )
-        return ours, theirs
-
-    def cells(self, areas: Sequence[str]) -> list[str]:
-        """Return the cells of a row, without its label."""
-        values = [f"{area.rpartition(' ')[2]}_ms" if area.startswith("latency") else None for area in areas]
-        pairs = [self.pair(area, value) for area, value in zip(areas, values, strict=True)]
-        form = "{:.2f}" if values[0] else "{:,.0f}"
-        ours, theirs = (", ".join(form.format(pair[side]) for pair in pairs) for side in (0, 1))
-        ratios = ", ".join(f"{mine / other:.2f}" for mine, other in pairs)
-        cpus = "" if values[0] else ", ".join(" / ".join(map(_short, self.cpu(area))) for area in areas)
-        return [ours, theirs, ratios, cpus]
-
-    def memory(self, label: str) -> list[str]:
-        """Return the last cell of a row of the table of other clients: megabytes, if they were measured."""
-        if label not in _PEERS:
-            return []
-        area = _MEMORY.get(label)
-        return ["" if area is None else " / ".join(f"{mb:.0f}" for mb in self.pair(area, "resident_mb"))]
+def _memory(run: Run, label: str) -> list[str]:
+    """Return the last cell of a row of the table of other clients: megabytes, if they were measured."""
+    if label not in _PEERS:
+        return []
+    area = _MEMORY.get(label)
+    return ["" if area is None else " / ".join(f"{mb:.0f}" for mb in run.pair(area, "resident_mb"))]
 
 
 def _short(microseconds: float) -> str:
@@ -143,7 +118,8 @@ def with_figures(page: str, run: Run) -> str:
         label = line.split("|")[1].strip() if line.startswith("|") else ""
         areas = ROWS.get(f"large: {label}" if is_large else label)
         if areas is not None:
-            line = f"| {' | '.join([label, *run.cells(areas), *run.memory(label)])} |".replace("|  |", "| |")
+            cells = [label, *_cells(run, areas), *_memory(run, label)]
+            line = f"| {' | '.join(cells)} |".replace("|  |", "| |")
         lines.append(line)
     return "\n".join(lines) + "\n"
 

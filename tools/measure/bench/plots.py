@@ -7,7 +7,6 @@ beside Kafka. Each bar is the median of a side's rounds. Where rates differ much
 
 import argparse
 import json
-import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from typing import Any, Final
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+
+from tools.measure.bench.medians import Run
 
 ASSETS: Final = Path(__file__).resolve().parents[3] / "docs" / "assets"
 _OURS, _THEIRS = "#1f77b4", "#bbbbbb"
@@ -75,18 +76,8 @@ class Pair:
 
 def read_pairs(document: Mapping[str, Any], picture: Picture) -> list[Pair]:
     """Return the lines of a picture that a run has, in the picture's order."""
-    by_area = {line["area"]: line for line in document["lines"]}
-    return [
-        Pair(label, *_medians(by_area[area])) for area, label in picture.labels.items() if area in by_area
-    ]
-
-
-def _medians(line: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the median rate of our side, and the best one of the others'."""
-    ours, *theirs = (
-        statistics.median(one["count"] / one["seconds"] for one in side["rounds"]) for side in line["sides"]
-    )
-    return ours, max(theirs)
+    run = Run(document)
+    return [Pair(label, *run.pair(area)) for area, label in picture.labels.items() if area in run]
 
 
 def draw(pairs: Sequence[Pair], peer: str, unit: str) -> Figure:

@@ -2,7 +2,8 @@
 
 from tools.measure.bench.areas import all_areas
 from tools.measure.bench.large import large_areas
-from tools.measure.bench.page import PAGE, ROWS, Run, with_figures
+from tools.measure.bench.medians import Run
+from tools.measure.bench.page import PAGE, ROWS, with_figures
 from tools.measure.bench.peers.lines import peer_areas
 
 LARGE = "large: "
