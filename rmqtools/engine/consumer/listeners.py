@@ -129,7 +129,7 @@ class Listeners:
         The caller must have the call counted (:meth:`count`).
         """
         try:
-            listener = self._by_topic.get(topic) or self.ask if self._observer is None else self._observed
+            listener = (self._by_topic.get(topic) or self.ask) if self._observer is None else self._observed
             answer = await listener([*messages], context)
             return self._success if answer is None else self.checked(answer)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback
