@@ -9,16 +9,17 @@
 :mod:`rmqtools.cluster` runs a real cluster on this machine.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rmqtools.lazy_names import lazy_names
 from rmqtools.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from rmqtools import errors
-    from rmqtools.config import ClientConfig, ProducerConfig
+    from rmqtools.config.client import ClientConfig
     from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
     from rmqtools.config.mirror import MirrorConfig
+    from rmqtools.config.producer import ProducerConfig
     from rmqtools.config.simple_consumer import SimpleConsumerConfig
     from rmqtools.errors import RocketMQError
     from rmqtools.model.block import MessageBlock
@@ -34,21 +35,58 @@ if TYPE_CHECKING:
     from rmqtools.model.staged import StagedCommit, StagedStatus
     from rmqtools.model.topic_type import TopicMessageType
     from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
-    from rmqtools.sync import (
-        Admin,
-        Client,
-        DecisionLog,
-        ExactAppender,
-        MessageListener,
-        Mirror,
-        Producer,
-        PullConsumer,
-        PushConsumer,
-        SimpleConsumer,
-        StagedWrites,
-        TransactionListener,
-        TransactionProducer,
-        create_reply,
+    from rmqtools.policy.reply import create_reply
+    from rmqtools.sync.admin import Admin
+    from rmqtools.sync.client import Client
+    from rmqtools.sync.decision_log import DecisionLog
+    from rmqtools.sync.exact_appender import ExactAppender
+    from rmqtools.sync.handwritten.push_consumer import MessageListener
+    from rmqtools.sync.handwritten.transaction_producer import TransactionListener
+    from rmqtools.sync.mirror import Mirror
+    from rmqtools.sync.producer import Producer
+    from rmqtools.sync.pull_consumer import PullConsumer
+    from rmqtools.sync.push_consumer import PushConsumer
+    from rmqtools.sync.simple_consumer import SimpleConsumer
+    from rmqtools.sync.staged_writes import StagedWrites
+    from rmqtools.sync.transaction_producer import TransactionProducer
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "rmqtools.config.client": "ClientConfig",
+            "rmqtools.config.consumer": "PullConsumerConfig PushConsumerConfig",
+            "rmqtools.config.mirror": "MirrorConfig",
+            "rmqtools.config.producer": "ProducerConfig",
+            "rmqtools.config.simple_consumer": "SimpleConsumerConfig",
+            "rmqtools.errors": "RocketMQError errors",
+            "rmqtools.model.block": "MessageBlock",
+            "rmqtools.model.consume": "ConsumeConcurrentlyStatus ConsumeContext ConsumeOrderlyStatus",
+            "rmqtools.model.decision": "Decision",
+            "rmqtools.model.group": "ConsumeFromWhere MessageModel",
+            "rmqtools.model.message": "Message MessageExt",
+            "rmqtools.model.mirror": "MovedOffset QueueMirror",
+            "rmqtools.model.queue": "MessageQueue QueueRange",
+            "rmqtools.model.reply": "ReplyMessage",
+            "rmqtools.model.result": "Outcome SendAttempt SendResult SendStatus",
+            "rmqtools.model.route": "BrokerData ClusterInfo Perm QueueData TopicRouteData",
+            "rmqtools.model.staged": "StagedCommit StagedStatus",
+            "rmqtools.model.topic_type": "TopicMessageType",
+            "rmqtools.model.transaction": "HalfMessage LocalTransactionState TransactionSendResult",
+            "rmqtools.policy.reply": "create_reply",
+            "rmqtools.sync.admin": "Admin",
+            "rmqtools.sync.client": "Client",
+            "rmqtools.sync.decision_log": "DecisionLog",
+            "rmqtools.sync.exact_appender": "ExactAppender",
+            "rmqtools.sync.handwritten.push_consumer": "MessageListener",
+            "rmqtools.sync.handwritten.transaction_producer": "TransactionListener",
+            "rmqtools.sync.mirror": "Mirror",
+            "rmqtools.sync.producer": "Producer",
+            "rmqtools.sync.pull_consumer": "PullConsumer",
+            "rmqtools.sync.push_consumer": "PushConsumer",
+            "rmqtools.sync.simple_consumer": "SimpleConsumer",
+            "rmqtools.sync.staged_writes": "StagedWrites",
+            "rmqtools.sync.transaction_producer": "TransactionProducer",
+        },
     )
 
 __all__ = [
@@ -104,43 +142,3 @@ __all__ = [
     "create_reply",
     "errors",
 ]
-
-# Where the names are. Each is imported when it is first used: all together take a third of a second.
-_HOMES = {
-    "rmqtools.config": "ClientConfig ProducerConfig",
-    "rmqtools.config.consumer": "PullConsumerConfig PushConsumerConfig",
-    "rmqtools.config.mirror": "MirrorConfig",
-    "rmqtools.config.simple_consumer": "SimpleConsumerConfig",
-    "rmqtools.errors": "RocketMQError",
-    "rmqtools.model.block": "MessageBlock",
-    "rmqtools.model.consume": "ConsumeConcurrentlyStatus ConsumeContext ConsumeOrderlyStatus",
-    "rmqtools.model.decision": "Decision",
-    "rmqtools.model.group": "ConsumeFromWhere MessageModel",
-    "rmqtools.model.message": "Message MessageExt",
-    "rmqtools.model.mirror": "MovedOffset QueueMirror",
-    "rmqtools.model.queue": "MessageQueue QueueRange",
-    "rmqtools.model.reply": "ReplyMessage",
-    "rmqtools.model.result": "Outcome SendAttempt SendResult SendStatus",
-    "rmqtools.model.route": "BrokerData ClusterInfo Perm QueueData TopicRouteData",
-    "rmqtools.model.staged": "StagedCommit StagedStatus",
-    "rmqtools.model.topic_type": "TopicMessageType",
-    "rmqtools.model.transaction": "HalfMessage LocalTransactionState TransactionSendResult",
-    "rmqtools.policy.reply": "create_reply",
-    "rmqtools.sync": "Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer "
-    "PushConsumer SimpleConsumer StagedWrites TransactionListener TransactionProducer",
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name."""
-    if name == "errors":
-        return import_module("rmqtools.errors")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'rmqtools' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

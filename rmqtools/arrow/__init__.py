@@ -6,6 +6,8 @@
 ``WRITE_COLUMNS``.
 """
 
+from typing import TYPE_CHECKING
+
 try:
     import numpy  # noqa: F401 - only looked for
     import pyarrow  # noqa: F401 - only looked for
@@ -17,13 +19,20 @@ except ImportError as error:
 from rmqtools.arrow.bad_row import BadRow
 from rmqtools.arrow.canonical import canonical_batches
 from rmqtools.arrow.decode import decode_block
-from rmqtools.arrow.files import ParquetFile, holds_read_messages, read_file, read_messages
 from rmqtools.arrow.read_range import read_range, read_ranges
 from rmqtools.arrow.reader import reader
 from rmqtools.arrow.row_bytes import row_bytes
 from rmqtools.arrow.rows import batch_to_messages
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.arrow.send_batches import SendReport, send_batches
+from rmqtools.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from rmqtools.arrow.files import ParquetFile, holds_read_messages, read_file, read_messages
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__, {"rmqtools.arrow.files": "ParquetFile holds_read_messages read_file read_messages"}
+    )
 
 __all__ = [
     "MESSAGE_SCHEMA",

@@ -21,7 +21,7 @@ from rmqtools.model.message_const import PROPERTY_INNER_NUM
 from rmqtools.model.queue import QueueRange
 
 if TYPE_CHECKING:
-    from rmqtools.sync import Client
+    from rmqtools.sync.client import Client
 
 ROWS_PER_BATCH: Final = 4096  # from 1000 on a row's cost no longer falls, in decoding and in Spark
 _GROWN_BYTES: Final = 2 * 1024 * 1024  # of all decompressed bodies: they may grow a thousandfold

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+import rmqtools
 from rmqtools.arrow.read_range import read_ranges
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, select_columns
 from rmqtools.model.block import CorruptBody
 from rmqtools.model.queue import QueueRange
-from rmqtools.sync import Admin
 
 if TYPE_CHECKING:
-    from rmqtools.sync import Client
+    from rmqtools.sync.client import Client
 
 
 def reader(
@@ -59,6 +59,6 @@ def reader(
 
 def _whole_queues(client: "Client", topic: str) -> list[QueueRange]:
     """Return the range of every queue of a topic, from its first to its last offset of now."""
-    admin = Admin(client)
+    admin = rmqtools.Admin(client)
     queues = admin.fetch_subscribe_queues(topic)
     return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]

@@ -18,7 +18,7 @@ from rmqtools.model.parcel import MsgIds, Parcel
 from rmqtools.model.queue import MessageQueue
 
 if TYPE_CHECKING:
-    from rmqtools.sync import Producer
+    from rmqtools.sync.producer import Producer
 
 
 @dataclass(frozen=True, slots=True)

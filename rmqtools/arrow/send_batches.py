@@ -22,7 +22,7 @@ from rmqtools.model.result import Outcome, SendStatus
 from rmqtools.select import MessageQueueSelector
 
 if TYPE_CHECKING:
-    from rmqtools.sync import Producer
+    from rmqtools.sync.producer import Producer
 
 ExtraProperties = Callable[[pa.RecordBatch, int], dict[str, pa.Array]]
 """Called with a batch and the number of its first row; returns more properties, a text for every row."""

@@ -7,8 +7,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from rmqtools import MessageQueue, aio
-from rmqtools.arrow import select_columns
-from rmqtools.arrow.rows_to_batch import rows_to_batch
 from rmqtools.errors import ConfigError
 from rmqtools.model.message import MessageExt
 from spark_connector.options.batch_settings import LookUp
@@ -43,6 +41,9 @@ def read_key_task(options: ReadOptions, task: KeyTask) -> Iterator["pa.RecordBat
         UnsupportedError: the cluster is behind a proxy, which has no key index.
         CorruptBodyError: a body that cannot be read, and ``corruptBody`` is ``fail``.
     """
+    from rmqtools.arrow import select_columns  # the driver's processes plan without it
+    from rmqtools.arrow.rows_to_batch import rows_to_batch
+
     schema = select_columns(*options.columns)
     with lent_client(options.client) as client:
         found = client.run(_find(aio.Admin(client.asynchronous), options, task))
@@ -53,7 +54,7 @@ def read_key_task(options: ReadOptions, task: KeyTask) -> Iterator["pa.RecordBat
             yield rows_to_batch(whole[begin : begin + _ROWS_PER_BATCH], queue, schema)
 
 
-async def _find(admin: aio.Admin, options: ReadOptions, task: KeyTask) -> list[MessageExt]:
+async def _find(admin: "aio.Admin", options: ReadOptions, task: KeyTask) -> list[MessageExt]:
     """All messages of a task, each once, by broker, queue and offset."""
     slots, look_up = asyncio.Semaphore(_QUESTIONS_AT_ONCE), task.look_up
 

@@ -1,9 +1,10 @@
 """The driver's requests to the cluster before a read: queues, their stored offsets, start and end."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from rmqtools import Admin, MessageQueue, QueueRange, aio
+import rmqtools
+from rmqtools import MessageQueue, QueueRange, aio
 from rmqtools.errors import (
     BrokerError,
     ConfigError,
@@ -29,6 +30,9 @@ from spark_connector.read.patience import ask_all
 from spark_connector.read.stored import Stored
 from spark_connector.worker.clients import client_of
 
+if TYPE_CHECKING:
+    from rmqtools import Admin
+
 log = get_logger(__name__)
 T = TypeVar("T")
 K = TypeVar("K")
@@ -49,9 +53,9 @@ class Lookup:
         self.is_patient = True
 
     @property
-    def blocking_admin(self) -> Admin:
+    def blocking_admin(self) -> "Admin":
         """Client for requests about groups."""
-        return Admin(self._client)
+        return rmqtools.Admin(self._client)
 
     def topics(self) -> list[str]:
         """Return the topics to read; empty if a pattern matches none.

@@ -1,8 +1,9 @@
 """Finds the queues of one member of a live consumer group, without joining the group or committing."""
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from rmqtools import Admin, MessageQueue
+from rmqtools import MessageQueue
 from rmqtools.allocate import AllocateByPins, AllocateMessageQueueStrategy, client_address
 from rmqtools.clock import SYSTEM_CLOCK, as_time
 from rmqtools.errors import ConfigError
@@ -11,11 +12,14 @@ from spark_connector.options.allocation import queues_of_member
 from spark_connector.options.queue_json import places
 from spark_connector.options.read_settings import ReadOptions
 
+if TYPE_CHECKING:
+    from rmqtools import Admin
+
 log = get_logger(__name__)
 
 
 def fetch_queues_of_member(
-    admin: Admin, options: ReadOptions, queues: Collection[MessageQueue]
+    admin: "Admin", options: ReadOptions, queues: Collection[MessageQueue]
 ) -> list[MessageQueue]:
     """Return the ``queues`` that member ``asMember`` owns, or would own by ``allocator``; sorted.
 
@@ -41,7 +45,7 @@ def fetch_queues_of_member(
 
 
 def _in_force(
-    admin: Admin, strategy: AllocateMessageQueueStrategy, group: str
+    admin: "Admin", strategy: AllocateMessageQueueStrategy, group: str
 ) -> AllocateMessageQueueStrategy:
     """If the strategy follows the group's pins, return it with the current ones; else return it unchanged."""
     if not isinstance(strategy, AllocateByPins):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from rmqtools import Client, MessageQueue, QueueRange
 from rmqtools.allocate import client_address
-from rmqtools.arrow import read_ranges, select_columns
 from rmqtools.errors import BrokerError, DataLossError, TopicNotFoundError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode
@@ -62,6 +61,8 @@ def plan_tasks(
 
 def read_task(options: ReadOptions, task: ReadTask) -> Iterator["pa.RecordBatch"]:
     """Yield the messages of a task. Runs on the executor."""
+    from rmqtools.arrow import read_ranges, select_columns  # the driver's processes plan without it
+
     schema = select_columns(*options.columns)
     with lent_client(options.client) as client:
         if task.reader_id and options.allocation and options.allocation.verify_host:

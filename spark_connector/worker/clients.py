@@ -9,19 +9,23 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rmqtools import Client, ClientConfig, Producer, ProducerConfig
+import rmqtools
+from rmqtools import Client, ClientConfig, ProducerConfig
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
+
+if TYPE_CHECKING:
+    from rmqtools import Producer
 
 log = get_logger(__name__)
 
 IDLE_SECONDS: Final = 600.0  # as long as Spark's Kafka sink keeps an unused producer
 
 _Config = TypeVar("_Config", bound=ClientConfig)
-_Made = TypeVar("_Made", Client, Producer)
+_Made = TypeVar("_Made", Client, "Producer")
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +80,7 @@ class ClientCache:
             made: _Made = entry.client
         return made
 
-    def give_back(self, client: Client | Producer) -> None:
+    def give_back(self, client: "Client | Producer") -> None:
         """Return a borrowed client; it stays open for the next borrower."""
         kept = self._kept()
         with kept.lock:
@@ -85,7 +89,7 @@ class ClientCache:
                     entry.users -= 1
                     entry.idle_since = self._clock.monotonic()
 
-    def drop(self, client: Client | Producer) -> None:
+    def drop(self, client: "Client | Producer") -> None:
         """Close a client after a failure; the next borrower gets a new one."""
         kept = self._kept()
         with kept.lock:
@@ -159,9 +163,9 @@ def lent_client(config: ClientConfig) -> Iterator[Client]:
 
 
 @contextmanager
-def lent_producer(config: ProducerConfig) -> Iterator[Producer]:
+def lent_producer(config: ProducerConfig) -> Iterator["Producer"]:
     """Lend this process's producer for a configuration to a block; an error in the block closes it."""
-    with _lent(Producer, config) as producer:
+    with _lent(rmqtools.Producer, config) as producer:
         yield producer
 
 

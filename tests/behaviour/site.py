@@ -12,17 +12,16 @@ from rmqtools.model.group import ConsumerData, SubscriptionData
 from rmqtools.model.message import MessageExt
 from rmqtools.model.sys_flag import build_pull_sys_flag
 from rmqtools.policy.selectors import java_hash_code
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.group import HeartbeatRequestHeader
+from rmqtools.protocol.headers.offset import (
     GetMaxOffsetRequestHeader,
-    HeartbeatRequestHeader,
     OffsetResponseHeader,
-    PullMessageRequestHeader,
     QueryConsumerOffsetRequestHeader,
-    SendMessageRequestHeaderV2,
-    SendMessageResponseHeader,
     UpdateConsumerOffsetRequestHeader,
-    decode_header,
 )
+from rmqtools.protocol.headers.pull import PullMessageRequestHeader
+from rmqtools.protocol.headers.send import SendMessageRequestHeaderV2, SendMessageResponseHeader
 from rmqtools.protocol.messages.properties import format_properties
 from rmqtools.protocol.messages.stored import decode_messages
 from rmqtools.protocol.wire.bodies import format_heartbeat

@@ -1,6 +1,7 @@
 """A batch of the blocking face is sent on its caller's thread, with the outcomes of any send."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 
@@ -33,6 +34,21 @@ def test_a_batch_is_stored_in_order(site, topic):
 
     assert bodies == [message.body for message in batch]
     assert [result.queue_offset - results[0].queue_offset for result in results] == [*range(40)]
+
+
+def test_a_batch_above_the_brokers_limit_fails_with_the_remedy(site, topic):
+    batch = [Message(topic, bytes(1024 * 1024))] * 5
+    config = ProducerConfig(
+        name_server=site.name_server, group="batches", max_message_bytes=8 * 1024 * 1024, compression="none"
+    )
+    with Producer(config) as producer, pytest.raises(UnknownOutcomeError) as caught:
+        producer.send_batch(batch)
+
+    assert "message body size exceeded" in str(caught.value)
+    assert re.search(
+        r"the batch has 52\d{5} bytes, more than the broker's maxMessageSize: lower max_batch_bytes",
+        str(caught.value),
+    )
 
 
 def test_the_loop_has_no_part_in_it(cluster):

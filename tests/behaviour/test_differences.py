@@ -9,7 +9,8 @@ import pytest
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.headers import PopMessageRequestHeader, QueryAssignmentRequestHeader
+from rmqtools.protocol.headers.group import QueryAssignmentRequestHeader
+from rmqtools.protocol.headers.pull import PopMessageRequestHeader
 from rmqtools.testing import FakeCluster
 from tests.behaviour.site import (
     max_offset,

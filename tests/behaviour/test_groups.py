@@ -8,20 +8,22 @@ from rmqtools.errors import TopicNotFoundError
 from rmqtools.model.codes import BoundaryType, RequestCode, ResponseCode
 from rmqtools.model.names import dlq_topic, retry_topic
 from rmqtools.model.queue import MessageQueue
-from rmqtools.protocol.headers import (
-    ConsumerSendMsgBackRequestHeader,
+from rmqtools.protocol.headers.group import (
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumeStatsRequestHeader,
-    GetEarliestMsgStoretimeRequestHeader,
-    GetMinOffsetRequestHeader,
-    GetTopicStatsInfoRequestHeader,
     LockBatchMqRequestHeader,
-    ResetOffsetRequestHeader,
-    SearchOffsetRequestHeader,
     UnlockBatchMqRequestHeader,
     UnregisterClientRequestHeader,
 )
+from rmqtools.protocol.headers.offset import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetMinOffsetRequestHeader,
+    ResetOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+)
+from rmqtools.protocol.headers.send import ConsumerSendMsgBackRequestHeader
+from rmqtools.protocol.headers.topic import GetTopicStatsInfoRequestHeader
 from rmqtools.protocol.wire.bodies import (
     format_lock,
     format_unlock,

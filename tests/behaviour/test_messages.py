@@ -7,11 +7,9 @@ import pytest
 from rmqtools.errors import TopicNotFoundError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import build_pull_sys_flag
-from rmqtools.protocol.headers import (
-    SendMessageResponseHeader,
-    ViewMessageRequestHeader,
-    decode_header,
-)
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.pull import ViewMessageRequestHeader
+from rmqtools.protocol.headers.send import SendMessageResponseHeader
 from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
 from rmqtools.protocol.messages.stored import decode_message, decode_messages

@@ -4,11 +4,8 @@ import pytest
 
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.headers import (
-    CheckTransactionStateRequestHeader,
-    EndTransactionRequestHeader,
-    decode_header,
-)
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
 from rmqtools.protocol.messages.stored import decode_message
 from tests.behaviour.site import max_offset, producer_heartbeat, pulled, send, until

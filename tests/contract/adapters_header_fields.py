@@ -11,10 +11,9 @@ from enum import Enum
 from typing import Annotated, Any
 
 from rmqtools.errors import ProtocolError
-from rmqtools.protocol import headers
-from rmqtools.protocol.headers import decode_header
-from rmqtools.protocol.headers.codec import Header, HeaderField, header_fields
+from rmqtools.protocol.headers.codec import Header, HeaderField, decode_header, header_fields
 from tests.contract.vector_spec import Case, Spec, outcome
+from tests.support.headers import HEADERS
 
 # Java's four classes with one field are one here.
 _OURS = dict.fromkeys(
@@ -35,8 +34,7 @@ _LEGAL = {"Integer": "8", "Long": "8", "Boolean": "true", "String": "SINGLE_TAG"
 
 def header_class(name: str) -> type[Header]:
     """Our class for Java's."""
-    found: type[Header] = getattr(headers, _OURS.get(name, name))
-    return found
+    return HEADERS[_OURS.get(name, name)]
 
 
 def fields_of_header(case: Case) -> Case:

@@ -6,17 +6,17 @@ from enum import Enum
 from typing import Any
 
 from rmqtools.model.codes import BoundaryType, LanguageCode, RequestCode
-from rmqtools.protocol import headers
-from rmqtools.protocol.headers import decode_header
-from rmqtools.protocol.headers.codec import Header, RequestHeader, header_fields
+from rmqtools.protocol.headers.codec import Header, RequestHeader, decode_header, header_fields
 from rmqtools.protocol.wire.command import decode_command, request
 from tests.contract.adapters_protocol import frame_hex, frame_of, frame_parts
 from tests.contract.vector_spec import Case, Spec, null_if_empty, outcome
+from tests.support.headers import HEADERS
 
 
 def header_class(name: str) -> type[RequestHeader]:
     """Our class of Java's name: they are the same."""
-    found: type[RequestHeader] = getattr(headers, name)
+    found = HEADERS[name]
+    assert issubclass(found, RequestHeader)
     return found
 
 

@@ -23,7 +23,7 @@ from rmqtools import (
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import UnsupportedError
 from rmqtools.model.append_mark import APPEND_MARK, parse_mark
-from rmqtools.protocol.headers import UnlockBatchMqRequestHeader
+from rmqtools.protocol.headers.group import UnlockBatchMqRequestHeader
 from rmqtools.protocol.wire.bodies import format_unlock
 from rmqtools.protocol.wire.command import request
 from tests.support.patience import PATIENCE, PATIENT_REQUEST

@@ -17,8 +17,25 @@ from rmqtools.engine.connection.client import ClientCore
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group_config import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol import headers
+from rmqtools.protocol.headers.codec import RequestHeader, decode_header
+from rmqtools.protocol.headers.group import (
+    GetAllSubscriptionGroupRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+    SetMessageRequestModeRequestHeader,
+    UpdateSubscriptionGroupRequestHeader,
+)
+from rmqtools.protocol.headers.offset import UpdateConsumerOffsetRequestHeader
 from rmqtools.protocol.headers.pop_extra_info import format_extra_info, parse_extra_info
+from rmqtools.protocol.headers.pull import (
+    AckMessageRequestHeader,
+    ChangeInvisibleTimeRequestHeader,
+    ChangeInvisibleTimeResponseHeader,
+    NotificationRequestHeader,
+    NotificationResponseHeader,
+    PopMessageRequestHeader,
+    PopMessageResponseHeader,
+)
 from rmqtools.protocol.messages.popped import with_extra_info
 from rmqtools.protocol.messages.stored import decode_messages
 from rmqtools.protocol.wire import bodies
@@ -36,12 +53,12 @@ class Broker:
     def __init__(self, core: ClientCore, addr: str) -> None:
         self._core, self._addr = core, addr
 
-    async def ask(self, header: headers.RequestHeader, body: bytes = b"") -> RemotingCommand:
+    async def ask(self, header: RequestHeader, body: bytes = b"") -> RemotingCommand:
         return await self._core.remoting.invoke_ok(self._addr, request(header, body))
 
     async def pop(self, topic: str, group: str) -> list[MessageExt]:
         """Messages of queue 0, in order of the queue."""
-        header = headers.PopMessageRequestHeader(
+        header = PopMessageRequestHeader(
             consumer_group=group,
             topic=topic,
             queue_id=0,
@@ -55,14 +72,14 @@ class Broker:
         if answer.code in NOTHING_TO_POP:
             return []
         assert answer.code == ResponseCode.SUCCESS, (answer.code, answer.remark)
-        answered = headers.decode_header(headers.PopMessageResponseHeader, answer.ext_fields)
+        answered = decode_header(PopMessageResponseHeader, answer.ext_fields)
         stored = decode_messages(answer.body)
         return with_extra_info(stored, answered, topic=topic, broker_name="broker-a", order=False)
 
     async def change(self, topic: str, group: str, extra_info: str, invisible_ms: int) -> str:
         """The extra info that a message has after its time was changed."""
         known = parse_extra_info(extra_info)
-        asked = headers.ChangeInvisibleTimeRequestHeader(
+        asked = ChangeInvisibleTimeRequestHeader(
             consumer_group=group,
             topic=known.real_topic(topic, group),
             queue_id=known.queue_id,
@@ -71,7 +88,7 @@ class Broker:
             invisible_time=invisible_ms,
         )
         answer = await self.ask(asked)
-        answered = headers.decode_header(headers.ChangeInvisibleTimeResponseHeader, answer.ext_fields)
+        answered = decode_header(ChangeInvisibleTimeResponseHeader, answer.ext_fields)
         renewed = replace(
             known,
             start_offset=asked.offset,
@@ -84,7 +101,7 @@ class Broker:
     async def ack(self, topic: str, group: str, extra_info: str) -> None:
         known = parse_extra_info(extra_info)
         await self.ask(
-            headers.AckMessageRequestHeader(
+            AckMessageRequestHeader(
                 consumer_group=group,
                 topic=known.real_topic(topic, group),
                 queue_id=known.queue_id,
@@ -188,15 +205,15 @@ def test_a_message_whose_time_ran_out_comes_again_from_the_retry_topic(pop_produ
 
 
 def test_a_notification_tells_that_there_is_something_to_pop(pop_producer, topic, on_broker):
-    def question(group: str) -> headers.NotificationRequestHeader:
-        return headers.NotificationRequestHeader(
+    def question(group: str) -> NotificationRequestHeader:
+        return NotificationRequestHeader(
             consumer_group=group, topic=topic, queue_id=0, poll_time=0, born_time=0
         )
 
     async def work(broker: Broker) -> list[bool]:
         async def has_message() -> bool:
             answer = await broker.ask(question(new_group()))
-            return headers.decode_header(headers.NotificationResponseHeader, answer.ext_fields).has_msg
+            return decode_header(NotificationResponseHeader, answer.ext_fields).has_msg
 
         before = await has_message()
         await asyncio.to_thread(pop_producer.send, Message(topic, b"x"))
@@ -211,9 +228,9 @@ def test_group_settings_are_stored_and_read_back(on_broker):
     )
 
     async def work(broker: Broker) -> tuple[SubscriptionGroupConfig, dict[str, SubscriptionGroupConfig]]:
-        await broker.ask(headers.UpdateSubscriptionGroupRequestHeader(), bodies.format_body(config))
-        one = await broker.ask(headers.GetSubscriptionGroupConfigRequestHeader(group=config.group_name))
-        many = await broker.ask(headers.GetAllSubscriptionGroupRequestHeader(group_seq=0))
+        await broker.ask(UpdateSubscriptionGroupRequestHeader(), bodies.format_body(config))
+        one = await broker.ask(GetSubscriptionGroupConfigRequestHeader(group=config.group_name))
+        many = await broker.ask(GetAllSubscriptionGroupRequestHeader(group_seq=0))
         return bodies.parse_subscription_group(one.body), bodies.parse_subscription_groups(many.body)
 
     one, many = on_broker(work)
@@ -225,15 +242,13 @@ def test_a_topic_can_be_set_to_be_popped_and_its_groups_are_known(pop_producer, 
     group = new_group()
     pop_producer.send(Message(topic, b"x"))
     mode = SetMessageRequestModeRequestBody(topic=topic, consumer_group=group, mode="POP")
-    commit = headers.UpdateConsumerOffsetRequestHeader(
-        consumer_group=group, topic=topic, queue_id=0, commit_offset=0
-    )
+    commit = UpdateConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=0, commit_offset=0)
 
     async def work(broker: Broker) -> tuple[str, ...]:
         await broker.pop(topic, group)
-        await broker.ask(headers.SetMessageRequestModeRequestHeader(), bodies.format_body(mode))
+        await broker.ask(SetMessageRequestModeRequestHeader(), bodies.format_body(mode))
         await broker.ask(commit)
-        answer = await broker.ask(headers.QueryTopicConsumeByWhoRequestHeader(topic=topic))
+        answer = await broker.ask(QueryTopicConsumeByWhoRequestHeader(topic=topic))
         return bodies.parse_group_list(answer.body)
 
     assert on_broker(work) == (group,)

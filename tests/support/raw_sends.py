@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from rmqtools import Admin, MessageQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
-from rmqtools.protocol.headers import CreateTopicRequestHeader, SendMessageRequestHeaderV2
+from rmqtools.protocol.headers.send import SendMessageRequestHeaderV2
+from rmqtools.protocol.headers.topic import CreateTopicRequestHeader
 from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.wire.command import RemotingCommand, request
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
-from rmqtools.protocol.headers import CheckTransactionStateRequestHeader
+from rmqtools.protocol.headers.send import CheckTransactionStateRequestHeader
 from rmqtools.protocol.messages.stored import SYSFLAG_POSITION
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, request, response
 from rmqtools.testing import encode_stored, stored_message

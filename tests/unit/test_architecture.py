@@ -13,7 +13,7 @@ pytestmark = pytest.mark.process  # it reads all sources, for seconds
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqtools", "spark_connector")
 
-_LEAVES = {"compiled", "clock", "log", "safe_file", "unknown_name", "version", "visible_text"}
+_LEAVES = {"compiled", "clock", "lazy_names", "log", "safe_file", "unknown_name", "version", "visible_text"}
 _BOTTOM = _LEAVES | {"model", "errors", "observer", "name_server_list"}
 _PUBLIC = {
     "rmqtools",
@@ -44,6 +44,7 @@ _PUBLIC = {
 MAY_IMPORT = {
     "compiled": {"compiled"},
     "clock": set(),
+    "lazy_names": set(),
     "log": {"visible_text"},
     "visible_text": set(),
     "safe_file": set(),
@@ -53,7 +54,7 @@ MAY_IMPORT = {
     "errors": {"model"},
     "name_server_list": {"errors"},
     "observer": {"model"},
-    "config": {"config", "errors", "model", "unknown_name"},
+    "config": {"config", "lazy_names", "errors", "model", "unknown_name"},
     "policy": {"policy", "errors", "model", "compiled", "unknown_name"},
     "protocol": {"protocol", "errors", "model", "compiled"},
     "plug_in": {"config", "errors", "unknown_name"},
@@ -63,13 +64,13 @@ MAY_IMPORT = {
     "compatibility": {"policy", "model"},
     "plot": {"model", "visible_text"},
     "engine": _BOTTOM | {"engine", "policy", "protocol", "config"},
-    "aio": {"engine", "policy"},
+    "aio": {"engine", "policy", "lazy_names"},
     "sync": {"sync", "aio", "engine", "policy", "config", "errors", "model", "rmqtools"},
-    "rmqtools": {"sync", "config", "errors", "model", "rmqtools", "version"},
+    "rmqtools": {"sync", "config", "errors", "model", "policy", "rmqtools", "version", "lazy_names"},
     "select": {"model", "policy"},
     "once": {"once", "model", "clock"},
     "otel": {"otel", "observer", "errors", "model", "clock"},
-    "arrow": _PUBLIC | {"arrow", "policy", "protocol"},
+    "arrow": _PUBLIC | {"arrow", "policy", "protocol", "lazy_names"},
     "compat": _PUBLIC | {"compat"},
     "cluster": _PUBLIC | {"cluster"},
     "testing": _PUBLIC | {"testing", "policy", "protocol"},

@@ -1,5 +1,6 @@
 """The names that users import. Every change here belongs into the changelog."""
 
+import ast
 import importlib
 import inspect
 import pickle
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import rmqtools
-from rmqtools import aio, sync
+from rmqtools import aio
 
 PUBLIC = {
     "rmqtools": """
@@ -50,9 +51,6 @@ PUBLIC = {
     "rmqtools.plot": "Owners lag_figure shares_figure story_figure",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",
-    "rmqtools.sync": """
-        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer
-        PushConsumer SimpleConsumer StagedWrites TransactionListener TransactionProducer create_reply""",
     "rmqtools.testing": """
         Drain FakeCluster Fault NAME_SERVER PinnedGroup Reaction RequestCode ResponseCode encode_stored
         stored_message""",
@@ -191,10 +189,8 @@ def test_a_pickled_config_names_the_same_class_as_before(module: str, name: str,
 
 def test_every_public_name_is_that_of_its_home_and_another_is_refused() -> None:
     assert set(rmqtools.__all__) <= set(dir(rmqtools))
-    assert rmqtools.Producer is sync.Producer
-    assert rmqtools.create_reply is sync.create_reply
     with pytest.raises(AttributeError, match="module 'rmqtools' has no attribute 'Consumer'"):
-        rmqtools.Consumer  # noqa: B018
+        rmqtools.Consumer  # type: ignore[attr-defined]  # noqa: B018
     for name in rmqtools.__all__:
         assert getattr(rmqtools, name) is not None
 
@@ -204,7 +200,29 @@ def test_importing_rmqtools_imports_none_of_its_rooms() -> None:
     program = "import sys, rmqtools; print([name for name in sys.modules if name.startswith('rmqtools.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
-    assert done.stdout == "['rmqtools.version']\n"
+    assert done.stdout == "['rmqtools.lazy_names', 'rmqtools.version']\n"
+
+
+@pytest.mark.process
+def test_a_module_that_is_a_public_name_is_there_without_an_import_of_its_own() -> None:
+    program = "import rmqtools; print(rmqtools.errors.SendError.__module__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.stdout == "rmqtools.errors\n"
+
+
+@pytest.mark.parametrize("package", ["rmqtools", "rmqtools.aio", "rmqtools.arrow", "rmqtools.config"])
+def test_names_imported_on_use_are_those_that_type_checkers_see(package: str) -> None:
+    module = importlib.import_module(package)
+    source = ast.parse(inspect.getsource(module))
+    (seen,) = (node for node in source.body if isinstance(node, ast.If))
+    imports = [node for node in seen.body if isinstance(node, ast.ImportFrom)]
+
+    assert {alias.name for node in imports for alias in node.names} <= {*module.__all__} & {*dir(module)}
+    for node in imports:
+        for alias in node.names:
+            home = importlib.import_module(node.module or "")
+            assert getattr(module, alias.name) is getattr(home, alias.name)
 
 
 @pytest.mark.process

@@ -15,11 +15,8 @@ from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import CID_RMQ_SYS_PREFIX, HALF_TOPIC, SCHEDULE_TOPIC
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import ClusterInfo, Perm
-from rmqtools.protocol.headers import (
-    GetConsumeStatsRequestHeader,
-    GetTopicStatsInfoRequestHeader,
-    WipeWritePermOfBrokerRequestHeader,
-)
+from rmqtools.protocol.headers.group import GetConsumeStatsRequestHeader
+from rmqtools.protocol.headers.topic import GetTopicStatsInfoRequestHeader, WipeWritePermOfBrokerRequestHeader
 from rmqtools.protocol.wire.bodies import parse_consume_stats, parse_topic_stats
 from rmqtools.protocol.wire.command import request
 from rmqtools.unknown_name import unknown_name

@@ -19,7 +19,7 @@ from rmqtools.model.names import retry_topic
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import Perm
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.group import (
     DeleteSubscriptionGroupRequestHeader,
     GetAllSubscriptionGroupRequestHeader,
     GetSubscriptionGroupConfigRequestHeader,

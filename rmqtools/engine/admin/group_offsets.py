@@ -17,14 +17,13 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.endpoint.features import QUEUE_RESETS
 from rmqtools.policy.start_offset import known_offset
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
-from rmqtools.protocol.headers import (
-    GetConsumeStatsRequestHeader,
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.group import GetConsumeStatsRequestHeader, UpdateSubscriptionGroupRequestHeader
+from rmqtools.protocol.headers.offset import (
     OffsetResponseHeader,
     QueryConsumerOffsetRequestHeader,
     ResetOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
-    UpdateSubscriptionGroupRequestHeader,
-    decode_header,
 )
 from rmqtools.protocol.wire.bodies import (
     format_body,

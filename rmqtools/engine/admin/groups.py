@@ -30,14 +30,14 @@ from rmqtools.model.queue import MessageQueue, QueueRange, java_order
 from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.group_member import member_of, silent_member
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.group import (
     GetAllProducerInfoRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumerRunningInfoRequestHeader,
-    GetTopicStatsInfoRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
+from rmqtools.protocol.headers.topic import GetTopicStatsInfoRequestHeader
 from rmqtools.protocol.wire.bodies import (
     parse_consumer_connection,
     parse_consumer_list,

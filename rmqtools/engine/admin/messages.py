@@ -16,7 +16,7 @@ from rmqtools.model.names import without_this_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BrokerData
 from rmqtools.policy.endpoint.features import MESSAGE_QUERIES
-from rmqtools.protocol.headers import QueryMessageRequestHeader, ViewMessageRequestHeader
+from rmqtools.protocol.headers.pull import QueryMessageRequestHeader, ViewMessageRequestHeader
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
 from rmqtools.protocol.messages.stored import decode_messages, message_starts, queue_id_at, queue_offset_at
 from rmqtools.protocol.messages.stored_block import decode_stored

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from rmqtools.engine.admin.masters import AdminPart
 from rmqtools.errors import RemotingTimeoutError
 from rmqtools.model.queue import MessageQueue
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import RequestHeader, decode_header
+from rmqtools.protocol.headers.offset import (
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
     OffsetResponseHeader,
     SearchOffsetRequestHeader,
-    decode_header,
 )
-from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.command import request
 
 _LOOK_PAUSE = 0.02  # seconds between checks for an expected change

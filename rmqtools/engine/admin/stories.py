@@ -23,8 +23,8 @@ from rmqtools.model.message_story import MessageStory
 from rmqtools.model.names import DELAY_TOPICS, dlq_topic, retry_topic
 from rmqtools.model.trace import PubTrace, SubAfterTrace, SubBeforeTrace
 from rmqtools.policy.message_story import FoundTrace, StoryFacts, join_story
-from rmqtools.protocol.headers import QueryMessageRequestHeader
 from rmqtools.protocol.headers.pop_extra_info import RETRY_TOPIC, RETRY_TOPIC_V2, real_topic
+from rmqtools.protocol.headers.pull import QueryMessageRequestHeader
 from rmqtools.protocol.messages.message_id import parse_id_process, parse_offset_msg_id
 from rmqtools.protocol.messages.trace import parse_traces
 

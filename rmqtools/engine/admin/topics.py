@@ -13,14 +13,14 @@ from rmqtools.policy.endpoint.features import TOPIC_ATTRIBUTES
 from rmqtools.policy.endpoint.topic_types import topic_attributes
 from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import RequestHeader
+from rmqtools.protocol.headers.topic import (
     CreateTopicRequestHeader,
     DeleteTopicFromNamesrvRequestHeader,
     DeleteTopicRequestHeader,
     GetTopicConfigRequestHeader,
     GetTopicStatsInfoRequestHeader,
 )
-from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.bodies import parse_topic_config, parse_topic_stats
 from rmqtools.protocol.wire.command import RemotingCommand, request
 

@@ -9,7 +9,7 @@ from rmqtools.errors import RemotingConnectError, RemotingError
 from rmqtools.model.codes import RequestCode
 from rmqtools.policy.endpoint.features import Feature
 from rmqtools.policy.endpoint.versions import parse_version
-from rmqtools.protocol.headers import GetMinOffsetRequestHeader
+from rmqtools.protocol.headers.offset import GetMinOffsetRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
 

@@ -26,7 +26,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.group import ConsumerData
 from rmqtools.model.names import TOOLS_CONSUMER_GROUP, with_namespace
 from rmqtools.observer import current_observer
-from rmqtools.protocol.headers import HeartbeatRequestHeader, UnregisterClientRequestHeader
+from rmqtools.protocol.headers.group import HeartbeatRequestHeader, UnregisterClientRequestHeader
 from rmqtools.protocol.wire.bodies import format_heartbeat
 from rmqtools.protocol.wire.command import request
 

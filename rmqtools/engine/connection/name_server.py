@@ -7,7 +7,7 @@ from rmqtools.errors import BrokerError, RemotingConnectError, RemotingError, To
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.route import ClusterInfo, TopicRouteData
-from rmqtools.protocol.headers import GetRouteInfoRequestHeader
+from rmqtools.protocol.headers.topic import GetRouteInfoRequestHeader
 from rmqtools.protocol.wire.bodies import parse_cluster_info, parse_topic_list, parse_topic_route
 from rmqtools.protocol.wire.command import RemotingCommand, request
 

@@ -20,7 +20,7 @@ from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BATCH_CQ, TopicConfig
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.headers import GetTopicConfigRequestHeader
+from rmqtools.protocol.headers.topic import GetTopicConfigRequestHeader
 from rmqtools.protocol.wire.bodies import parse_body
 from rmqtools.protocol.wire.command import request
 

@@ -16,8 +16,9 @@ from rmqtools.model.message import MessageExt, put_into_queue
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult
 from rmqtools.policy.publish import is_static
-from rmqtools.protocol.headers import PopMessageResponseHeader, decode_header
+from rmqtools.protocol.headers.codec import decode_header
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo
+from rmqtools.protocol.headers.pull import PopMessageResponseHeader
 from rmqtools.protocol.messages.found import Found, decode_found
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
 from rmqtools.protocol.messages.popped import (

@@ -24,13 +24,13 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import CMResult, ConsumeMessageDirectlyResult, GetConsumerStatusBody
 from rmqtools.policy.start_offset import known_offset
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.group import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerRunningInfoRequestHeader,
     GetConsumerStatusRequestHeader,
-    ResetOffsetRequestHeader,
-    decode_header,
 )
+from rmqtools.protocol.headers.offset import ResetOffsetRequestHeader
 from rmqtools.protocol.messages.found import decode_single
 from rmqtools.protocol.wire.bodies import format_body, parse_reset_offset
 from rmqtools.protocol.wire.command import RemotingCommand, response

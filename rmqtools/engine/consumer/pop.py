@@ -30,9 +30,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import pop_init_mode
 from rmqtools.policy.reconsume import max_reconsume_times
-from rmqtools.protocol.headers import (
-    PopMessageRequestHeader,
-)
+from rmqtools.protocol.headers.pull import PopMessageRequestHeader
 from rmqtools.protocol.messages.popped import Portion
 from rmqtools.protocol.wire.command import request
 from rmqtools.protocol.wire.template import Request, RequestTemplate

@@ -27,7 +27,7 @@ from rmqtools.model.route import MASTER_ID
 from rmqtools.model.sys_flag import build_pull_sys_flag, clear_commit_offset_flag
 from rmqtools.policy.publish import is_static
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.headers import PullMessageRequestHeader
+from rmqtools.protocol.headers.pull import PullMessageRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 from rmqtools.protocol.wire.template import Request, RequestTemplate
 

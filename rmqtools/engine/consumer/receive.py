@@ -42,13 +42,13 @@ from rmqtools.policy.assignment import pop_init_mode
 from rmqtools.policy.endpoint.features import SIMPLE_CONSUMING
 from rmqtools.policy.publish import is_static
 from rmqtools.policy.reconsume import NO_MORE_TRIES, max_reconsume_times
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
+from rmqtools.protocol.headers.pull import (
     NotificationRequestHeader,
     NotificationResponseHeader,
     PopMessageRequestHeader,
-    decode_header,
 )
-from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
 from rmqtools.protocol.wire.command import RemotingCommand, request
 

@@ -12,7 +12,7 @@ from rmqtools.model.names import CLIENT_INNER_PRODUCER_GROUP, retry_topic
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.reconsume import NO_MORE_TRIES
 from rmqtools.policy.route_update import DEFAULT_TOPIC
-from rmqtools.protocol.headers import SendMessageRequestHeaderV2
+from rmqtools.protocol.headers.send import SendMessageRequestHeaderV2
 from rmqtools.protocol.messages.corrupt_message import raw_message
 from rmqtools.protocol.messages.properties import format_properties
 from rmqtools.protocol.wire.command import RemotingCommand, request

@@ -10,7 +10,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.publish import is_static
-from rmqtools.protocol.headers import ConsumerSendMsgBackRequestHeader
+from rmqtools.protocol.headers.send import ConsumerSendMsgBackRequestHeader
 from rmqtools.protocol.messages.inner_batch import is_inner_batch
 from rmqtools.protocol.wire.command import RemotingCommand, request
 

@@ -15,8 +15,8 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.model.queue import MessageQueue
-from rmqtools.protocol.headers import AckMessageRequestHeader, ChangeInvisibleTimeRequestHeader
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, parse_extra_info
+from rmqtools.protocol.headers.pull import AckMessageRequestHeader, ChangeInvisibleTimeRequestHeader
 from rmqtools.protocol.messages.batch_ack import batch_ack_body
 from rmqtools.protocol.messages.popped import receipt_parts
 from rmqtools.protocol.wire.command import RemotingCommand, request

@@ -31,8 +31,9 @@ from rmqtools.model.names import with_namespace
 from rmqtools.observer import Identity
 from rmqtools.policy.endpoint.features import BATCH_ACKNOWLEDGEMENTS, SIMPLE_CONSUMING, SUSPENDED_TRIES
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
-from rmqtools.protocol.headers import ChangeInvisibleTimeResponseHeader, decode_header
+from rmqtools.protocol.headers.codec import decode_header
 from rmqtools.protocol.headers.pop_extra_info import format_extra_info, renewed_extra_info
+from rmqtools.protocol.headers.pull import ChangeInvisibleTimeResponseHeader
 
 log = get_logger(__name__)
 

@@ -16,12 +16,9 @@ from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import Perm
 from rmqtools.policy.exact_append import Answered, AnsweringPeriod, Fence, is_restarted, meaning_of
-from rmqtools.protocol.headers import (
-    GetMaxOffsetRequestHeader,
-    OffsetResponseHeader,
-    SendMessageResponseHeader,
-    decode_header,
-)
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.offset import GetMaxOffsetRequestHeader, OffsetResponseHeader
+from rmqtools.protocol.headers.send import SendMessageResponseHeader
 from rmqtools.protocol.wire.bodies import parse_kv_table
 from rmqtools.protocol.wire.command import RemotingCommand, request
 

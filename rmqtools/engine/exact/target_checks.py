@@ -9,7 +9,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BATCH_CQ, TopicConfig
 from rmqtools.policy.endpoint.features import EXACT_APPENDS
 from rmqtools.policy.publish import is_static
-from rmqtools.protocol.headers import GetTopicConfigRequestHeader
+from rmqtools.protocol.headers.topic import GetTopicConfigRequestHeader
 from rmqtools.protocol.wire.bodies import parse_topic_config
 from rmqtools.protocol.wire.command import request
 

@@ -19,7 +19,7 @@ from rmqtools.model.group import CheckClientRequestBody, ConsumerData
 from rmqtools.policy.allocate.member_list import FIRST_ENTRY, MemberList, has_doubles, own_entries
 from rmqtools.policy.endpoint.features import SQL_FILTERS
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.group import (
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
 )

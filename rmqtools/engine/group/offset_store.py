@@ -20,11 +20,11 @@ from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.start_offset import known_offset
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.offset import (
     OffsetResponseHeader,
     QueryConsumerOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
-    decode_header,
 )
 from rmqtools.protocol.wire.command import request
 

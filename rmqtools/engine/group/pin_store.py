@@ -18,12 +18,12 @@ from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import namespace_of, without_this_namespace
 from rmqtools.policy.allocate.pins import LARGEST_JUMP, NO_PINS, Pins, newest, repaired, why_ignored
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.topic import (
     GetKVConfigRequestHeader,
     GetKVConfigResponseHeader,
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
-    decode_header,
 )
 from rmqtools.protocol.wire.bodies import parse_kv_table
 from rmqtools.protocol.wire.command import RemotingCommand, request

@@ -15,7 +15,7 @@ from rmqtools.model.group import MessageQueueAssignment, QueryAssignmentRequestB
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.assignment import AssignmentPlan, plan_assignment
-from rmqtools.protocol.headers import QueryAssignmentRequestHeader
+from rmqtools.protocol.headers.group import QueryAssignmentRequestHeader
 from rmqtools.protocol.wire.bodies import format_query_assignment, parse_query_assignment
 from rmqtools.protocol.wire.command import request
 

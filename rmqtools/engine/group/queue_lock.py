@@ -15,7 +15,7 @@ from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.queue import MessageQueue
-from rmqtools.protocol.headers import LockBatchMqRequestHeader, UnlockBatchMqRequestHeader
+from rmqtools.protocol.headers.group import LockBatchMqRequestHeader, UnlockBatchMqRequestHeader
 from rmqtools.protocol.wire.bodies import format_lock, format_unlock, parse_locked_queues
 from rmqtools.protocol.wire.command import request
 

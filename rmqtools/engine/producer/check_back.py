@@ -26,7 +26,8 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_PRODUCER_GROUP
 from rmqtools.model.names import without_this_namespace
 from rmqtools.model.transaction import LocalTransactionState
-from rmqtools.protocol.headers import CheckTransactionStateRequestHeader, decode_header
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import CheckTransactionStateRequestHeader
 from rmqtools.protocol.messages.found import decode_single
 from rmqtools.protocol.wire.command import RemotingCommand
 

@@ -27,7 +27,7 @@ from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.endpoint.features import DELAYS, PRIORITY, REQUEST_REPLY, Feature
 from rmqtools.policy.route_update import DEFAULT_TOPIC
-from rmqtools.protocol.headers import SendMessageRequestHeaderV2
+from rmqtools.protocol.headers.send import SendMessageRequestHeaderV2
 from rmqtools.protocol.messages.batch import FIXED_BYTES, encode_batch
 from rmqtools.protocol.messages.compression import CompressionType, compress
 from rmqtools.protocol.messages.properties import format_properties

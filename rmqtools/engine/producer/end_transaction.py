@@ -13,7 +13,7 @@ from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.model.transaction import LocalTransactionState
-from rmqtools.protocol.headers import EndTransactionRequestHeader
+from rmqtools.protocol.headers.send import EndTransactionRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
 log = get_logger(__name__)

@@ -43,7 +43,8 @@ from rmqtools.policy.validate import (
     check_messages,
     check_name,
 )
-from rmqtools.protocol.headers import RecallMessageRequestHeader, RecallMessageResponseHeader, decode_header
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import RecallMessageRequestHeader, RecallMessageResponseHeader
 from rmqtools.protocol.messages.message_id import UniqueIdGenerator
 from rmqtools.protocol.messages.recall_handle import parse_recall_handle
 from rmqtools.protocol.wire.command import request

@@ -25,7 +25,8 @@ from rmqtools.model.message_const import (
 )
 from rmqtools.model.names import without_this_namespace
 from rmqtools.policy.reply import reply_topic
-from rmqtools.protocol.headers import ReplyMessageRequestHeader, decode_header
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import ReplyMessageRequestHeader
 from rmqtools.protocol.messages.corrupt_message import corrupt_message
 from rmqtools.protocol.messages.properties import parse_properties
 from rmqtools.protocol.messages.stored import decompressed

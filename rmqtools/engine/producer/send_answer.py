@@ -1,5 +1,6 @@
 """Parses a broker's answer to a send, and makes the error of a failed send."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,7 +14,8 @@ from rmqtools.model.parcel import MsgIds, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
 from rmqtools.policy.endpoint.topic_types import refused_type_hint
-from rmqtools.protocol.headers import SendMessageResponseHeader, decode_header
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import SendMessageResponseHeader
 from rmqtools.protocol.wire.command import RemotingCommand
 
 STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
@@ -22,6 +24,8 @@ STATUS_BY_CODE: Final[dict[int, SendStatus]] = {
     ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
     ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
 }
+
+_TOO_LARGE: Final = re.compile("message (body )?size exceeded")  # MessageExtEncoder.encode, before it stores
 
 _send_result = maker_of(SendResult)
 if twins is not None and not twins.bind_send_result(SendResult):
@@ -120,9 +124,18 @@ def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand
 
 
 def refusal(outgoing: Outgoing, answer: RemotingCommand, addr: str) -> BrokerError:
-    """Return the error of a message that is not stored; it explains a refused message type."""
+    """Return the error of a message that is not stored; it explains a refused type and a refused size."""
     hint = refused_type_hint(answer.code, answer.remark, outgoing.topic)
-    return BrokerError(answer.code, answer.remark, addr, hint)
+    return BrokerError(answer.code, answer.remark, addr, hint or _size_hint(outgoing, answer))
+
+
+def _size_hint(outgoing: Outgoing, answer: RemotingCommand) -> str:
+    if len(outgoing.msg_ids) == 1 or not _TOO_LARGE.search(answer.remark or ""):
+        return ""
+    return (
+        f"the batch has {len(outgoing.body)} bytes, more than the broker's maxMessageSize: "
+        "lower max_batch_bytes (in Spark batchBytes), or raise maxMessageSize on the brokers"
+    )
 
 
 def send_error(outgoing: Outgoing, attempts: Sequence[SendAttempt]) -> SendError:

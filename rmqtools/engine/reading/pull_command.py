@@ -9,8 +9,8 @@ from rmqtools.model.group import SUB_ALL
 from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.headers import PullMessageRequestHeader
 from rmqtools.protocol.headers.codec import Header, Int64, decode_header
+from rmqtools.protocol.headers.pull import PullMessageRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
 LARGEST_OFFSET = 2**63 - 1  # no queue has it: nothing could follow

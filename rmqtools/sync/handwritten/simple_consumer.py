@@ -12,7 +12,7 @@ class BlockingSimpleConsumer(Blocking):
     """A blocking simple consumer without the methods of one line."""
 
     def __init__(self, config: SimpleConsumerConfig) -> None:
-        self._consumer = aio.SimpleConsumer(config)
+        self._consumer: aio.SimpleConsumer = aio.SimpleConsumer(config)
         super().__init__(self._consumer)
 
     def __iter__(self) -> Iterator[MessageExt]:

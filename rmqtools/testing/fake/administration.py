@@ -9,17 +9,21 @@ from rmqtools.model.group_config import SubscriptionGroupConfig, SubscriptionGro
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import SCHEDULE_TOPIC
 from rmqtools.model.route import TopicConfig as TopicSettings
-from rmqtools.protocol.headers import (
-    CreateTopicRequestHeader,
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.group import (
     DeleteSubscriptionGroupRequestHeader,
-    DeleteTopicRequestHeader,
-    GetBrokerConfigResponseHeader,
     GetSubscriptionGroupConfigRequestHeader,
-    GetTopicConfigRequestHeader,
+)
+from rmqtools.protocol.headers.pull import (
     QueryMessageRequestHeader,
     QueryMessageResponseHeader,
     ViewMessageRequestHeader,
-    decode_header,
+)
+from rmqtools.protocol.headers.topic import (
+    CreateTopicRequestHeader,
+    DeleteTopicRequestHeader,
+    GetBrokerConfigResponseHeader,
+    GetTopicConfigRequestHeader,
 )
 from rmqtools.protocol.wire.bodies import parse_properties_text
 from rmqtools.protocol.wire.body_codec import format_body, parse_body

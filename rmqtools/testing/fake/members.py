@@ -24,14 +24,14 @@ from rmqtools.model.group_config import GroupList
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.group import (
     GetConsumerConnectionListRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumerRunningInfoRequestHeader,
     NotifyConsumerIdsChangedRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
     UnregisterClientRequestHeader,
-    decode_header,
 )
 from rmqtools.protocol.wire.bodies import parse_json
 from rmqtools.protocol.wire.body_codec import format_body, parse_body

@@ -11,7 +11,8 @@ from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import KVTable, TopicList
 from rmqtools.model.route import BrokerData, ClusterInfo, QueueData, TopicRouteData
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.topic import (
     DeleteKVConfigRequestHeader,
     DeleteTopicFromNamesrvRequestHeader,
     GetKVConfigRequestHeader,
@@ -21,7 +22,6 @@ from rmqtools.protocol.headers import (
     PutKVConfigRequestHeader,
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
-    decode_header,
 )
 from rmqtools.protocol.wire.body_codec import format_body
 from rmqtools.protocol.wire.command import RemotingCommand

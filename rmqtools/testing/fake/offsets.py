@@ -6,20 +6,20 @@ Source of the rules: ConsumerManageProcessor, AdminBrokerProcessor (broker 5.5.0
 from rmqtools.model.codes import BoundaryType, RequestCode, ResponseCode
 from rmqtools.model.group import ConsumeStats, OffsetWrapper, ResetOffsetBody, TopicOffset, TopicStatsTable
 from rmqtools.model.queue import MessageQueue
-from rmqtools.protocol.headers import (
-    GetConsumeStatsRequestHeader,
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.group import GetConsumeStatsRequestHeader
+from rmqtools.protocol.headers.offset import (
     GetEarliestMsgStoretimeRequestHeader,
     GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
-    GetTopicStatsInfoRequestHeader,
     OffsetResponseHeader,
     QueryConsumerOffsetRequestHeader,
     ResetOffsetRequestHeader,
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
-    decode_header,
 )
+from rmqtools.protocol.headers.topic import GetTopicStatsInfoRequestHeader
 from rmqtools.protocol.wire.body_codec import format_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing.fake.server import Peer

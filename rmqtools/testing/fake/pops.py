@@ -14,7 +14,9 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME
 from rmqtools.model.names import pop_retry_topic
 from rmqtools.policy.assignment import POP_FROM_MAX
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header, encode_header
+from rmqtools.protocol.headers.pop_extra_info import NORMAL_TOPIC, RETRY_TOPIC, parse_extra_info
+from rmqtools.protocol.headers.pull import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
     ChangeInvisibleTimeResponseHeader,
@@ -22,10 +24,7 @@ from rmqtools.protocol.headers import (
     NotificationResponseHeader,
     PopMessageRequestHeader,
     PopMessageResponseHeader,
-    decode_header,
 )
-from rmqtools.protocol.headers.codec import encode_header
-from rmqtools.protocol.headers.pop_extra_info import NORMAL_TOPIC, RETRY_TOPIC, parse_extra_info
 from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing.fake.commit_log import Entry, QueueKey

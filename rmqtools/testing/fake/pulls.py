@@ -13,8 +13,8 @@ from rmqtools.model.group import SUB_ALL
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.selectors import java_hash_code
 from rmqtools.policy.subscription import TAG
-from rmqtools.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader, decode_header
-from rmqtools.protocol.headers.codec import encode_header
+from rmqtools.protocol.headers.codec import decode_header, encode_header
+from rmqtools.protocol.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing.fake.commit_log import Entry, QueueKey, QueueLog
 from rmqtools.testing.fake.members import Members

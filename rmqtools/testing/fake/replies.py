@@ -6,7 +6,8 @@ accepted the reply.
 
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.message_const import PROPERTY_MESSAGE_REPLY_TO_CLIENT, PROPERTY_PUSH_REPLY_TIME
-from rmqtools.protocol.headers import ReplyMessageRequestHeader, SendMessageRequestHeaderV2, decode_header
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import ReplyMessageRequestHeader, SendMessageRequestHeaderV2
 from rmqtools.protocol.messages.properties import format_properties, parse_properties
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, request
 from rmqtools.testing.fake.members import Members

@@ -23,12 +23,12 @@ from rmqtools.model.message_const import (
 )
 from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, HALF_TOPIC, RETRY_GROUP_TOPIC_PREFIX, SCHEDULE_TOPIC
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.headers import (
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import (
     ConsumerSendMsgBackRequestHeader,
     SendMessageRequestHeader,
     SendMessageRequestHeaderV2,
     SendMessageResponseHeader,
-    decode_header,
 )
 from rmqtools.protocol.messages.batch import decode_batch
 from rmqtools.protocol.messages.message_id import UniqueIdGenerator, format_offset_msg_id
@@ -127,6 +127,10 @@ class Sends:
         if header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums):
             remark = f"request queueId[{header.queue_id}] is illegal, {topic}"
             return refused(ResponseCode.INVALID_PARAMETER, remark)
+        if len(request.body) > _MAX_BODY_BYTES and header.batch:
+            return refused(
+                ResponseCode.SYSTEM_ERROR, "java.lang.RuntimeException: message body size exceeded"
+            )
         if len(request.body) > _MAX_BODY_BYTES:
             return refused(ResponseCode.MESSAGE_ILLEGAL, "the message is illegal, maybe it is too long")
         if self._state.log.is_full:

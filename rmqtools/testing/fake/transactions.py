@@ -18,11 +18,8 @@ from rmqtools.model.message_const import (
 )
 from rmqtools.model.names import CID_RMQ_SYS_PREFIX, HALF_TOPIC
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.headers import (
-    CheckTransactionStateRequestHeader,
-    EndTransactionRequestHeader,
-    decode_header,
-)
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.send import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, request
 from rmqtools.testing.fake.commit_log import Entry
 from rmqtools.testing.fake.members import Members

@@ -12,7 +12,7 @@ from rmqtools.cli.pin import members_on
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.group.pin_store import KV_NAMESPACE
 from rmqtools.errors import ConfigError, RocketMQError
-from rmqtools.protocol.headers import PutKVConfigRequestHeader
+from rmqtools.protocol.headers.topic import PutKVConfigRequestHeader
 from rmqtools.protocol.wire.command import request
 
 

@@ -25,7 +25,8 @@ from rmqtools.model.parcel import MsgIds
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendStatus
 from rmqtools.policy import validate
-from rmqtools.protocol.headers import SendMessageResponseHeader, codec
+from rmqtools.protocol.headers import codec
+from rmqtools.protocol.headers.send import SendMessageResponseHeader
 from rmqtools.protocol.messages import stored
 from rmqtools.protocol.messages.properties import decode_properties, parse_properties
 from rmqtools.protocol.wire import template

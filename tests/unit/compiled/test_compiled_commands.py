@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from rmqtools.compiled import twins
 from rmqtools.model import frozen
 from rmqtools.model.queue import MessageQueue
-from rmqtools.protocol.headers import (
-    CheckTransactionStateRequestHeader,
-    GetMaxOffsetRequestHeader,
-    PullMessageResponseHeader,
-    SendMessageResponseHeader,
-    codec,
-)
+from rmqtools.protocol.headers import codec
+from rmqtools.protocol.headers.offset import GetMaxOffsetRequestHeader
+from rmqtools.protocol.headers.pull import PullMessageResponseHeader
+from rmqtools.protocol.headers.send import CheckTransactionStateRequestHeader, SendMessageResponseHeader
 from rmqtools.protocol.wire import command, template
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
 from tests.support.twins import HEADER, TEXTS, VALUES, originals, told

@@ -19,7 +19,8 @@ from rmqtools.model.message import Message
 from rmqtools.model.message_const import RESERVED_PROPERTIES
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy import validate
-from rmqtools.protocol.headers import SendMessageResponseHeader, codec
+from rmqtools.protocol.headers import codec
+from rmqtools.protocol.headers.send import SendMessageResponseHeader
 from rmqtools.protocol.messages import stored
 from rmqtools.protocol.wire.framing import encode_frame
 from tests.support.twins import HEADER, STORED_BYTES, told

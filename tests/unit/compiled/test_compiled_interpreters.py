@@ -38,7 +38,7 @@ from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendResult, SendStatus
-from rmqtools.protocol.headers import SendMessageResponseHeader
+from rmqtools.protocol.headers.send import SendMessageResponseHeader
 from rmqtools.protocol.messages import stored
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command
 from rmqtools.protocol.wire.framing import Frame

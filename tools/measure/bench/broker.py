@@ -22,7 +22,7 @@ QUEUES = 8
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 16 * 1024 * 1024
 # A local cluster is made small and quick to start; here it is to be what a server is. These win over its own.
 SERVER_JVM = (
-    "-Xmx1g -XX:MaxDirectMemorySize=1g -XX:TieredStopAtLevel=4 -XX:CICompilerCount=2 "
+    "-Xms1g -Xmx1g -XX:MaxDirectMemorySize=1g -XX:TieredStopAtLevel=4 -XX:CICompilerCount=2 "
     "-XX:ReservedCodeCacheSize=240m -XX:-UseSerialGC -XX:+UseG1GC"
 )
 _KEPT_FILES = 4  # of a commit log: the last, and those that a slow deletion may leave
@@ -30,6 +30,8 @@ _SETTINGS = {
     "cleanResourceInterval": "1000",  # upstream 10000: files that may go, go soon
     "mappedFileSizeCommitLog": str(256 * 1024 * 1024),
     "mappedFileSizeConsumeQueue": "6000000",
+    "maxHashSlotNum": "5000000",
+    "maxIndexNum": "20000000",
     "waitTimeMillsInSendQueue": "10000",  # upstream 200: a busy machine is no reason to refuse
 }
 

@@ -14,6 +14,7 @@ from tools.measure.bench.medians import Run
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
 SIZES: Final = (", 100 B", ", 1024 B")
 _LARGE: Final = (", 64 KB", ", 1 MB")
+_WORDS: Final = 4  # separators in a row of words
 _LINGER: Final = "async send, 4,096 in flight, linger"
 _PEERS: Final = (
     "one at a time, blocking, over native",
@@ -116,7 +117,8 @@ def with_figures(page: str, run: Run) -> str:
         elif line.startswith("## "):
             is_large = False
         label = line.split("|")[1].strip() if line.startswith("|") else ""
-        areas = ROWS.get(f"large: {label}" if is_large else label)
+        is_figures = line.count("|") > _WORDS  # not the table of limits, which has the same labels
+        areas = ROWS.get(f"large: {label}" if is_large else label) if is_figures else None
         if areas is not None:
             cells = [label, *_cells(run, areas), *_memory(run, label)]
             line = f"| {' | '.join(cells)} |".replace("|  |", "| |")

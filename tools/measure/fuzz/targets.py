@@ -15,9 +15,8 @@ from rmqtools.errors import ProtocolError, RocketMQError
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.message import Message
 from rmqtools.model.message_const import RESERVED_PROPERTIES
-from rmqtools.protocol import headers
 from rmqtools.protocol.headers import pop_extra_info
-from rmqtools.protocol.headers.codec import Header, decode_header
+from rmqtools.protocol.headers.codec import decode_header
 from rmqtools.protocol.messages.batch import decode_batch
 from rmqtools.protocol.messages.found import decode_portions
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
@@ -28,6 +27,7 @@ from rmqtools.protocol.wire import bodies
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command
 from rmqtools.protocol.wire.framing import FrameDecoder
 from rmqtools.protocol.wire.loose_json import parse_json
+from tests.support.headers import HEADERS
 from tests.unit.arrow.stored_messages import QUEUE, inner_batch
 from tests.unit.arrow.test_decode import UNUSUAL, one_by_one, outcome
 
@@ -68,15 +68,10 @@ def _bodies(data: bytes) -> None:
             _ours(parse, data)
 
 
-def _header_classes() -> list[type[Header]]:
-    found = inspect.getmembers(headers, inspect.isclass)
-    return [each for _, each in found if issubclass(each, Header) and each is not Header]
-
-
 def _headers(data: bytes) -> None:
     texts = data.decode(errors="replace").split("\n")
     fields = dict(zip(texts[::2], texts[1::2], strict=False))
-    for each in _header_classes():
+    for each in HEADERS.values():
         _ours(partial(decode_header, each), fields)
 
 

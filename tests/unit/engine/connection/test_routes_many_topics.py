@@ -11,7 +11,7 @@ import pytest
 
 from rmqtools.config import ClientConfig
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.protocol.headers import GetRouteInfoRequestHeader
+from rmqtools.protocol.headers.topic import GetRouteInfoRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request, response
 from tests.support.scripted_peer import ScriptedPeer
 

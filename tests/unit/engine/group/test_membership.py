@@ -5,7 +5,7 @@ import pytest
 from rmqtools.errors import BrokerError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.policy.allocate.member_list import MemberList
-from rmqtools.protocol.headers import NotifyConsumerIdsChangedRequestHeader
+from rmqtools.protocol.headers.group import NotifyConsumerIdsChangedRequestHeader
 from rmqtools.protocol.wire.command import encode_command, request, response
 from rmqtools.testing.fake.name_server import NameServer, Registered
 from rmqtools.testing.fake.server import Server

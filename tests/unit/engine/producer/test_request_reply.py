@@ -10,7 +10,7 @@ from rmqtools.aio import Producer
 from rmqtools.engine.producer import request_reply
 from rmqtools.errors import CorruptBodyError, RemotingTimeoutError, SendError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.protocol.headers import ReplyMessageRequestHeader
+from rmqtools.protocol.headers.send import ReplyMessageRequestHeader
 from rmqtools.protocol.messages.compression import CompressionType, compress
 from rmqtools.protocol.messages.properties import format_properties, parse_properties
 from rmqtools.protocol.wire.command import encode_command, request

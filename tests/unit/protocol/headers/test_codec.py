@@ -4,21 +4,17 @@ from hypothesis import strategies as st
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import BoundaryType
-from rmqtools.protocol import headers
-from rmqtools.protocol.headers import (
-    CreateTopicRequestHeader,
-    EndTransactionRequestHeader,
+from rmqtools.protocol.headers.codec import camel_case, decode_header, encode_header, header_fields, parse_int
+from rmqtools.protocol.headers.group import HeartbeatRequestHeader, UnregisterClientRequestHeader
+from rmqtools.protocol.headers.offset import (
     GetMaxOffsetRequestHeader,
-    HeartbeatRequestHeader,
     OffsetResponseHeader,
-    PullMessageResponseHeader,
     SearchOffsetRequestHeader,
-    SendMessageRequestHeaderV2,
-    UnregisterClientRequestHeader,
-    decode_header,
-    encode_header,
 )
-from rmqtools.protocol.headers.codec import camel_case, header_fields, parse_int
+from rmqtools.protocol.headers.pull import PullMessageResponseHeader
+from rmqtools.protocol.headers.send import EndTransactionRequestHeader, SendMessageRequestHeaderV2
+from rmqtools.protocol.headers.topic import CreateTopicRequestHeader
+from tests.support.headers import HEADERS
 
 PULLED = {"suggestWhichBrokerId": "0", "nextBeginOffset": "8", "minOffset": "1", "maxOffset": "9"}
 SEND = SendMessageRequestHeaderV2(
@@ -33,7 +29,7 @@ SEND = SendMessageRequestHeaderV2(
     batch=False,
     bname="b",
 )
-CLASSES = [getattr(headers, name) for name in headers.__all__ if name.endswith("Header")]
+CLASSES = [*HEADERS.values()]
 
 
 def test_wire_names_are_camel_case_or_what_the_class_says():

@@ -3,7 +3,8 @@
 import pytest
 
 from rmqtools.model.codes import BoundaryType
-from rmqtools.protocol.headers import SearchOffsetRequestHeader, decode_header
+from rmqtools.protocol.headers.codec import decode_header
+from rmqtools.protocol.headers.offset import SearchOffsetRequestHeader
 
 FIELDS = {"topic": "T", "queueId": "0", "timestamp": "1"}
 

@@ -4,8 +4,8 @@ import pytest
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol.headers import PopMessageResponseHeader
 from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
+from rmqtools.protocol.headers.pull import PopMessageResponseHeader
 from rmqtools.protocol.messages.popped import (
     broken_extra_infos,
     extra_info_of,

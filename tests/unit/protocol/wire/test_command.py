@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import LanguageCode, RequestCode, ResponseCode, SerializeType
-from rmqtools.protocol.headers import GetMaxOffsetRequestHeader
+from rmqtools.protocol.headers.offset import GetMaxOffsetRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, encode_command, request, response
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder
 from tests.contract.rocketmq_header import encode_rocketmq_command

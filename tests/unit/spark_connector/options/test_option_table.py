@@ -62,6 +62,21 @@ def test_sends_have_options_in_sparks_units():
     assert (producer.send_timeout, producer.max_batch_bytes) == (1.5, 1000)
 
 
+@pytest.mark.parametrize(
+    ("given", "batch_bytes", "in_flight"),
+    [
+        ({}, 1024 * 1024, 4),
+        ({"rocketmq.maxInFlight": "9"}, 1024 * 1024, 9),
+        ({"batchBytes": "1000"}, 1000, 16),
+        ({"rocketmq.max_batch_bytes": "1000"}, 1000, 16),
+    ],
+)
+def test_writes_have_larger_and_fewer_requests_unless_their_size_is_given(given, batch_bytes, in_flight):
+    producer = write_options(parse_options(NEEDED | given)).producer
+
+    assert (producer.max_batch_bytes, producer.max_in_flight) == (batch_bytes, in_flight)
+
+
 def test_the_environment_may_name_the_name_server(monkeypatch):
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.1:9876")
 

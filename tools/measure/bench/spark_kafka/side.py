@@ -1,9 +1,12 @@
-"""One side of the table: ``python -m tools.measure.bench.spark_kafka.side rocketmq|kafka ADDRESS JARS``."""
+"""One side: ``python -m tools.measure.bench.spark_kafka.side rocketmq|kafka|empty ADDRESS JARS``."""
 
+import os
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -13,11 +16,8 @@ from tools.measure.bench.ours_spark import session
 from tools.measure.bench.program import Result, Work, serve
 
 
-class Side(ABC):
-    """A session, made at the first work, and what it does with one of the two formats.
-
-    Every row has a body, a key and two more properties, so that both carry the same; every read gives them.
-    """
+class Format(ABC):
+    """A session, made at the first work, and the count of a topic in one format."""
 
     format: ClassVar[str]
 
@@ -30,6 +30,10 @@ class Side(ABC):
         """The session; nothing has used the format in it."""
         return session(**({"spark.driver.extraClassPath": self._jars} if self._jars else {}))
 
+    def works(self) -> dict[str, Callable[[Work], Result]]:
+        """Return what can be asked for."""
+        return {"start": self.start, "count": self.count}
+
     def start(self, _: Work) -> Result:
         """Make the session."""
         began = time.perf_counter()
@@ -39,14 +43,31 @@ class Side(ABC):
     def count(self, work: Work) -> Result:
         """Count a topic's rows."""
         began = time.perf_counter()
-        count = self._read(work["topic"]).count()
+        count = self._read(work).count()
         return {"count": count, "seconds": time.perf_counter() - began}
+
+    def _read(self, work: Work) -> DataFrame:
+        return self.spark.read.format(self.format).options(**self._read_from(work)).load()
+
+    @abstractmethod
+    def _read_from(self, work: Work) -> dict[str, Any]: ...
+
+
+class Side(Format):
+    """Reads and writes of a session in the format of a broker.
+
+    Every row has a body, a key and two more properties, so that both carry the same; every read gives them.
+    """
+
+    def works(self) -> dict[str, Callable[[Work], Result]]:
+        """Return what can be asked for."""
+        return super().works() | {"read": self.read, "write": self.write}
 
     def read(self, work: Work) -> Result:
         """Read a topic into the sink noop."""
         seen = Observation()
         began = time.perf_counter()
-        rows = self._read(work["topic"]).observe(seen, F.count(F.lit(1)).alias("rows"))
+        rows = self._read(work).observe(seen, F.count(F.lit(1)).alias("rows"))
         rows.write.format("noop").mode("overwrite").save()
         return {"seconds": time.perf_counter() - began, "count": seen.get["rows"]}
 
@@ -60,9 +81,6 @@ class Side(ABC):
         seconds = time.perf_counter() - began
         return {"count": self.stored(topic) - before, "seconds": seconds}
 
-    def _read(self, topic: str) -> DataFrame:
-        return self.spark.read.format(self.format).options(**self._read_from(topic)).load()
-
     @abstractmethod
     def stored(self, topic: str) -> int:
         """Return the sum of a topic's largest offsets."""
@@ -70,9 +88,6 @@ class Side(ABC):
     def more(self, work: Work) -> dict[str, Any]:
         """Return further options of a write."""
         return {}
-
-    @abstractmethod
-    def _read_from(self, topic: str) -> dict[str, Any]: ...
 
     @abstractmethod
     def _written_to(self, topic: str) -> dict[str, Any]: ...
@@ -97,10 +112,11 @@ class RocketMQ(Side):
         with Admin(ClientConfig(name_server=self._address)) as admin:
             return sum(admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(topic))
 
-    def _read_from(self, topic: str) -> dict[str, Any]:
-        return {"nameServer": self._address, "topic": topic}
+    def _read_from(self, work: Work) -> dict[str, Any]:
+        return self._written_to(work["topic"])
 
-    _written_to = _read_from
+    def _written_to(self, topic: str) -> dict[str, Any]:
+        return {"nameServer": self._address, "topic": topic}
 
     def _rows(self, count: int, size: int) -> DataFrame:
         return self.spark.range(0, count, 1, 2).select(
@@ -134,8 +150,8 @@ class Kafka(Side):
         finally:
             consumer.close()
 
-    def _read_from(self, topic: str) -> dict[str, Any]:
-        return {"kafka.bootstrap.servers": self._address, "subscribe": topic, "includeHeaders": True}
+    def _read_from(self, work: Work) -> dict[str, Any]:
+        return {"kafka.bootstrap.servers": self._address, "subscribe": work["topic"], "includeHeaders": True}
 
     def _written_to(self, topic: str) -> dict[str, Any]:
         return {"kafka.bootstrap.servers": self._address, "topic": topic, "includeHeaders": True}
@@ -152,9 +168,25 @@ class Kafka(Side):
         )
 
 
-_SIDES = {side.format: side for side in (RocketMQ, Kafka)}
+class Empty(Format):
+    """A source in Python without a server: what Spark itself takes."""
+
+    format = "empty"
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """A session whose Python processes find the source as they find ours."""
+        folder = str(Path(__file__).with_name("empty"))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+        return session()
+
+    def _read_from(self, work: Work) -> dict[str, Any]:
+        return {"rows": work["total"]}
+
+
+_SIDES = {side.format: side for side in (RocketMQ, Kafka, Empty)}
 
 if __name__ == "__main__":
     side = _SIDES[sys.argv[1]](*sys.argv[2:])
-    serve({"start": side.start, "count": side.count, "read": side.read, "write": side.write})
+    serve(side.works())
     side.spark.stop()

@@ -52,7 +52,7 @@ def test_the_same_label_in_the_table_of_large_bodies_is_another_line():
         **{f"read -> Arrow, {size} B, 1 process": small for size in (100, 1024)},
         **{f"read -> Arrow, {size}": large for size in ("64 KB", "1 MB")},
     )
-    row = "| read -> Arrow | |"
+    row = "| read -> Arrow | | | | |"
 
     lines = with_figures(f"{row}\nBodies of 64 KB and more.\n\n{row}\n## Next\n{row}\n", found).splitlines()
 
@@ -61,6 +61,15 @@ def test_the_same_label_in_the_table_of_large_bodies_is_another_line():
         "3.00, 3.00",
         "2.00, 2.00",
     ]
+
+
+def test_a_row_of_words_stays_as_it_is():
+    found = run(
+        **dict.fromkeys((f"8 messages a pull, {size}" for size in ("100 B", "1024 B")), [side((4, 1.0))] * 2)
+    )
+    page = "| 8 messages a pull | the broker | more a pull |\n"
+
+    assert with_figures(page, found) == page
 
 
 def test_memory_is_a_cell_of_its_own_where_it_was_measured():
@@ -77,7 +86,7 @@ def test_memory_is_a_cell_of_its_own_where_it_was_measured():
     )
 
     def cells(label):
-        return with_figures(f"| {label} |\n", found).strip()
+        return with_figures(f"| {label} | | | | |\n", found).strip()
 
     assert cells("push with its start, over grpc").endswith("| 4.00 | 70 / 200 | 40 / 40 |")
     assert cells("push, over receive + ack of grpc").endswith("| 4.00 | 70 / 200 | |")
