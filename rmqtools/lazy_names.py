@@ -1,8 +1,8 @@
 """Names of a package that are imported when they are first used.
 
-Most of what an import takes is the making of classes, and each process that Spark starts for a read pays for
-it again, though it needs no producer. No name may be that of a file of its package, unless the file is meant:
-importing the file gives the package that name.
+An import takes its time mostly to make classes, and each process that Spark starts for a read would make
+those of producers, too. No name may be that of a file of its package, unless the file is meant: importing the
+file gives the package that name.
 """
 
 import sys
@@ -18,7 +18,7 @@ def lazy_names(
 
     Args:
         package: its ``__name__``.
-        homes: by module, the names that it has, separated by spaces; its own name stands for itself.
+        homes: by module, the names that it has, separated by spaces; a module may name itself.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
     found = vars(sys.modules[package])

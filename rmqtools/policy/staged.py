@@ -68,7 +68,7 @@ def encode_record(parts: Sequence[StagedQueue], most_bytes: int) -> bytes:
         count = sum(len(part.ranges) for part in parts)
         raise MessageRejectedError(
             f"the record of {count} ranges has {len(encoded)} bytes, at most {most_bytes} are allowed: send "
-            "more rows with one request (max_batch_bytes), or fewer rows with one commit"
+            "more rows with one request (max_batch_bytes, in Spark batchBytes), or fewer rows with one commit"
         )
     return encoded
 

@@ -144,9 +144,8 @@ WRITE_OPTIONS: Final = (
         "a whole number",
         lambda text: str(parse_count(text)),
         None,
-        "At most this many bytes of rows share a request; a larger row is sent alone. By default 1 MiB, and "
-        "a task has 4 requests on the wire; where this option is given, 16 (rocketmq.maxInFlight). Lower it "
-        "for brokers with a maxMessageSize below 1 MiB.",
+        "At most this many bytes of rows share a request. A larger row is sent alone, and compressed. By "
+        "default 512 KiB; lower it for brokers with a smaller maxMessageSize.",
         Where.WRITE,
         "max_batch_bytes",
     ),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from rmqtools import Message, Outcome, Producer, ProducerConfig
-from rmqtools.errors import ClientStateError, UnknownOutcomeError
+from rmqtools.errors import ClientStateError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.testing import FakeCluster, Reaction
 from tests.support.send_ways import pool_of, producing
@@ -36,17 +36,19 @@ def test_a_batch_is_stored_in_order(site, topic):
     assert [result.queue_offset - results[0].queue_offset for result in results] == [*range(40)]
 
 
-def test_a_batch_above_the_brokers_limit_fails_with_the_remedy(site, topic):
+@pytest.mark.parametrize("send", [Producer.send_batch, Producer.send_many])
+def test_a_batch_above_the_brokers_limit_fails_with_the_remedy(site, topic, send):
+    limit = 8 * 1024 * 1024
     batch = [Message(topic, bytes(1024 * 1024))] * 5
     config = ProducerConfig(
-        name_server=site.name_server, group="batches", max_message_bytes=8 * 1024 * 1024, compression="none"
+        name_server=site.name_server, group="batches", max_message_bytes=limit, max_batch_bytes=limit
     )
-    with Producer(config) as producer, pytest.raises(UnknownOutcomeError) as caught:
-        producer.send_batch(batch)
+    with Producer(config) as producer, pytest.raises(SendError) as caught:
+        send(producer, batch)
 
     assert "message body size exceeded" in str(caught.value)
     assert re.search(
-        r"the batch has 52\d{5} bytes, more than the broker's maxMessageSize: lower max_batch_bytes",
+        r"the batch has 52\d{5} bytes, more than the broker's maxMessageSize: send smaller ones",
         str(caught.value),
     )
 

@@ -15,6 +15,7 @@ from rmqtools.config.text import parse_address, parse_addresses
 from rmqtools.engine.connection.single_flight import SharedWork
 from rmqtools.errors import ConfigError, RemotingConnectError
 from rmqtools.log import get_logger
+from rmqtools.name_server_list import fetch_name_servers
 
 log = get_logger(__name__)
 
@@ -86,8 +87,6 @@ class NameServerAddresses:
         await self._work.close()
 
     async def _fetch(self) -> None:
-        from rmqtools.name_server_list import fetch_name_servers  # few clients need HTTP
-
         assert self._url is not None
         try:
             text = await asyncio.to_thread(fetch_name_servers, self._url)

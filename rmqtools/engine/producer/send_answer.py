@@ -8,7 +8,7 @@ from typing import Final
 from rmqtools.compiled import twins
 from rmqtools.engine.producer.encode_send import Outgoing
 from rmqtools.errors import BrokerError, ProtocolError, SendError, UnknownOutcomeError
-from rmqtools.model.codes import ResponseCode
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.parcel import MsgIds, ParcelResult
 from rmqtools.model.queue import MessageQueue
@@ -130,11 +130,11 @@ def refusal(outgoing: Outgoing, answer: RemotingCommand, addr: str) -> BrokerErr
 
 
 def _size_hint(outgoing: Outgoing, answer: RemotingCommand) -> str:
-    if len(outgoing.msg_ids) == 1 or not _TOO_LARGE.search(answer.remark or ""):
+    if outgoing.code != RequestCode.SEND_BATCH_MESSAGE or not _TOO_LARGE.search(answer.remark or ""):
         return ""
     return (
-        f"the batch has {len(outgoing.body)} bytes, more than the broker's maxMessageSize: "
-        "lower max_batch_bytes (in Spark batchBytes), or raise maxMessageSize on the brokers"
+        f"the batch has {len(outgoing.body)} bytes, more than the broker's maxMessageSize: send smaller ones "
+        "(max_batch_bytes, in Spark batchBytes), or raise maxMessageSize on the brokers"
     )
 
 

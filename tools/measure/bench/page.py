@@ -14,7 +14,7 @@ from tools.measure.bench.medians import Run
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
 SIZES: Final = (", 100 B", ", 1024 B")
 _LARGE: Final = (", 64 KB", ", 1 MB")
-_WORDS: Final = 4  # separators in a row of words
+_WORDS: Final = 4  # separators in a row of the table of limits
 _LINGER: Final = "async send, 4,096 in flight, linger"
 _PEERS: Final = (
     "one at a time, blocking, over native",

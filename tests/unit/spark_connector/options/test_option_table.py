@@ -63,18 +63,18 @@ def test_sends_have_options_in_sparks_units():
 
 
 @pytest.mark.parametrize(
-    ("given", "batch_bytes", "in_flight"),
+    ("given", "batch_bytes"),
     [
-        ({}, 1024 * 1024, 4),
-        ({"rocketmq.maxInFlight": "9"}, 1024 * 1024, 9),
-        ({"batchBytes": "1000"}, 1000, 16),
-        ({"rocketmq.max_batch_bytes": "1000"}, 1000, 16),
+        ({}, 512 * 1024),
+        ({"rocketmq.sendLatencyFaultEnable": "false"}, 512 * 1024),
+        ({"batchBytes": "1000"}, 1000),
+        ({"rocketmq.max_batch_bytes": "1000"}, 1000),
     ],
 )
-def test_writes_have_larger_and_fewer_requests_unless_their_size_is_given(given, batch_bytes, in_flight):
+def test_writes_have_requests_of_512_kib_unless_their_size_is_given(given, batch_bytes):
     producer = write_options(parse_options(NEEDED | given)).producer
 
-    assert (producer.max_batch_bytes, producer.max_in_flight) == (batch_bytes, in_flight)
+    assert (producer.max_batch_bytes, producer.max_in_flight) == (batch_bytes, 16)
 
 
 def test_the_environment_may_name_the_name_server(monkeypatch):

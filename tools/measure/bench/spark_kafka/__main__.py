@@ -2,7 +2,7 @@
 
 Each side has a broker with eight queues, and one Spark of two threads for the reads and writes. For a first
 action it has a new process: the time from the first use of the format in a new session to the end of a count.
-The line below it is an empty source in Python, without a server: no source in Python takes less. Written rows
+The line below it is an empty source in Python, without a server and with as many partitions. Written rows
 are compared with the broker's offsets. Bars are for medians of rates and seconds, so they need a quiet
 machine; the table shows how many processors others took.
 """
