@@ -35,20 +35,22 @@ if TYPE_CHECKING:
     from rmqtools.model.staged import StagedCommit, StagedStatus
     from rmqtools.model.topic_type import TopicMessageType
     from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
-    from rmqtools.policy.reply import create_reply
-    from rmqtools.sync.admin import Admin
-    from rmqtools.sync.client import Client
-    from rmqtools.sync.decision_log import DecisionLog
-    from rmqtools.sync.exact_appender import ExactAppender
-    from rmqtools.sync.handwritten.push_consumer import MessageListener
-    from rmqtools.sync.handwritten.transaction_producer import TransactionListener
-    from rmqtools.sync.mirror import Mirror
-    from rmqtools.sync.producer import Producer
-    from rmqtools.sync.pull_consumer import PullConsumer
-    from rmqtools.sync.push_consumer import PushConsumer
-    from rmqtools.sync.simple_consumer import SimpleConsumer
-    from rmqtools.sync.staged_writes import StagedWrites
-    from rmqtools.sync.transaction_producer import TransactionProducer
+    from rmqtools.sync import (
+        Admin,
+        Client,
+        DecisionLog,
+        ExactAppender,
+        MessageListener,
+        Mirror,
+        Producer,
+        PullConsumer,
+        PushConsumer,
+        SimpleConsumer,
+        StagedWrites,
+        TransactionListener,
+        TransactionProducer,
+        create_reply,
+    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -72,20 +74,9 @@ else:
             "rmqtools.model.staged": "StagedCommit StagedStatus",
             "rmqtools.model.topic_type": "TopicMessageType",
             "rmqtools.model.transaction": "HalfMessage LocalTransactionState TransactionSendResult",
-            "rmqtools.policy.reply": "create_reply",
-            "rmqtools.sync.admin": "Admin",
-            "rmqtools.sync.client": "Client",
-            "rmqtools.sync.decision_log": "DecisionLog",
-            "rmqtools.sync.exact_appender": "ExactAppender",
-            "rmqtools.sync.handwritten.push_consumer": "MessageListener",
-            "rmqtools.sync.handwritten.transaction_producer": "TransactionListener",
-            "rmqtools.sync.mirror": "Mirror",
-            "rmqtools.sync.producer": "Producer",
-            "rmqtools.sync.pull_consumer": "PullConsumer",
-            "rmqtools.sync.push_consumer": "PushConsumer",
-            "rmqtools.sync.simple_consumer": "SimpleConsumer",
-            "rmqtools.sync.staged_writes": "StagedWrites",
-            "rmqtools.sync.transaction_producer": "TransactionProducer",
+            "rmqtools.sync": "Admin Client DecisionLog ExactAppender MessageListener Mirror Producer "
+            "PullConsumer PushConsumer SimpleConsumer StagedWrites TransactionListener TransactionProducer "
+            "create_reply",
         },
     )
 

@@ -27,10 +27,17 @@ def refuse_options(given: GivenOptions, *wheres: Where, doing: str) -> None:
             )
 
 
-def client_config(kind: type[_Config], given: GivenOptions) -> _Config:
-    """Make a client's configuration. Errors name the options and the client's settings."""
+def client_config(kind: type[_Config], given: GivenOptions, **defaults: str) -> _Config:
+    """Make a client's configuration. Errors name the options and the client's settings.
+
+    Args:
+        kind: its class.
+        given: the options.
+        **defaults: the texts of settings that no option gives.
+    """
+    own = {match_name(name): text for name, text in defaults.items()}
     settings = with_credentials(
-        _settings(given), credentials_file=_credentials_file(given), environment=os.environ
+        own | _settings(given), credentials_file=_credentials_file(given), environment=os.environ
     )
     if not os.environ.get("NAMESRV_ADDR"):
         refuse_no_options(given)

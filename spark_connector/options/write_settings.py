@@ -1,11 +1,10 @@
 """The settings of writes, made from the options."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rmqtools import ProducerConfig
-from rmqtools.config.text import match_name
 from rmqtools.errors import ConfigError
 from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.client_settings import client_config, refuse_options
@@ -129,13 +128,11 @@ def _producer(given: GivenOptions) -> ProducerConfig:
     until the name server removes the broker after 2 minutes. Requests are twice as large, because a request
     costs brokers and tasks the same whatever is in it.
     """
-    config = client_config(ProducerConfig, given)
+    config = client_config(
+        ProducerConfig, given, send_latency_fault_enable="true", max_batch_bytes=str(_REQUEST_BYTES)
+    )
     if config.enable_trace:
         raise ConfigError(
             "option 'rocketmq.enableTrace': rows are sent encoded, which cannot be traced; drop it"
         )
-    chosen = {match_name(one.option.setting + one.key) for one in given if one.option.setting is not None}
-    defaults: dict[str, Any] = {"send_latency_fault_enable": True, "max_batch_bytes": _REQUEST_BYTES}
-    return replace(
-        config, **{name: value for name, value in defaults.items() if match_name(name) not in chosen}
-    )
+    return config

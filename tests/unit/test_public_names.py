@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rmqtools
-from rmqtools import aio
+from rmqtools import aio, sync
 
 PUBLIC = {
     "rmqtools": """
@@ -51,6 +51,9 @@ PUBLIC = {
     "rmqtools.plot": "Owners lag_figure shares_figure story_figure",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",
+    "rmqtools.sync": """
+        Admin Client DecisionLog ExactAppender MessageListener Mirror Producer PullConsumer
+        PushConsumer SimpleConsumer StagedWrites TransactionListener TransactionProducer create_reply""",
     "rmqtools.testing": """
         Drain FakeCluster Fault NAME_SERVER PinnedGroup Reaction RequestCode ResponseCode encode_stored
         stored_message""",
@@ -187,8 +190,10 @@ def test_a_pickled_config_names_the_same_class_as_before(module: str, name: str,
     assert type(config).__module__ == module
 
 
-def test_every_public_name_is_there_and_another_is_refused() -> None:
+def test_every_public_name_is_that_of_its_home_and_another_is_refused() -> None:
     assert set(rmqtools.__all__) <= set(dir(rmqtools))
+    assert rmqtools.Producer is sync.Producer
+    assert rmqtools.create_reply is sync.create_reply
     with pytest.raises(AttributeError, match="module 'rmqtools' has no attribute 'Consumer'"):
         rmqtools.Consumer  # type: ignore[attr-defined]  # noqa: B018
     for name in rmqtools.__all__:
@@ -211,7 +216,9 @@ def test_a_module_that_is_a_public_name_is_there_without_an_import_of_its_own() 
     assert done.stdout == "rmqtools.errors\n"
 
 
-@pytest.mark.parametrize("package", ["rmqtools", "rmqtools.aio", "rmqtools.arrow", "rmqtools.config"])
+@pytest.mark.parametrize(
+    "package", ["rmqtools", "rmqtools.aio", "rmqtools.arrow", "rmqtools.config", "rmqtools.sync"]
+)
 def test_names_imported_on_use_are_those_that_type_checkers_see(package: str) -> None:
     module = importlib.import_module(package)
     source = ast.parse(inspect.getsource(module))
