@@ -198,7 +198,7 @@ def method(function: FunctionType, inner: str, *, is_property: bool, names: _Nam
         return ""
     call = f"self.{inner}.{name}" + ("" if is_property else f"({given})")
     line = {
-        "run": f"self._bridge.run({call})",
+        "run": f"self._bridge.run(lambda: {call})",
         "iterate": f"self._bridge.iterate({call})",
         "direct": call,
         "call": f"self._bridge.call(lambda: {call})",

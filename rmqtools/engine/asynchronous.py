@@ -1,8 +1,11 @@
-"""The ``async with`` block of every asynchronous class, and its refusal to be pickled."""
+"""The ``async with`` block and the iteration of asynchronous classes, and their refusal to be pickled."""
 
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
+
+T = TypeVar("T")
 
 
 class NotPickled:
@@ -34,3 +37,15 @@ class Asynchronous(NotPickled, ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+class ItemsUntilNone(AsyncIterator[T]):
+    """The items that a coroutine function returns, up to None. A cancelled call ends no iteration."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[T | None]]) -> None:
+        self._fetch = fetch
+
+    async def __anext__(self) -> T:
+        if (item := await self._fetch()) is None:
+            raise StopAsyncIteration
+        return item

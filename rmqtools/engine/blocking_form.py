@@ -2,16 +2,17 @@
 
 It writes the signature of each public method, its docstring and one line of one of these forms:
 
-    form      line, here of a producer                             for
-    run       return self._bridge.run(self._producer.recall(...))  coroutines (default)
-    iterate   return self._bridge.iterate(self._admin.read(...))   functions that return an asynchronous
-                                                                   iterator (default)
-    direct    return self._producer.broker_health()                functions safe on any thread; properties
-    call      self._bridge.call(lambda: self._consumer.pause(...)) other functions: they run on the loop
-    sends     return self._sends.send(...)                         sends on the calling thread
-    base      return super().close()                               methods of which the handwritten base class
-                                                                   has more than one line
-    by_hand   none                                                 methods that the base class has as a whole
+    form     line, here of a producer                                   for
+    run      return self._bridge.run(lambda: self._producer.recall(...)) coroutines (default)
+    iterate  return self._bridge.iterate(self._admin.read(...))         functions that return an asynchronous
+                                                                        iterator (default)
+    direct   return self._producer.broker_health()                      functions safe on any thread,
+                                                                        properties
+    call     self._bridge.call(lambda: self._consumer.pause(...))       other functions: they run on the loop
+    sends    return self._sends.send(...)                               sends on the calling thread
+    base     return super().close()                                     methods of which the handwritten base
+                                                                        class has more than one line
+    by_hand  none                                                       methods that the base class has whole
 """
 
 from collections.abc import Callable

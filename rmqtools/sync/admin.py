@@ -53,26 +53,26 @@ class Admin(BlockingAdmin):
 
     def fetch_cluster_info(self) -> ClusterInfo:
         """Return all brokers that the name server knows, by name and by cluster."""
-        return self._bridge.run(self._admin.fetch_cluster_info())
+        return self._bridge.run(lambda: self._admin.fetch_cluster_info())
 
     def fetch_broker_runtime_info(self, broker_addr: str) -> dict[str, str]:
         """Return a broker's statistics by name, as text (GET_BROKER_RUNTIME_INFO)."""
-        return self._bridge.run(self._admin.fetch_broker_runtime_info(broker_addr))
+        return self._bridge.run(lambda: self._admin.fetch_broker_runtime_info(broker_addr))
 
     def fetch_broker_config(self, broker_addr: str) -> dict[str, str]:
         """Return the settings of a running broker by name, as text (GET_BROKER_CONFIG)."""
-        return self._bridge.run(self._admin.fetch_broker_config(broker_addr))
+        return self._bridge.run(lambda: self._admin.fetch_broker_config(broker_addr))
 
     def update_broker_config(self, broker_addr: str, settings: Mapping[str, str]) -> None:
         """Change settings of a running broker. Not all take effect before its next start."""
-        self._bridge.run(self._admin.update_broker_config(broker_addr, settings))
+        self._bridge.run(lambda: self._admin.update_broker_config(broker_addr, settings))
 
     def fetch_read_only_brokers(self) -> list[str]:
         """Return the brokers that routes show as not writable, sorted.
 
         Either :meth:`forbid_writing` was called, or ``brokerPermission`` of the broker lacks the write bit.
         """
-        return self._bridge.run(self._admin.fetch_read_only_brokers())
+        return self._bridge.run(lambda: self._admin.fetch_read_only_brokers())
 
     def forbid_writing(self, broker_name: str) -> None:
         """Ask clients to send no more messages to a broker, at every name server.
@@ -87,7 +87,7 @@ class Admin(BlockingAdmin):
         Raises:
             ConfigError: no such broker; nothing was sent.
         """
-        self._bridge.run(self._admin.forbid_writing(broker_name))
+        self._bridge.run(lambda: self._admin.forbid_writing(broker_name))
 
     def allow_writing(self, broker_name: str) -> None:
         """Undo :meth:`forbid_writing`, and wait until the route shows it.
@@ -103,7 +103,7 @@ class Admin(BlockingAdmin):
             RocketMQError: the broker has no master now; nothing was sent.
             RemotingTimeoutError: the route does not show it after ``request_timeout``.
         """
-        self._bridge.run(self._admin.allow_writing(broker_name))
+        self._bridge.run(lambda: self._admin.allow_writing(broker_name))
 
     def fetch_broker_backlog(
         self, broker_name: str, *, topics: Collection[str], groups: Collection[str]
@@ -121,7 +121,9 @@ class Admin(BlockingAdmin):
             ConfigError: no such broker.
             RocketMQError: the broker has no master now.
         """
-        return self._bridge.run(self._admin.fetch_broker_backlog(broker_name, topics=topics, groups=groups))
+        return self._bridge.run(
+            lambda: self._admin.fetch_broker_backlog(broker_name, topics=topics, groups=groups)
+        )
 
     def fetch_topic_list(self) -> list[str]:
         """Return the names of all topics, sorted; system topics included.
@@ -129,7 +131,7 @@ class Admin(BlockingAdmin):
         With a ``namespace`` in the settings: only the topics of that namespace, without its prefix, as every
         other method takes them.
         """
-        return self._bridge.run(self._admin.fetch_topic_list())
+        return self._bridge.run(lambda: self._admin.fetch_topic_list())
 
     def fetch_route(self, topic: str) -> TopicRouteData:
         """Return a topic's route: its brokers and how many queues each of them has.
@@ -137,7 +139,7 @@ class Admin(BlockingAdmin):
         Raises:
             TopicNotFoundError: no name server has a route of it.
         """
-        return self._bridge.run(self._admin.fetch_route(topic))
+        return self._bridge.run(lambda: self._admin.fetch_route(topic))
 
     def create_topic(
         self,
@@ -171,7 +173,7 @@ class Admin(BlockingAdmin):
             RemotingTimeoutError: created, but not in the route after ``request_timeout``.
         """
         self._bridge.run(
-            self._admin.create_topic(
+            lambda: self._admin.create_topic(
                 topic,
                 read_queue_nums=read_queue_nums,
                 write_queue_nums=write_queue_nums,
@@ -185,7 +187,7 @@ class Admin(BlockingAdmin):
 
     def delete_topic(self, topic: str, *, cluster_name: str | None = None) -> None:
         """Delete a topic with all its messages, on brokers and name servers. No error if it is absent."""
-        self._bridge.run(self._admin.delete_topic(topic, cluster_name=cluster_name))
+        self._bridge.run(lambda: self._admin.delete_topic(topic, cluster_name=cluster_name))
 
     def fetch_topic_configs(self, topic: str) -> dict[str, TopicConfig]:
         """Return a topic's settings by broker name: queues, permission, message type and other attributes.
@@ -193,7 +195,7 @@ class Admin(BlockingAdmin):
         Raises:
             TopicNotFoundError: no name server has a route of it, or no master has the topic.
         """
-        return self._bridge.run(self._admin.fetch_topic_configs(topic))
+        return self._bridge.run(lambda: self._admin.fetch_topic_configs(topic))
 
     def fetch_topic_stats(self, topic: str) -> TopicStatsTable:
         """Return first and last offset of each queue of a topic, and the time of its last message.
@@ -203,7 +205,7 @@ class Admin(BlockingAdmin):
         Raises:
             TopicNotFoundError: no name server has a route of it, or no master has the topic.
         """
-        return self._bridge.run(self._admin.fetch_topic_stats(topic))
+        return self._bridge.run(lambda: self._admin.fetch_topic_stats(topic))
 
     def fetch_subscribe_queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be read, sorted. Fetches the route again.
@@ -212,7 +214,7 @@ class Admin(BlockingAdmin):
             TopicNotFoundError: there is no such topic.
             PermissionDeniedError: the topic may not be read.
         """
-        return self._bridge.run(self._admin.fetch_subscribe_queues(topic))
+        return self._bridge.run(lambda: self._admin.fetch_subscribe_queues(topic))
 
     def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be sent to, in round-robin order. Fetches the route again.
@@ -221,11 +223,11 @@ class Admin(BlockingAdmin):
             TopicNotFoundError: there is no such topic.
             PermissionDeniedError: the topic may not be written.
         """
-        return self._bridge.run(self._admin.fetch_publish_queues(topic))
+        return self._bridge.run(lambda: self._admin.fetch_publish_queues(topic))
 
     def min_offset(self, queue: MessageQueue) -> int:
         """Return the first queue offset that still has a message."""
-        return self._bridge.run(self._admin.min_offset(queue))
+        return self._bridge.run(lambda: self._admin.min_offset(queue))
 
     def max_offset(self, queue: MessageQueue) -> int:
         """Return one more than the last queue offset that can be read; 0 if there is no such queue.
@@ -233,7 +235,7 @@ class Admin(BlockingAdmin):
         A broker acknowledges a message some milliseconds before its queue shows it: see
         :meth:`await_readable`.
         """
-        return self._bridge.run(self._admin.max_offset(queue))
+        return self._bridge.run(lambda: self._admin.max_offset(queue))
 
     def await_readable(self, max_offsets: Mapping[MessageQueue, int], *, timeout: float = 10.0) -> None:
         """Wait until queues show the acknowledged messages.
@@ -246,11 +248,11 @@ class Admin(BlockingAdmin):
         Raises:
             RemotingTimeoutError: a queue did not show it in time.
         """
-        self._bridge.run(self._admin.await_readable(max_offsets, timeout=timeout))
+        self._bridge.run(lambda: self._admin.await_readable(max_offsets, timeout=timeout))
 
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Return the offset of the first message stored at or after a time (ms since 1970); else the end."""
-        return self._bridge.run(self._admin.search_offset(queue, timestamp_ms))
+        return self._bridge.run(lambda: self._admin.search_offset(queue, timestamp_ms))
 
     def fetch_consumer_offsets(self, group: str, topic: str) -> dict[MessageQueue, int | None]:
         """Return the consumer offset of a group for each queue of a topic.
@@ -262,7 +264,7 @@ class Admin(BlockingAdmin):
         Raises:
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
         """
-        return self._bridge.run(self._admin.fetch_consumer_offsets(group, topic))
+        return self._bridge.run(lambda: self._admin.fetch_consumer_offsets(group, topic))
 
     def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Store a group's consumer offset for one queue. The broker creates a group it does not know.
@@ -279,7 +281,7 @@ class Admin(BlockingAdmin):
             MessageRejectedError: a group name that brokers refuse; nothing was sent.
             RocketMQError: the broker ignored it, because the offset was reset and no member has pulled since.
         """
-        self._bridge.run(self._admin.update_consumer_offset(group, queue, offset))
+        self._bridge.run(lambda: self._admin.update_consumer_offset(group, queue, offset))
 
     def reset_offsets(self, group: str, topic: str, timestamp_ms: int) -> dict[MessageQueue, int]:
         """Move a group's offsets of a topic to the first messages stored at or after a time (ms since 1970).
@@ -293,7 +295,7 @@ class Admin(BlockingAdmin):
             BrokerError: SUBSCRIPTION_GROUP_NOT_EXIST: no such group.
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be read.
         """
-        return self._bridge.run(self._admin.reset_offsets(group, topic, timestamp_ms))
+        return self._bridge.run(lambda: self._admin.reset_offsets(group, topic, timestamp_ms))
 
     def reset_queue_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Move a group's offset of one queue, also while members consume it (brokers 5.1 and newer).
@@ -313,7 +315,7 @@ class Admin(BlockingAdmin):
 
         Source of the rule: AdminBrokerProcessor.resetOffset (broker 5.5.0).
         """
-        self._bridge.run(self._admin.reset_queue_offset(group, queue, offset))
+        self._bridge.run(lambda: self._admin.reset_queue_offset(group, queue, offset))
 
     def fetch_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
         """Return a group's consumer offsets and the queues' last offsets, as the brokers report them.
@@ -325,11 +327,11 @@ class Admin(BlockingAdmin):
             topic: only this one; None: every topic the group has an offset for. While members run, only
                 the topics they subscribe to.
         """
-        return self._bridge.run(self._admin.fetch_consume_stats(group, topic))
+        return self._bridge.run(lambda: self._admin.fetch_consume_stats(group, topic))
 
     def fetch_group_list(self) -> list[str]:
         """Return the names of all groups that a master has settings of, sorted; RocketMQ's own included."""
-        return self._bridge.run(self._admin.fetch_group_list())
+        return self._bridge.run(lambda: self._admin.fetch_group_list())
 
     def has_group(self, group: str, queue: MessageQueue) -> bool:
         """Return whether the master of a queue has a group.
@@ -339,18 +341,18 @@ class Admin(BlockingAdmin):
         Raises:
             TopicNotFoundError: the queue's topic has no route.
         """
-        return self._bridge.run(self._admin.has_group(group, queue))
+        return self._bridge.run(lambda: self._admin.has_group(group, queue))
 
     def fetch_group_configs(self, group: str) -> dict[str, SubscriptionGroupConfig]:
         """Return a group's settings by broker name; brokers that do not have the group are left out.
 
         Fetches the settings of all groups: a request for those of one group creates it (5.5.0).
         """
-        return self._bridge.run(self._admin.fetch_group_configs(group))
+        return self._bridge.run(lambda: self._admin.fetch_group_configs(group))
 
     def fetch_all_group_configs(self) -> dict[str, dict[str, SubscriptionGroupConfig]]:
         """Return the settings of all groups by group and broker name, sorted; RocketMQ's own included."""
-        return self._bridge.run(self._admin.fetch_all_group_configs())
+        return self._bridge.run(lambda: self._admin.fetch_all_group_configs())
 
     def create_group(self, group: str, **settings: Unpack[GroupSettings]) -> None:
         """Create a group on all masters, or change one that exists: settings not given stay as they are.
@@ -366,7 +368,7 @@ class Admin(BlockingAdmin):
             MessageRejectedError: a name that brokers refuse; nothing was sent.
             ConfigError: an unknown setting, or a number below 0; nothing was sent.
         """
-        self._bridge.run(self._admin.create_group(group, **settings))
+        self._bridge.run(lambda: self._admin.create_group(group, **settings))
 
     def set_message_request_mode(
         self, topic: str, group: str, mode: MessageRequestMode | str, *, pop_share_queue_num: int = 0
@@ -384,7 +386,9 @@ class Admin(BlockingAdmin):
             ConfigError: no such mode; nothing was sent.
         """
         self._bridge.run(
-            self._admin.set_message_request_mode(topic, group, mode, pop_share_queue_num=pop_share_queue_num)
+            lambda: self._admin.set_message_request_mode(
+                topic, group, mode, pop_share_queue_num=pop_share_queue_num
+            )
         )
 
     def delete_group(self, group: str, *, clean_offset: bool = False) -> None:
@@ -394,7 +398,7 @@ class Admin(BlockingAdmin):
             group: its name.
             clean_offset: delete its consumer offsets too.
         """
-        self._bridge.run(self._admin.delete_group(group, clean_offset=clean_offset))
+        self._bridge.run(lambda: self._admin.delete_group(group, clean_offset=clean_offset))
 
     def fetch_group(self, group: str, *, ages: bool = False) -> GroupView:
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
@@ -407,7 +411,7 @@ class Admin(BlockingAdmin):
             group: its name.
             ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``.
         """
-        return self._bridge.run(self._admin.fetch_group(group, ages=ages))
+        return self._bridge.run(lambda: self._admin.fetch_group(group, ages=ages))
 
     def fetch_progress(
         self, group: str, *, stats: ConsumeStats | None = None, connection: ConsumerConnection | None = None
@@ -422,11 +426,11 @@ class Admin(BlockingAdmin):
             stats: the answer of :meth:`fetch_consume_stats`; None: it is fetched.
             connection: the answer of :meth:`fetch_consumer_connection`; None: it is fetched.
         """
-        return self._bridge.run(self._admin.fetch_progress(group, stats=stats, connection=connection))
+        return self._bridge.run(lambda: self._admin.fetch_progress(group, stats=stats, connection=connection))
 
     def fetch_dead_letters(self, group: str) -> DeadLetters:
         """Return how many dead letters a group has, and when the last one was stored."""
-        return self._bridge.run(self._admin.fetch_dead_letters(group))
+        return self._bridge.run(lambda: self._admin.fetch_dead_letters(group))
 
     def fetch_ages(self, progress: Mapping[MessageQueue, QueueProgress]) -> dict[MessageQueue, QueueProgress]:
         """Return progress with the ``oldest_ms`` of queues that are behind.
@@ -436,11 +440,11 @@ class Admin(BlockingAdmin):
         Args:
             progress: as of :meth:`fetch_progress`.
         """
-        return self._bridge.run(self._admin.fetch_ages(progress))
+        return self._bridge.run(lambda: self._admin.fetch_ages(progress))
 
     def fetch_topic_groups(self, topic: str) -> list[str]:
         """Return the groups that have members subscribed to a topic, or offsets of it, sorted."""
-        return self._bridge.run(self._admin.fetch_topic_groups(topic))
+        return self._bridge.run(lambda: self._admin.fetch_topic_groups(topic))
 
     def fetch_consumer_connection(self, group: str) -> ConsumerConnection:
         """Return the members of a group and their subscriptions, collected from all brokers.
@@ -450,11 +454,11 @@ class Admin(BlockingAdmin):
         Returns:
             Members by client id, each once; no members if no broker knows one.
         """
-        return self._bridge.run(self._admin.fetch_consumer_connection(group))
+        return self._bridge.run(lambda: self._admin.fetch_consumer_connection(group))
 
     def fetch_consumer_ids(self, group: str) -> list[str]:
         """Return the client ids of a group's members, collected from all brokers, in Java's order."""
-        return self._bridge.run(self._admin.fetch_consumer_ids(group))
+        return self._bridge.run(lambda: self._admin.fetch_consumer_ids(group))
 
     def fetch_producers(self) -> dict[str, tuple[ProducerInfo, ...]]:
         """Return the producers that brokers know, by producer group; each once, by client id.
@@ -462,7 +466,7 @@ class Admin(BlockingAdmin):
         A broker knows a producer that has sent to it, from its heartbeat until its connection ends. It does
         not know to which topics: ``MessageExt.born_host`` shows where messages came from.
         """
-        return self._bridge.run(self._admin.fetch_producers())
+        return self._bridge.run(lambda: self._admin.fetch_producers())
 
     def fetch_running_info(self, group: str, client_id: str, *, stacks: bool = False) -> ConsumerRunningInfo:
         """Return a member's own report: settings, subscriptions, queues. Its broker forwards the request.
@@ -477,7 +481,7 @@ class Admin(BlockingAdmin):
             BrokerError: no broker has a connection to the member, or the member did not answer the broker.
             RemotingTimeoutError: no answer within ``request_timeout``; a broker gives a member 10 s.
         """
-        return self._bridge.run(self._admin.fetch_running_info(group, client_id, stacks=stacks))
+        return self._bridge.run(lambda: self._admin.fetch_running_info(group, client_id, stacks=stacks))
 
     def view_message(self, offset_msg_id: str) -> MessageExt:
         """Return the message with an offset message id: address and place in the commit log, as hex digits.
@@ -487,7 +491,7 @@ class Admin(BlockingAdmin):
             BrokerError: there is no message at that place: it has expired, or the id is another broker's.
             RemotingConnectError: there is no broker at the address of the id.
         """
-        return self._bridge.run(self._admin.view_message(offset_msg_id))
+        return self._bridge.run(lambda: self._admin.view_message(offset_msg_id))
 
     def query_messages(
         self,
@@ -518,7 +522,7 @@ class Admin(BlockingAdmin):
         Source of the rule: MQAdminImpl.queryMessage (Java client).
         """
         return self._bridge.run(
-            self._admin.query_messages(
+            lambda: self._admin.query_messages(
                 topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, max_num=max_num
             )
         )
@@ -554,7 +558,7 @@ class Admin(BlockingAdmin):
             CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
         """
         return self._bridge.run(
-            self._admin.query_all_messages(
+            lambda: self._admin.query_all_messages(
                 topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms, corrupt_body=corrupt_body
             )
         )
@@ -568,7 +572,7 @@ class Admin(BlockingAdmin):
         Args:
             message: from :meth:`view_message` or :meth:`query_messages`; ``broker_name`` must be set.
         """
-        return self._bridge.run(self._admin.fetch_message_track(message))
+        return self._bridge.run(lambda: self._admin.fetch_message_track(message))
 
     def fetch_message_stories(
         self,
@@ -601,7 +605,9 @@ class Admin(BlockingAdmin):
             UnsupportedError: a proxy, which cannot look up messages.
         """
         return self._bridge.run(
-            self._admin.fetch_message_stories(key, topic=topic, trace_topic=trace_topic, max_num=max_num)
+            lambda: self._admin.fetch_message_stories(
+                key, topic=topic, trace_topic=trace_topic, max_num=max_num
+            )
         )
 
     def fetch_pins(self, group: str) -> Pins:
@@ -614,11 +620,11 @@ class Admin(BlockingAdmin):
         Raises:
             RocketMQError: no name server answered with valid data.
         """
-        return self._bridge.run(self._admin.fetch_pins(group))
+        return self._bridge.run(lambda: self._admin.fetch_pins(group))
 
     def fetch_pin_copies(self, group: str) -> dict[str, Pins | RocketMQError]:
         """Return each name server's copy by its address, or the error (not raised) if it cannot be read."""
-        return self._bridge.run(self._admin.fetch_pin_copies(group))
+        return self._bridge.run(lambda: self._admin.fetch_pin_copies(group))
 
     def fetch_pin_groups(self) -> list[str]:
         """Return the groups that have pins, or had some before they were cleared.
@@ -626,7 +632,7 @@ class Admin(BlockingAdmin):
         Raises:
             RocketMQError: no name server answered with valid data.
         """
-        return self._bridge.run(self._admin.fetch_pin_groups())
+        return self._bridge.run(lambda: self._admin.fetch_pin_groups())
 
     def set_pins(self, group: str, pins: Pins) -> Pins:
         """Pin a group. Writes the next version to every name server and reads it back.
@@ -644,7 +650,7 @@ class Admin(BlockingAdmin):
             RocketMQError: some name servers did not store them; the text names each. Members obey the pins
                 as soon as one name server has them: repeat the call when all answer.
         """
-        return self._bridge.run(self._admin.set_pins(group, pins))
+        return self._bridge.run(lambda: self._admin.set_pins(group, pins))
 
     def clear_pins(self, group: str, *, set_by: str = "") -> Pins:
         """Remove a group's pins by writing a newer, empty version: all members share again.
@@ -652,7 +658,7 @@ class Admin(BlockingAdmin):
         Raises:
             RocketMQError: as :meth:`set_pins`.
         """
-        return self._bridge.run(self._admin.clear_pins(group, set_by=set_by))
+        return self._bridge.run(lambda: self._admin.clear_pins(group, set_by=set_by))
 
     def repair_pins(self, group: str) -> Pins | None:
         """Write a group's valid pins to every name server, so that they beat all copies written before.
@@ -665,7 +671,7 @@ class Admin(BlockingAdmin):
         Raises:
             RocketMQError: a name server does not answer: nothing was written. Or as :meth:`set_pins`.
         """
-        return self._bridge.run(self._admin.repair_pins(group))
+        return self._bridge.run(lambda: self._admin.repair_pins(group))
 
     def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.
@@ -678,7 +684,7 @@ class Admin(BlockingAdmin):
 
         Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
         """
-        self._bridge.run(self._admin.update_name_server(name_server))
+        self._bridge.run(lambda: self._admin.update_name_server(name_server))
 
     @property
     def missing_brokers(self) -> Mapping[str, RemotingError]:

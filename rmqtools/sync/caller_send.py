@@ -41,7 +41,7 @@ class CallerSends:
         """See :meth:`rmqtools.Producer.send`. Traces, batches and users' selectors belong to the loop."""
         choice = queue_choice(queue, selector, arg)
         if selector is not None or self._needs_loop:
-            return self._bridge.run(self._producer._send(message, choice, timeout))
+            return self._bridge.run(lambda: self._producer._send(message, choice, timeout))
         self._bridge.check()
         sending = self._producer._begin(message, choice, timeout, self._way)
         assert not isinstance(sending, Future)  # only messages that wait for others get one, on the loop
@@ -52,7 +52,7 @@ class CallerSends:
     ) -> list[SendResult]:
         """See :meth:`rmqtools.Producer.send_batch`."""
         if self._needs_loop:
-            return self._bridge.run(self._producer._send_batch(messages, queue, timeout))
+            return self._bridge.run(lambda: self._producer._send_batch(messages, queue, timeout))
         self._bridge.check()
         return finish(self._producer._send_batch(messages, queue, timeout, self._way))
 

@@ -138,4 +138,4 @@ class Client(BlockingClient):
 
         Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
         """
-        self._bridge.run(self.asynchronous.update_name_server(name_server))
+        self._bridge.run(lambda: self.asynchronous.update_name_server(name_server))

@@ -50,14 +50,14 @@ class DecisionLog(BlockingDecisionLog):
             RemotingTimeoutError: the record is stored, but cannot be read yet: call this again.
             DataLossError: records expired while they were read.
         """
-        return self._bridge.run(self._log.decide(key, record))
+        return self._bridge.run(lambda: self._log.decide(key, record))
 
     def look_up(self, key: str) -> Decision | None:
         """Return the first record of a key; None: there is none so far.
 
         None is no decision: another process may decide a moment later. To decide, use :meth:`decide`.
         """
-        return self._bridge.run(self._log.look_up(key))
+        return self._bridge.run(lambda: self._log.look_up(key))
 
     def close(self) -> None:
         """Drop the records from memory. The producer stays open.

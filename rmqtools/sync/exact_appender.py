@@ -69,7 +69,7 @@ class ExactAppender(BlockingExactAppender):
             TopicNotFoundError, PermissionDeniedError: there is no such topic, or it may not be written.
             RemotingError: no answer to the first requests, for settings of topic and broker.
         """
-        return self._bridge.run(self._appender.resume())
+        return self._bridge.run(lambda: self._appender.resume())
 
     def append(self, messages: Sequence[Message], positions: Sequence[int]) -> None:
         """Append messages, and return once they are stored. Waits as long as the broker does not answer.
@@ -90,7 +90,7 @@ class ExactAppender(BlockingExactAppender):
                 another process uses the writer's name.
             ClientStateError: not started, closed, or interrupted before (then call :meth:`resume`).
         """
-        self._bridge.run(self._appender.append(messages, positions))
+        self._bridge.run(lambda: self._appender.append(messages, positions))
 
     def close(self) -> None:
         """Release the lock, and reset the connection. A request that is on the wire has an open outcome.

@@ -2,12 +2,27 @@
 
 import asyncio
 import warnings
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from rmqtools.engine.asynchronous import Asynchronous, NotPickled
 from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge
+
+T = TypeVar("T")
+
+
+class ItemsUntilNone(Iterator[T]):
+    """The items that a function returns, up to None. An interrupted call ends no iteration."""
+
+    def __init__(self, fetch: Callable[[], T | None]) -> None:
+        self._fetch = fetch
+
+    def __next__(self) -> T:
+        if (item := self._fetch()) is None:
+            raise StopIteration
+        return item
 
 
 class Blocking(NotPickled):
@@ -24,7 +39,7 @@ class Blocking(NotPickled):
         """Start the object. An interrupted start (Ctrl-C) closes it."""
         self._may_be_open = True
         try:
-            self._bridge.run(self._start())
+            self._bridge.run(self._start)
         except Exception:  # it has closed itself; a second start has started nothing
             raise
         except BaseException:
@@ -38,7 +53,7 @@ class Blocking(NotPickled):
         Interrupting a call ends only its waiting. Closing continues, and the next call waits for its end.
         """
         if self._may_be_open:
-            self._bridge.run(self._close())
+            self._bridge.run(self._close)
             self._may_be_open = self._open = False
 
     async def _start(self) -> None:

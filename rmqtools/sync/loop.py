@@ -8,9 +8,8 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Generic, TypeVar
 
 from rmqtools.engine.connection.background import Background
@@ -93,24 +92,24 @@ class Call(Generic[T]):
     """A coroutine that one thread waits for while the loop thread runs it.
 
     Uses a lock and two callbacks: a future of ``run_coroutine_threadsafe`` would cost 20 us more for
-    each blocking send.
+    each blocking send. The loop thread makes the coroutine: an interrupt leaves none behind.
     """
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
-        self._coroutine = coroutine
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
+        self._make = make
         self._loop = loop
         self._task: asyncio.Task[T] | None = None
-        self.is_given = False  # to the loop, which runs or closes the coroutine from there on
+        self._is_wanted = True
         self._ended = threading.Lock()
         self._ended.acquire()
 
     def run(self) -> T:
         """Run the coroutine; return its result or raise its error. An interrupt cancels it."""
         try:
-            self.is_given = True
             self._loop.call_soon_threadsafe(self._begin)
             self._ended.acquire()
         except BaseException:
+            self._is_wanted = False
             self._loop.call_soon_threadsafe(self._cancel)
             raise
         task, self._task = self._task, None
@@ -123,15 +122,17 @@ class Call(Generic[T]):
             del task  # an error's traceback holds this frame, and the task holds the error
 
     def _begin(self) -> None:
-        self._task = self._loop.create_task(self._coroutine)
-        self._task.add_done_callback(lambda _: self._ended.release())
+        if self._is_wanted:
+            self._task = self._loop.create_task(self._called())
+            self._task.add_done_callback(lambda _: self._ended.release())
+
+    async def _called(self) -> T:
+        return await self._make()
 
     def _cancel(self) -> None:
-        if self._task is None:  # interrupted before the loop began
-            self._coroutine.close()
-            return
-        self._task.add_done_callback(_look_at)  # its error is no longer needed
-        self._task.cancel()
+        if self._task is not None:
+            self._task.add_done_callback(_look_at)  # its error is no longer needed
+            self._task.cancel()
 
 
 class Bridge:
@@ -144,21 +145,50 @@ class Bridge:
         """Return whether the client was made in this process and not inherited through a fork."""
         return os.getpid() == self._pid
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run ``coroutine`` on the loop thread and wait for it.
+    def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run the coroutine that ``make`` returns, on the loop thread, and wait for it.
 
         Raises:
             ClientStateError: in a forked child of the process that made the client, on the loop thread, or
                 while the interpreter shuts down.
         """
-        call: Call[T] | None = None
-        try:
-            call = Call(coroutine, self._thread().loop)
-            return call.run()
-        except BaseException:
-            if call is None or not call.is_given:
-                coroutine.close()
-            raise
+        return Call(make, self._thread().loop).run()
+
+    def take(
+        self,
+        ready: dict[int, T],
+        make_ready: Callable[[], Coroutine[Any, Any, bool]],
+        *,
+        looks_first: bool = False,
+    ) -> T | None:
+        """Take an item that the loop has made ready; errors as of :meth:`run`.
+
+        An exception of a signal handler, or of gevent, may end a call anywhere. So no result that must not
+        be lost crosses the threads: the loop keeps it in ``ready`` until the calling thread removes it there.
+        Removing is the last step, in one bytecode: an interrupt comes before it, and the next call finds the
+        item, or after the return. CPython runs signal handlers at the start of a function, in loops and
+        after calls of C functions, so a caller may return the item, and nothing else.
+
+        Args:
+            ready: the items; the loop may remove items again that were not taken.
+            make_ready: makes an item ready; False: there is none.
+            looks_first: take what is ready already; otherwise ``make_ready`` decides.
+
+        Returns:
+            The first item; None: ``make_ready`` has returned False.
+        """
+        while True:
+            if looks_first:
+                try:
+                    first = next(iter(ready))
+                    item = ready[first]
+                    del ready[first]
+                    return item
+                except (StopIteration, LookupError, RuntimeError):  # the loop, or another thread, was faster
+                    looks_first = False
+            if not self.run(make_ready):
+                return None
+            looks_first = True
 
     def check(self) -> None:
         """Check that a blocking call may be made here, also one that runs on its caller's thread.
@@ -177,7 +207,7 @@ class Bridge:
         async def called() -> T:
             return function()
 
-        return self.run(called())
+        return self.run(called)
 
     def tell(self, function: Callable[[], None]) -> None:
         """Call a plain function on the loop thread soon, without waiting; errors as of :meth:`run`."""
@@ -228,6 +258,7 @@ class Bridge:
 class Walk(Iterator[T]):
     """Walks an asynchronous generator from any thread, and closes the generator at the end.
 
+    An interrupt ends only the call: the next one returns the item that the interrupted call would have.
     ``close`` waits until the generator has ended. The garbage collector, which closes an abandoned iterator,
     must not wait: it may run on any thread, also on the loop's, or after the loop thread has ended.
     """
@@ -240,24 +271,22 @@ class Walk(Iterator[T]):
     def __next__(self) -> T:
         if not self._is_open:
             raise StopIteration
-        following = self._walked.following()
         try:
-            item = self._bridge.run(following)
-        except BaseException:
+            found = self._bridge.take(self._walked.ready, self._walked.make_ready)
+        except Exception:
             self.close()
-            if getcoroutinestate(following) == CORO_CREATED:  # interrupted before the bridge had it
-                following.close()
             raise
-        if item is _END:  # the generator has ended
+        if found is None:  # the generator has ended
             self._is_open = False
             raise StopIteration
-        return item  # type: ignore[return-value] # mypy does not narrow on a sentinel
+        (item,) = found
+        return item
 
     def close(self) -> None:
         """End the generator, and wait until it has ended. A second call does nothing."""
         if self._is_open:
+            self._bridge.run(self._walked.close)
             self._is_open = False
-            self._bridge.run(self._walked.close())
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if not is_finalizing() and getattr(self, "_is_open", False):
@@ -265,52 +294,54 @@ class Walk(Iterator[T]):
 
 
 class _Walked(Generic[T]):
-    """The loop's side of a :class:`Walk`.
+    """The loop's side of a :class:`Walk`: makes the next item while one is used.
 
     The loop thread keeps a reference during the walk: a generator or task that is collected together with
     its walk would be closed twice, or destroyed while pending.
     """
 
     def __init__(self, items: AsyncIterator[T]) -> None:
-        self._ahead = one_ahead(items)
+        self.ready: dict[int, tuple[T]] = {}
+        self._items = items
+        self._following: asyncio.Task[T | object] | None = None
         self._turn = asyncio.Lock()
         self._thread: LoopThread | None = None
+        self._count = 0
 
-    async def following(self) -> T | object:
+    async def make_ready(self) -> bool:
+        """Make the next item ready; return False after the last."""
         async with self._turn:
+            if self.ready:  # its call was interrupted
+                return True
             if self._thread is None:
                 self._thread = LoopThread.of_this_process()
                 self._thread.walked.add(self)
-            item = await _next(self._ahead)
-            if item is _END:
+            following = self._following = self._following or _begin_next(self._items)
+            await asyncio.wait({following})  # an interrupt ends this wait, and not the generator
+            self._following = None
+            if (item := following.result()) is _END:
                 self._thread.walked.discard(self)
-            return item
+                return False
+            self._count += 1
+            self.ready[self._count] = (item,)  # type: ignore[assignment] # mypy does not narrow on a sentinel
+            self._following = _begin_next(self._items)
+            return True
 
     async def close(self) -> None:
+        """End the generator."""
         try:
             async with self._turn:  # a call that was interrupted has to end first
-                await self._ahead.aclose()
+                if (following := self._following) is not None:
+                    following.cancel()
+                    await asyncio.gather(following, return_exceptions=True)
+                if (close := getattr(self._items, "aclose", None)) is not None:
+                    await close()
         finally:
             if self._thread is not None:
                 self._thread.walked.discard(self)
 
 
 _END = object()
-
-
-async def one_ahead(items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-    """Yield the items of ``items``, and make the next one meanwhile."""
-    following = _begin_next(items)
-    try:
-        while (item := await following) is not _END:
-            following = _begin_next(items)
-            yield item  # type: ignore[misc] # mypy does not narrow on a sentinel
-            del item
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
-        if (close := getattr(items, "aclose", None)) is not None:
-            await close()
 
 
 def _begin_next(items: AsyncIterator[T]) -> asyncio.Task[T | object]:

@@ -58,7 +58,7 @@ class Mirror(BlockingMirror):
             DataLossError: messages expired at the source before they were copied.
             SendError: the target refuses a message.
         """
-        return self._bridge.run(self._mirror.run(follow=follow, until_ms=until_ms))
+        return self._bridge.run(lambda: self._mirror.run(follow=follow, until_ms=until_ms))
 
     def move_group(self, group: str, *, dry_run: bool = False) -> list[MovedOffset]:
         """Set a group's offsets on the copies to the messages that it would consume next at the source.
@@ -74,4 +74,4 @@ class Mirror(BlockingMirror):
         Raises:
             ConfigError: the group has members at the target: they would overwrite the offsets.
         """
-        return self._bridge.run(self._mirror.move_group(group, dry_run=dry_run))
+        return self._bridge.run(lambda: self._mirror.move_group(group, dry_run=dry_run))

@@ -29,4 +29,4 @@ class ParcelSender:
 
     def reserve_msg_ids(self, count: int) -> MsgIds:
         """See :meth:`ParcelSends.reserve_msg_ids`."""
-        return self._bridge.run(self._sends.reserve_msg_ids(count))
+        return self._bridge.run(lambda: self._sends.reserve_msg_ids(count))

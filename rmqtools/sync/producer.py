@@ -112,7 +112,7 @@ class Producer(BlockingProducer):
             UnsupportedError: as :meth:`send`.
             RemotingConnectError: there was no connection to write to.
         """
-        self._bridge.run(self._producer.send_oneway(message, queue=queue, selector=selector, arg=arg))
+        self._bridge.run(lambda: self._producer.send_oneway(message, queue=queue, selector=selector, arg=arg))
 
     def send_orderly(self, message: Message, *, timeout: float | None = None) -> SendResult:
         """Send one message to the queue of its ``sharding_key``, after all earlier calls for that queue.
@@ -126,7 +126,7 @@ class Producer(BlockingProducer):
 
         Source of the rule: SelectMessageQueueByHash (Java client).
         """
-        return self._bridge.run(self._producer.send_orderly(message, timeout=timeout))
+        return self._bridge.run(lambda: self._producer.send_orderly(message, timeout=timeout))
 
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout: float | None = None
@@ -162,7 +162,7 @@ class Producer(BlockingProducer):
             TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
             SendManyError: some were not stored; ``results`` has the outcome of every message.
         """
-        return self._bridge.run(self._producer.send_many(messages, timeout=timeout))
+        return self._bridge.run(lambda: self._producer.send_many(messages, timeout=timeout))
 
     def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be sent to, in round-robin order.
@@ -172,7 +172,7 @@ class Producer(BlockingProducer):
 
         Source of the rule: DefaultMQProducer.fetchPublishMessageQueues (Java client).
         """
-        return self._bridge.run(self._producer.fetch_publish_queues(topic))
+        return self._bridge.run(lambda: self._producer.fetch_publish_queues(topic))
 
     def request(
         self,
@@ -202,7 +202,7 @@ class Producer(BlockingProducer):
         Source of the rule: DefaultMQProducer.request (Java client).
         """
         return self._bridge.run(
-            self._producer.request(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
+            lambda: self._producer.request(message, queue=queue, selector=selector, arg=arg, timeout=timeout)
         )
 
     def recall(self, topic: str, recall_handle: str) -> str:
@@ -220,7 +220,7 @@ class Producer(BlockingProducer):
             UnsupportedError: the broker is older than 5.3.2.
             BrokerError: the broker has the feature switched off, or the message was delivered already.
         """
-        return self._bridge.run(self._producer.recall(topic, recall_handle))
+        return self._bridge.run(lambda: self._producer.recall(topic, recall_handle))
 
     def broker_health(self) -> Mapping[str, BrokerHealth]:
         """Return the latency and availability of each broker; empty unless ``send_latency_fault_enable``."""
@@ -244,4 +244,4 @@ class Producer(BlockingProducer):
 
         Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
         """
-        self._bridge.run(self._producer.update_name_server(name_server))
+        self._bridge.run(lambda: self._producer.update_name_server(name_server))

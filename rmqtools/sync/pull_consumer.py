@@ -130,7 +130,7 @@ class PullConsumer(BlockingPullConsumer):
         Raises:
             TopicNotFoundError, PermissionDeniedError: there are none.
         """
-        return self._bridge.run(self._consumer.fetch_queues(topic))
+        return self._bridge.run(lambda: self._consumer.fetch_queues(topic))
 
     def pause(self, queues: Collection[MessageQueue]) -> None:
         """Stop fetching and returning messages of these queues until :meth:`resume`. This member keeps them.
@@ -150,19 +150,19 @@ class PullConsumer(BlockingPullConsumer):
             ClientStateError: this member does not hold the queue.
             DataLossError: the broker does not have that offset; one more than the last is allowed.
         """
-        self._bridge.run(self._consumer.seek(queue, offset))
+        self._bridge.run(lambda: self._consumer.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
         """Continue at the first offset of a queue. Raises as :meth:`seek`."""
-        self._bridge.run(self._consumer.seek_to_begin(queue))
+        self._bridge.run(lambda: self._consumer.seek_to_begin(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
         """Continue after the last message of a queue. Raises as :meth:`seek`."""
-        self._bridge.run(self._consumer.seek_to_end(queue))
+        self._bridge.run(lambda: self._consumer.seek_to_end(queue))
 
     def seek_to_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> None:
         """Continue at the first message stored at or after a time. Raises as :meth:`seek`."""
-        self._bridge.run(self._consumer.seek_to_timestamp(queue, timestamp_ms))
+        self._bridge.run(lambda: self._consumer.seek_to_timestamp(queue, timestamp_ms))
 
     def position(self, queue: MessageQueue) -> int:
         """Return the offset at which a queue continues: that of its next message, if known yet.
@@ -172,7 +172,7 @@ class PullConsumer(BlockingPullConsumer):
         Raises:
             ClientStateError: this member does not hold the queue.
         """
-        return self._bridge.run(self._consumer.position(queue))
+        return self._bridge.run(lambda: self._consumer.position(queue))
 
     def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
         """Store consumer offsets and wait until the brokers have them.
@@ -184,23 +184,23 @@ class PullConsumer(BlockingPullConsumer):
             ClientStateError: this member does not hold a queue; nothing is sent.
             RocketMQError: an offset is not stored; others may be.
         """
-        self._bridge.run(self._consumer.commit(offsets))
+        self._bridge.run(lambda: self._consumer.commit(offsets))
 
     def committed(self, queue: MessageQueue) -> int | None:
         """Return the group's stored offset of any queue; None if it has none."""
-        return self._bridge.run(self._consumer.committed(queue))
+        return self._bridge.run(lambda: self._consumer.committed(queue))
 
     def min_offset(self, queue: MessageQueue) -> int:
         """Return the first offset that a queue still has."""
-        return self._bridge.run(self._consumer.min_offset(queue))
+        return self._bridge.run(lambda: self._consumer.min_offset(queue))
 
     def max_offset(self, queue: MessageQueue) -> int:
         """Return the last offset of a queue plus one."""
-        return self._bridge.run(self._consumer.max_offset(queue))
+        return self._bridge.run(lambda: self._consumer.max_offset(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Return the offset of the first message stored at or after a time."""
-        return self._bridge.run(self._consumer.search_offset(queue, timestamp_ms))
+        return self._bridge.run(lambda: self._consumer.search_offset(queue, timestamp_ms))
 
     def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.
@@ -213,4 +213,4 @@ class PullConsumer(BlockingPullConsumer):
 
         Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
         """
-        self._bridge.run(self._consumer.update_name_server(name_server))
+        self._bridge.run(lambda: self._consumer.update_name_server(name_server))

@@ -131,4 +131,4 @@ class PushConsumer(BlockingPushConsumer):
 
         Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
         """
-        self._bridge.run(self._consumer.update_name_server(name_server))
+        self._bridge.run(lambda: self._consumer.update_name_server(name_server))

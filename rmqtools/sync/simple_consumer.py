@@ -87,7 +87,7 @@ class SimpleConsumer(BlockingSimpleConsumer):
         """Wait for messages; return 1 to ``max_messages`` of one topic and broker, or none after ``wait``.
 
         Messages that were tried more than ``max_reconsume_times`` times become dead letters, and are not
-        returned. If the call is cancelled, the messages of its answer go to the next call.
+        returned. If the call is cancelled, the messages of its answer go to other calls.
 
         Args:
             max_messages: 1 to 32; None: the setting of this name, as for the other arguments.
@@ -102,11 +102,7 @@ class SimpleConsumer(BlockingSimpleConsumer):
             TopicNotFoundError: no subscribed topic has a route.
             BrokerError, RemotingError: every broker refused, or did not answer; of several, the last error.
         """
-        return self._bridge.run(
-            self._consumer.receive(
-                max_messages=max_messages, invisible_duration=invisible_duration, wait=wait
-            )
-        )
+        return super().receive(max_messages=max_messages, invisible_duration=invisible_duration, wait=wait)
 
     def ack(self, messages: MessageExt | Sequence[MessageExt], *, batched: bool = False) -> None:
         """Acknowledge received messages: they are consumed, and do not come again.
@@ -125,7 +121,7 @@ class SimpleConsumer(BlockingSimpleConsumer):
                 :class:`ReceiptError` for one whose receipt has ended or was replaced.
             ClientStateError: not started, or closed.
         """
-        self._bridge.run(self._consumer.ack(messages, batched=batched))
+        self._bridge.run(lambda: self._consumer.ack(messages, batched=batched))
 
     def change_invisible_duration(
         self, message: MessageExt, seconds: float, *, suspend: bool = False
@@ -147,7 +143,9 @@ class SimpleConsumer(BlockingSimpleConsumer):
             BrokerError, RemotingError: the broker refused, or did not answer.
             ClientStateError: not started, or closed.
         """
-        return self._bridge.run(self._consumer.change_invisible_duration(message, seconds, suspend=suspend))
+        return self._bridge.run(
+            lambda: self._consumer.change_invisible_duration(message, seconds, suspend=suspend)
+        )
 
     def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.
@@ -160,4 +158,4 @@ class SimpleConsumer(BlockingSimpleConsumer):
 
         Source of the rule: MQClientAPIImpl.updateNameServerAddressList (Java client).
         """
-        self._bridge.run(self._consumer.update_name_server(name_server))
+        self._bridge.run(lambda: self._consumer.update_name_server(name_server))

@@ -57,7 +57,7 @@ class StagedWrites(BlockingStagedWrites):
             TopicNotFoundError, PermissionDeniedError: there is no such target, or it may not be written.
             RemotingError: no answer within ``request_timeout``.
         """
-        self._bridge.run(self._writes.prepare(longest_outage=longest_outage))
+        self._bridge.run(lambda: self._writes.prepare(longest_outage=longest_outage))
 
     def commit(self, key: str, ranges: Sequence[QueueRange]) -> StagedCommit:
         """Decide which rows count for a key, and return when all of them are stored in the target.
@@ -80,7 +80,7 @@ class StagedWrites(BlockingStagedWrites):
                 decision.
             SendError: a broker refuses a row or a record.
         """
-        return self._bridge.run(self._writes.commit(key, ranges))
+        return self._bridge.run(lambda: self._writes.commit(key, ranges))
 
     def give_up(self, key: str) -> None:
         """End a commit that cannot be finished: later calls of :meth:`commit` with this key copy nothing.
@@ -90,11 +90,11 @@ class StagedWrites(BlockingStagedWrites):
         Raises:
             ConfigError: nothing is decided for this key.
         """
-        self._bridge.run(self._writes.give_up(key))
+        self._bridge.run(lambda: self._writes.give_up(key))
 
     def status(self) -> StagedStatus:
         """Return the progress of the last commit of this writer."""
-        return self._bridge.run(self._writes.status())
+        return self._bridge.run(lambda: self._writes.status())
 
     def close(self) -> None:
         """Drop the records from memory. The producer stays open.

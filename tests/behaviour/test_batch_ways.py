@@ -61,7 +61,7 @@ def test_the_loop_has_no_part_in_it(cluster):
             held.set()
             went_on.append(go_on.wait(10))  # nothing else runs on the loop
 
-        holding = threading.Thread(target=producer._bridge.run, args=(hold(),))
+        holding = threading.Thread(target=producer._bridge.run, args=(hold,))
         holding.start()
         held.wait(10)
         results = producer.send_batch(BATCH)
@@ -125,4 +125,4 @@ def test_on_the_loop_thread_it_would_block_and_is_refused(cluster):
         producer.send_batch(BATCH)
 
     with producing(cluster) as producer, pytest.raises(ClientStateError):
-        producer._bridge.run(send(producer))
+        producer._bridge.run(lambda: send(producer))

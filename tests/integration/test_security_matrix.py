@@ -51,7 +51,7 @@ def secured() -> Iterator[LocalCluster]:
     with LocalCluster(security=ClusterSecurity(client_certificates=True)) as cluster:
         with Admin(ClientConfig.from_mapping(texts(cluster.client_settings))) as admin:
             admin.create_topic(TOPIC, read_queue_nums=1, write_queue_nums=1)
-        Bridge().run(create_bob(cluster))
+        Bridge().run(lambda: create_bob(cluster))
         yield cluster
 
 

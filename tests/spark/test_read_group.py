@@ -44,7 +44,7 @@ def guarded():
                 producer.send(Message(TOPIC, b"%d" % number))
             admin.await_readable({queue: COUNT}, timeout=PATIENCE)
             admin.update_consumer_offset(GROUP, queue, COMMITTED)
-            Bridge().run(create_reader(cluster))
+            Bridge().run(lambda: create_reader(cluster))
             yield cluster, admin
 
 

@@ -109,13 +109,13 @@ def limit(settings: Settings, topic: str) -> None:
     """gevent's own time limit ends a call, and the producer goes on."""
     with new_producer(settings) as producer:
         producer.send(Message(topic, b"before"))
-        waiting = gevent.spawn(producer._bridge.run, asyncio.sleep(SECONDS))
+        waiting = gevent.spawn(producer._bridge.run, lambda: asyncio.sleep(SECONDS))
         gevent.sleep(0)
         waiting.kill()
         result = None
         try:
             with gevent.Timeout(0.05):
-                producer._bridge.run(asyncio.sleep(SECONDS))
+                producer._bridge.run(lambda: asyncio.sleep(SECONDS))
         except gevent.Timeout:
             result = producer.send(Message(topic, b"after"))
     print("limited", result is not None)

@@ -66,13 +66,13 @@ class AsyncFace:
         async def subscribe() -> None:
             self.consumer.subscribe(topic, listen, **settings)
 
-        self._bridge.run(subscribe())
+        self._bridge.run(subscribe)
 
     def start(self) -> None:
-        self._bridge.run(self.consumer.start())
+        self._bridge.run(self.consumer.start)
 
     def close(self) -> None:
-        self._bridge.run(self.consumer.close())
+        self._bridge.run(self.consumer.close)
 
 
 FACES = {"blocking": PushConsumer, "asynchronous": AsyncFace}

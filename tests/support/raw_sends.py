@@ -15,7 +15,7 @@ from rmqtools.protocol.wire.command import RemotingCommand, request
 def ask(admin: Admin, command: RemotingCommand) -> None:
     """Send a request to broker-a, which must agree."""
     addr = admin.fetch_cluster_info().broker_addr_table["broker-a"].broker_addrs[0]
-    admin._bridge.run(admin._admin._client.remoting.invoke_ok(addr, command))
+    admin._bridge.run(lambda: admin._admin._client.remoting.invoke_ok(addr, command))
 
 
 def create_batch_topic(admin: Admin) -> MessageQueue:

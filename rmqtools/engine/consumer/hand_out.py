@@ -1,38 +1,64 @@
 """Chooses the messages that a pull consumer hands out next, and tracks how far queues are consumed.
 
-A message stays in its ProcessQueue until it is handed out. A seek or the release of a queue discards messages
-not yet delivered. Iterations and polls of the blocking face borrow messages ahead; only those really handed
-out leave the queue. Used from the event loop, except :meth:`HandOut.next`, :meth:`HandOut.next_poll` and
-:attr:`HandOut.should_remove`.
+A message stays in its ProcessQueue until the application has it. Calling threads of the blocking face take
+portions from :attr:`HandOut.ready` by themselves (``sync.loop.Bridge.take``); a portion that is gone there
+was taken, and its messages leave their queues. So an interrupted call loses nothing. All methods run on the
+event loop.
 """
 
 import asyncio
-import threading
-from collections import deque
-from collections.abc import Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from itertools import count as numbers
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import NamedTuple
 
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.message import MessageExt
 
-_MOST_KEPT = 32  # messages handed out on another thread until the loop should remove them from their queues
+_LOOK_AFTER = 0.01  # seconds until a portion that was made ready is expected to be taken
+
+_Part = tuple[ProcessQueue, list[MessageExt]]
+
+
+class _Portion(NamedTuple):
+    """Messages that one call gets, by queue."""
+
+    number: int
+    parts: list[_Part]
 
 
 class HandOut:
-    """The fetched messages of one pull consumer, handed out queue by queue in rotation."""
+    """The fetched messages of one pull consumer, handed out queue by queue in rotation.
 
-    def __init__(self) -> None:
-        self._ready: dict[ProcessQueue, None] = {}  # in rotation order
-        self._made_ready: deque[tuple[ProcessQueue, MessageExt]] = deque()
-        self._given: list[tuple[ProcessQueue, MessageExt]] = []  # handed out, and still in their queues
-        self._last = 1  # how many of those the last call handed out
-        self._is_removing = False
-        self._done: dict[ProcessQueue, int] = {}
+    Attributes:
+        ready: portions for calling threads, by number; each thread removes the one it takes.
+        size: messages that each portion was made for.
+    """
+
+    def __init__(self, plain: Callable[[MessageExt], MessageExt] = lambda message: message) -> None:
+        """``plain``: makes of a message as stored the one that the application gets."""
+        self.ready: dict[int, list[MessageExt]] = {}
+        self.size = 0
+        self._plain = plain
+        self._numbers = numbers()
+        self._made: deque[_Portion] = deque()  # all that were made ready and not noted as taken
+        self._last: dict[ProcessQueue, int] = {}  # first offsets, by queue, of what was handed out last
+        self._filled: OrderedDict[ProcessQueue, None] = OrderedDict()  # queues with messages, in rotation
+        self._new: set[ProcessQueue] = set()  # held since the last poll
+        self._polled: set[ProcessQueue] = set()  # all other queues held
         self._arrived = asyncio.Event()
-        self._lock = threading.Lock()  # next() runs on the user's thread
+        self._look: asyncio.TimerHandle | None = None
+
+    def held(self, held: ProcessQueue) -> None:
+        """Note a queue that is newly held."""
+        if held not in self._polled:
+            self._new.add(held)
 
     def arrived(self, held: ProcessQueue) -> None:
         """Note that a queue has messages."""
-        self._ready.setdefault(held)
+        self._filled.setdefault(held)
         self._arrived.set()
 
     def wake(self) -> None:
@@ -48,142 +74,131 @@ class HandOut:
         except TimeoutError:
             return
 
-    def begin(self, table: Iterable[ProcessQueue]) -> None:
+    def begin(self) -> None:
         """Begin a poll: all messages handed out before count as consumed."""
         self.take_back()
-        self._done.update({held: _position(held) for held in table if not held.is_dropped})
+        self._last.clear()
+        self._polled |= self._new
+        self._new.clear()
 
     def take(self, count: int) -> list[MessageExt]:
         """Hand out up to ``count`` messages."""
-        taken: list[MessageExt] = []
-        for held, messages in self._choose(count):
-            held.remove(messages)
-            taken += messages
-        return taken
+        parts = self._choose(count)
+        self._note_taken(parts)
+        return [self._plain(message) for _, messages in parts for message in messages]
 
     def make_ready(self, count: int, *, ahead: int = 0) -> bool:
-        """Make messages ready for :meth:`next` and :meth:`next_poll`; return whether there are any.
+        """Make portions of up to ``count`` messages ready, if none is; return whether there is one.
 
-        Up to ``count``, or up to ``ahead`` in portions of ``count``, for which the queues take turns.
+        ``ahead``: messages of all portions together. Further portions are full, and queues take turns.
         """
-        if ahead <= count:
-            portions = self._choose(count)
-        else:
-            queues = list(self._ready)
-            each = max(count, ahead // max(len(queues), 1))
-            found = [(held, self._first(held, each)) for held in queues]
-            portions = [
-                (held, messages[start : start + count])
-                for start in range(0, each, count)
-                for held, messages in found
-            ]
-        with self._lock:
-            before = len(self._made_ready)
-            self._made_ready.extend((held, message) for held, messages in portions for message in messages)
-            return len(self._made_ready) > before
+        if self.ready:
+            return True
+        self.note_taken()
+        for parts in [self._choose(count)] if ahead <= count else list(self._cut(count, ahead)):
+            self._add(parts)
+        self.size = count
+        if self.ready and self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK_AFTER, self._look_now)
+        return bool(self.ready)
 
-    def next(self) -> MessageExt | None:
-        """Hand out one borrowed message; None: none left. Safe on any thread."""
-        with self._lock:
-            found = self._borrowed(1)
-            return found[0][1] if found else None
-
-    def next_poll(self, count: int) -> list[MessageExt]:
-        """Hand out ``count`` borrowed messages at once; none if fewer are left. Safe on any thread."""
-        with self._lock:
-            if len(self._made_ready) < count:
-                return []
-            return [message for _, message in self._borrowed(count)]
-
-    def _borrowed(self, count: int) -> list[tuple[ProcessQueue, MessageExt]]:
-        found: list[tuple[ProcessQueue, MessageExt]] = []
-        while self._made_ready and len(found) < count:
-            held, message = pair = self._made_ready.popleft()
-            if not held.is_dropped and held.contains(message):
-                found.append(pair)
-        if found:
-            self._given += found
-            self._last = len(found)
-        return found
-
-    @property
-    def should_remove(self) -> bool:
-        """True if to call :meth:`remove_handed_out` now. True once; then False until that call is over."""
-        if self._is_removing or not self._given or (self._made_ready and len(self._given) < _MOST_KEPT):
-            return False
-        self._is_removing = True
-        return True
-
-    def remove_handed_out(self) -> None:
-        """Remove borrowed messages that were handed out from their queues."""
-        with self._lock:
-            given, self._given = self._given, []
-            last, self._is_removing = self._last, False
-        if not given:
-            return
-        self._note_done()  # what was removed before was handed out before
-        before = len(given) - last
-        for held, message in given[:before]:
-            held.remove([message])
-        if before:
-            self._note_done()
-        for held, message in given[before:]:  # the application may still be using these
-            held.remove([message])
-
-    def _note_done(self) -> None:
-        self._done.update({held: _position(held) for held in self._done})
+    def note_taken(self) -> None:
+        """Note which portions are gone, and remove their messages from their queues."""
+        while self._made and self._made[0].number not in self.ready:
+            self._note_taken(self._made.popleft().parts)
 
     def take_back(self) -> None:
-        """Remove the messages handed out, and take borrowed ones back."""
-        with self._lock:
-            self._made_ready.clear()
-        self.remove_handed_out()
+        """Make no portion ready any longer; those that were taken before are noted."""
+        kept: set[int] = set()
+        while self.ready:
+            try:
+                kept.add(self.ready.popitem()[0])
+            except KeyError:  # a calling thread was faster
+                break
+        while self._made:
+            portion = self._made.popleft()
+            if portion.number not in kept:
+                self._note_taken(portion.parts)
 
     def position(self, held: ProcessQueue) -> int:
         """Return the offset of a queue's next message to hand out, fetched or not."""
-        self.remove_handed_out()
+        self.note_taken()
         return _position(held)
 
     def handed_out(self, held: ProcessQueue) -> int | None:
         """All messages before this offset were handed out; None: no poll since the queue is held."""
-        self.remove_handed_out()
-        return _position(held) if held in self._done else None
+        self.note_taken()
+        return _position(held) if held in self._polled else None
 
     def consumed(self, held: ProcessQueue) -> int | None:
         """All before this offset was handed out before the last poll; None: see :meth:`handed_out`."""
-        self.remove_handed_out()
-        return self._done.get(held)
+        at = self.handed_out(held)
+        return at if at is None else min(at, self._last.get(held, at))
 
     def replace(self, held: ProcessQueue, fresh: ProcessQueue) -> None:
         """Continue a queue at another offset on the user's request; it counts as consumed up to there."""
-        self.take_back()
         self.forget(held)
-        self._done[fresh] = fresh.next_offset
+        self._polled.add(fresh)
 
     def forget(self, held: ProcessQueue) -> None:
         """Forget a queue that is no longer held."""
-        self._ready.pop(held, None)
-        self._done.pop(held, None)
+        self.take_back()
+        self._filled.pop(held, None)
+        self._last.pop(held, None)
+        self._new.discard(held)
+        self._polled.discard(held)
 
-    def _choose(self, count: int) -> list[tuple[ProcessQueue, list[MessageExt]]]:
+    def _look_now(self) -> None:
+        self._look = None
+        self.note_taken()
+
+    def _note_taken(self, parts: list[_Part]) -> None:
+        if parts:
+            self._last = {held: messages[0].queue_offset for held, messages in parts}
+        for held, messages in parts:
+            held.remove(messages)
+
+    def _add(self, parts: list[_Part]) -> None:
+        if parts:
+            number = next(self._numbers)
+            self._made.append(_Portion(number, parts))
+            self.ready[number] = [self._plain(message) for _, messages in parts for message in messages]
+
+    def _cut(self, count: int, ahead: int) -> Iterator[list[_Part]]:
+        """Cut ``ahead`` messages into portions of ``count``; one that is not full comes only alone."""
+        queues = list(islice(self._filled, max(1, ahead // count)))
+        each = max(count, ahead // max(len(queues), 1))
+        found = [(held, self._first(held, each)) for held in queues]
+        pairs = [
+            (held, message)
+            for start in range(0, each, count)
+            for held, messages in found
+            for message in messages[start : start + count]
+        ]
+        for start in range(0, max(1, len(pairs) - count + 1), count):
+            portion = groupby(pairs[start : start + count], itemgetter(0))
+            yield [(held, [message for _, message in group]) for held, group in portion]
+
+    def _choose(self, count: int) -> list[_Part]:
         """Choose up to ``count`` messages, in order within each queue; they stay in their queues."""
-        chosen: list[tuple[ProcessQueue, list[MessageExt]]] = []
-        for held in list(self._ready):
+        chosen: list[_Part] = []
+        for _ in range(len(self._filled)):
             if count <= 0:
                 break
+            held = next(iter(self._filled))
             if messages := self._first(held, count):
                 count -= len(messages)
                 chosen.append((held, messages))
         return chosen
 
     def _first(self, held: ProcessQueue, count: int) -> list[MessageExt]:
-        """Return the first messages of a ready queue, which goes behind the others."""
-        if not held.is_paused or held.is_dropped:
-            del self._ready[held]
-        if held.is_paused or held.is_dropped or not (messages := held.first(count)):
-            return []
-        self._ready[held] = None  # behind the other queues
-        self._done.setdefault(held, _position(held))  # a queue that was not held yet when the poll began
+        """Return the first messages of a filled queue, which goes behind the others."""
+        messages = [] if held.is_paused or held.is_dropped else held.first(count)
+        if messages:
+            self._filled.move_to_end(held)
+            self._polled.add(held)  # also one that was not held yet when the poll began
+        else:
+            del self._filled[held]
         return messages
 
 

@@ -8,15 +8,17 @@ closing commits what was handed out; unassigned queues and queues of unsubscribe
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
+from typing import TypeVar
 
 from rmqtools.config.client import check_config
 from rmqtools.config.consumer import PullConsumerConfig
 from rmqtools.engine.admin.group_offsets import fetch_consumer_offset
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.admin.queues import QueueAdmin
+from rmqtools.engine.asynchronous import ItemsUntilNone
 from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.connection.refusals import ErrorListener
@@ -37,7 +39,8 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.allocate.strategy_table import strategy_named
 
-MESSAGES_AHEAD = 256  # fetched messages that the blocking face hands out without the loop
+T = TypeVar("T")
+
 _HOLD_PATIENCE = 10.0  # seconds to wait for the first round, or for a newly assigned queue
 
 
@@ -85,7 +88,7 @@ class PullConsumer(Connected):
         self._client = member.client
         self._names, self._held, self._offsets = member.names, member.held, member.offsets
         self._queues = QueueAdmin(self._client)
-        self._hand_out = HandOut()
+        self._hand_out = HandOut(member.names.plain_message)
         self._puller = Puller(member, PollFetch(member, self._hand_out))
         self._ownership = Ownership(
             member,
@@ -94,6 +97,7 @@ class PullConsumer(Connected):
         )
         self._held_more = asyncio.Event()
         self._held.on_hold(self._puller.start)
+        self._held.on_hold(self._hand_out.held)
         self._held.on_hold(lambda _: self._held_more.set())
         self._held.on_move(self._hand_out.replace)
         self._held.on_leave(self._note_leaving)
@@ -177,6 +181,7 @@ class PullConsumer(Connected):
     @blocking("call")
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic at once."""
+        self._hand_out.take_back()
         wire_topic = self._names.wire_topic(topic)
         self._held.begin_to_give_up([held for held in self._held.working() if held.queue.topic == wire_topic])
         self._member.subscriptions.want_no_more(wire_topic)
@@ -196,6 +201,7 @@ class PullConsumer(Connected):
                 f"topics {sorted(self._member.subscriptions)} are subscribed; subscribe and assign exclude "
                 "one another: use a second consumer"
             )
+        self._hand_out.take_back()
         wanted = set(map(self._names.wire_queue, queues))
         self._held.keeps_offsets = True
         self._held.begin_to_give_up([held for held in self._held.working() if held.queue not in wanted])
@@ -227,78 +233,60 @@ class PullConsumer(Connected):
             BrokerError: a broker has begun to refuse this member for lack of permission; raised once.
         """
         seconds, count = self._wanted(timeout, max_messages)
-        self._begin_poll()
         began = self._client.clock.monotonic()
-        deadline = began + seconds
-        while not (taken := self._hand_out.take(count)) and not self._closing:
+        messages = await self._poll(partial(self._hand_out.take, count), seconds)
+        self._observe(messages, began)
+        return messages
+
+    def __aiter__(self) -> AsyncIterator[MessageExt]:
+        """Yield every message and wait for more, until the consumer is closed.
+
+        Asking for the next message counts the previous one as consumed. After leaving the iteration, a new
+        one continues without skipping a message; so does this one after a cancelled call.
+        """
+        return ItemsUntilNone(self._next)
+
+    async def _next(self) -> MessageExt | None:
+        """Return the next message of an iteration; None: the consumer is closed."""
+        while not self._closing:
+            if messages := await self._poll(partial(self._hand_out.take, 1), self._config.poll_timeout):
+                return messages[0]
+        return None
+
+    async def _make_ready(self, count: int, seconds: float, *, ahead: int = 0) -> bool:
+        """Make a portion ready in ``_hand_out.ready``; return False if there is none after ``seconds``.
+
+        ``ahead``: messages of further portions, for calls that :attr:`_is_loop_needed` lets take them.
+        """
+        observed = self._client.observer is not None
+        began = self._client.clock.monotonic()
+        make = partial(self._hand_out.make_ready, count, ahead=0 if observed else ahead)
+        is_ready = await self._poll(make, seconds)
+        if observed and is_ready:
+            self._observe(next(iter(self._hand_out.ready.values()), []), began)
+        return is_ready
+
+    @property
+    def _is_loop_needed(self) -> bool:
+        """True if the next poll must begin on the loop although a portion is ready. Safe on any thread."""
+        return self._client.observer is not None or self._is_commit_due()
+
+    async def _poll(self, find: Callable[[], T], seconds: float) -> T:
+        """Begin a poll; return what ``find`` returns as soon as it is true, or its last result."""
+        self._begin_poll()
+        deadline = self._client.clock.monotonic() + seconds
+        while not (found := find()) and not self._closing:
             self._raise_refusal()
             left = deadline - self._client.clock.monotonic()
             await self._hand_out.wait(max(left, 0))
             if left <= 0:
                 break
-        messages = [self._names.plain_message(message) for message in taken]
+        return found
+
+    def _observe(self, messages: Sequence[MessageExt], began: float) -> None:
         if self._client.observer is not None and messages:
             waited = self._client.clock.monotonic() - began
             self._client.observer.received(messages, self._member.identity, seconds=waited)
-        return messages
-
-    async def __aiter__(self) -> AsyncIterator[MessageExt]:
-        """Yield every message and wait for more, until the consumer is closed.
-
-        Asking for the next message counts the previous one as consumed. After leaving the iteration, a new
-        one continues without skipping a message.
-        """
-        while (message := await self._next()) is not None:
-            yield message
-
-    async def _poll_ahead(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
-        """Poll, and make what else has arrived ready for :meth:`_poll_ready`."""
-        messages = await self.poll(timeout, max_messages)
-        _, count = self._wanted(timeout, max_messages)
-        if len(messages) == count <= MESSAGES_AHEAD // 4:  # else few calls would be saved
-            self._hand_out.make_ready(count, ahead=MESSAGES_AHEAD)
-        return messages
-
-    def _poll_ready(self, timeout: float | None, max_messages: int | None) -> list[MessageExt]:
-        """Poll what an earlier :meth:`_poll_ahead` has made ready; [] : poll there. Safe on any thread."""
-        _, count = self._wanted(timeout, max_messages)
-        if self._client.observer is not None or self._is_commit_due():
-            return []
-        return [self._names.plain_message(message) for message in self._hand_out.next_poll(count)]
-
-    async def _next(self, *, ahead: int = 0) -> MessageExt | None:
-        """Return the next message of an iteration; None: the consumer is closed.
-
-        ``ahead``: how many messages to make ready for :meth:`_next_ready`, at least; 0: one poll's.
-        """
-        message = self._next_ready()
-        while message is None:
-            if self._closing:
-                return None
-            self._begin_poll()
-            if self._hand_out.make_ready(self._config.poll_batch_size, ahead=ahead):
-                message = self._take_ready()
-            else:
-                self._raise_refusal()
-                await self._hand_out.wait(self._config.poll_timeout)
-        return message
-
-    def _next_ready(self) -> MessageExt | None:
-        """Return the next message of an iteration, if it is ready. Safe on any thread."""
-        return None if self._is_commit_due() else self._take_ready()
-
-    @property
-    def _should_remove(self) -> bool:
-        """As :attr:`HandOut.should_remove`, for :meth:`_remove_handed_out`. Safe on any thread."""
-        return self._hand_out.should_remove
-
-    def _remove_handed_out(self) -> None:
-        """Make room for more messages where ready ones were handed out."""
-        self._hand_out.remove_handed_out()
-
-    def _take_ready(self) -> MessageExt | None:
-        message = self._hand_out.next()
-        return None if message is None else self._names.plain_message(message)
 
     @blocking("call")
     def pause(self, queues: Collection[MessageQueue]) -> None:
@@ -316,7 +304,7 @@ class PullConsumer(Connected):
         for held in self._find_all(queues):
             held.is_paused = False
             held.wake()
-        self._hand_out.wake()
+            self._hand_out.arrived(held)
 
     # offsets
 
@@ -448,7 +436,7 @@ class PullConsumer(Connected):
         self._client.check_started()
         if self._member.subscriptions.assigned is None and not self._member.subscriptions:
             raise ClientStateError(f"group {self._config.group!r} reads nothing: call subscribe or assign")
-        self._hand_out.begin(self._held.working())
+        self._hand_out.begin()
         if self._is_commit_due():
             self._next_commit = self._client.clock.monotonic() + self._config.auto_commit_interval
             self._note(self._held.working(), certain=True)

@@ -6,12 +6,15 @@ Source of the rules: SimpleConsumer (gRPC client of RocketMQ 5), ConsumerProcess
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.client import check_config
 from rmqtools.config.simple_consumer import SimpleConsumerConfig, check_invisible, check_receive
+from rmqtools.engine.asynchronous import ItemsUntilNone
 from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.connected import Connected
@@ -85,7 +88,10 @@ class SimpleConsumer(Connected):
             self._client, config, self._subscriptions, group=self._group, receipts=self._receipts
         )
         self._receiving: set[asyncio.Task[list[MessageExt]]] = set()
-        self._ready: deque[MessageExt] = deque()  # received, and not handed out yet
+        self._pops_left: dict[tuple[int, float], list[asyncio.Task[list[MessageExt]]]] = {}  # by arguments
+        self._left: deque[MessageExt] = deque()  # received, and taken by no call
+        self._has_left = asyncio.Event()
+        self._offered: list[dict[int, list[MessageExt]]] = []  # to calling threads; empty: taken
         self._closing = False
         self._life = Lifecycle(
             self._client, self._join, self._client.stop_tasks, self._end_receiving, self._membership.leave
@@ -136,6 +142,7 @@ class SimpleConsumer(Connected):
         """Stop receiving a topic's messages."""
         self._subscriptions.want_no_more(self._client.wire_topic(topic))
 
+    @blocking("base")
     async def receive(
         self,
         *,
@@ -146,7 +153,7 @@ class SimpleConsumer(Connected):
         """Wait for messages; return 1 to ``max_messages`` of one topic and broker, or none after ``wait``.
 
         Messages that were tried more than ``max_reconsume_times`` times become dead letters, and are not
-        returned. If the call is cancelled, the messages of its answer go to the next call.
+        returned. If the call is cancelled, the messages of its answer go to other calls.
 
         Args:
             max_messages: 1 to 32; None: the setting of this name, as for the other arguments.
@@ -167,25 +174,103 @@ class SimpleConsumer(Connected):
         seconds = config.wait if wait is None else wait
         check_receive(count, invisible, seconds)
         self._client.check_started()
-        if ready := self._take_ready(count):
-            return ready
         began = self._client.clock.monotonic()
-        asked = self._receiver.wanted(count, invisible, seconds)
-        task = asyncio.create_task(self._receiver.receive(asked), name="receive")
-        self._receiving.add(task)
-        task.add_done_callback(self._receiving.discard)
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:  # the brokers have hidden what comes: keep it for the next call
-            task.add_done_callback(self._keep)
-            raise
-        if task.cancelled():  # by close
-            return []
-        messages = task.result()
+        messages = await self._received(count, invisible, seconds)
         if self._client.observer is not None and messages:
             waited = self._client.clock.monotonic() - began
             self._client.observer.received(messages, self._identity, seconds=waited)
         return messages
+
+    async def _received(self, count: int, invisible: float, seconds: float) -> list[MessageExt]:
+        """Return messages that no call has taken, or pop brokers.
+
+        A pop is never cancelled, since its broker hides what it answers. A call that ends before its pop
+        leaves it to the next call with equal arguments, and what it brings to any call.
+        """
+        deadline = self._client.clock.monotonic() + seconds
+        while not (left := self._take_left(count)) and not self._closing:
+            wait = max(0.0, deadline - self._client.clock.monotonic())
+            is_own, pop = self._pop_for(count, invisible, wait)
+            woken = asyncio.ensure_future(self._has_left.wait())
+            try:
+                await asyncio.wait(
+                    {pop, woken}, return_when=asyncio.FIRST_COMPLETED, timeout=None if is_own else wait
+                )
+            except asyncio.CancelledError:
+                self._leave(pop, count, invisible)
+                raise
+            finally:
+                woken.cancel()
+            if pop.done():
+                messages = [] if pop.cancelled() else pop.result()
+                if messages or is_own:
+                    return messages
+            else:
+                self._leave(pop, count, invisible)
+        return left
+
+    def _pop_for(
+        self, count: int, invisible: float, wait: float
+    ) -> tuple[bool, asyncio.Task[list[MessageExt]]]:
+        """Return whether a pop is new, and the pop: one that a call has left, or a new one."""
+        if wait and (pops := self._pops_left.get((count, invisible))):
+            pop = pops.pop()
+            pop.remove_done_callback(self._end_of_left)
+            return False, pop
+        asked = self._receiver.wanted(count, invisible, wait)
+        pop = asyncio.create_task(self._receiver.receive(asked), name="receive")
+        self._receiving.add(pop)
+        pop.add_done_callback(self._receiving.discard)
+        return True, pop
+
+    def _leave(self, pop: asyncio.Task[list[MessageExt]], count: int, invisible: float) -> None:
+        """Leave a pop to a later call."""
+        self._pops_left.setdefault((count, invisible), []).append(pop)
+        pop.add_done_callback(self._end_of_left)
+
+    def _end_of_left(self, pop: asyncio.Task[list[MessageExt]]) -> None:
+        for arguments, pops in list(self._pops_left.items()):
+            if pop in pops:
+                pops.remove(pop)
+            if not pops:
+                del self._pops_left[arguments]
+        if not pop.cancelled() and pop.exception() is None:
+            self._keep(pop.result())
+
+    def _keep(self, messages: Sequence[MessageExt]) -> None:
+        """Keep messages for the next calls, and wake those that wait."""
+        if messages:
+            self._left.extend(messages)
+            self._has_left.set()
+
+    def _take_left(self, count: int) -> list[MessageExt]:
+        """Take messages that no call has taken, and that are still hidden from others."""
+        self._has_left.clear()
+        for ready in self._offered:
+            with contextlib.suppress(KeyError):  # its calling thread has it
+                self._left.extend(ready.popitem()[1])
+        self._offered.clear()
+        taken: list[MessageExt] = []
+        while self._left and len(taken) < count:
+            message = self._left.popleft()
+            if self._receipts.is_valid(message):
+                taken.append(message)
+        return taken
+
+    async def _receive_into(self, ready: dict[int, list[MessageExt]], **arguments: Any) -> bool:
+        """Receive into ``ready``, for a calling thread to take; return False if there is none."""
+        return self._offer(await self.receive(**arguments), ready)
+
+    async def _next_into(self, ready: dict[int, list[MessageExt]]) -> bool:
+        """Put the next message of an iteration into ``ready``; return False if the consumer is closed."""
+        message = await self._next()
+        return message is not None and self._offer([message], ready)
+
+    def _offer(self, messages: list[MessageExt], ready: dict[int, list[MessageExt]]) -> bool:
+        if messages:
+            ready[0] = messages
+            self._offered.append(ready)
+        return bool(messages)
 
     async def ack(self, messages: MessageExt | Sequence[MessageExt], *, batched: bool = False) -> None:
         """Acknowledge received messages: they are consumed, and do not come again.
@@ -237,7 +322,11 @@ class SimpleConsumer(Connected):
         if suspend:
             await self._client.versions.check(SUSPENDED_TRIES, broker_name=popped.info.broker_name, addr=addr)
         command = self._requests.hide(popped, seconds, suspend=suspend)
-        answer = await self._client.remoting.invoke_ok(addr, command)
+        try:
+            answer = await self._client.remoting.invoke_ok(addr, command)
+        except asyncio.CancelledError:  # the broker may have replaced the receipt
+            self._receipts.replace(popped)
+            raise
         if not answer.ext_fields.get("popTime"):
             raise ReceiptError(f"message {message.msg_id} of {message.topic!r} was acknowledged before")
         told = decode_header(ChangeInvisibleTimeResponseHeader, answer.ext_fields)
@@ -252,36 +341,21 @@ class SimpleConsumer(Connected):
         text = format_extra_info(renewed)
         return message.with_values(properties={**message.properties, PROPERTY_POP_CK: text})
 
-    async def __aiter__(self) -> AsyncIterator[MessageExt]:
+    def __aiter__(self) -> AsyncIterator[MessageExt]:
         """Yield every message and wait for more, until the consumer is closed. Acknowledge each yourself.
 
         Messages are received up to ``max_messages`` together. Several iterations share them, and what one
         leaves behind goes to the next; a message whose invisible time ended meanwhile is left out.
         """
-        while (message := await self._next()) is not None:
-            yield message
+        return ItemsUntilNone(self._next)
 
     async def _next(self) -> MessageExt | None:
         """Return the next message of an iteration; None: the consumer is closed."""
         while not self._closing:
-            if ready := self._take_ready(1):
-                return ready[0]
-            self._ready.extend(await self.receive())
+            if left := self._take_left(1):
+                return left[0]
+            self._keep(await self.receive())
         return None
-
-    def _take_ready(self, count: int) -> list[MessageExt]:
-        """Take messages that were received before and still are hidden from others."""
-        taken: list[MessageExt] = []
-        while self._ready and len(taken) < count:
-            message = self._ready.popleft()
-            if self._receipts.is_valid(message):
-                taken.append(message)
-        return taken
-
-    def _keep(self, task: "asyncio.Task[list[MessageExt]]") -> None:
-        """Keep the messages of a call that was cancelled."""
-        if not task.cancelled() and task.exception() is None:
-            self._ready.extend(task.result())
 
     async def _ack_singly(self, given: Sequence[MessageExt]) -> list[_Failed]:
         """Acknowledge each message by its own request; return those that were not."""

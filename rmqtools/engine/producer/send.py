@@ -157,7 +157,7 @@ class Sender:
             target, first = first, None
             if target is None:
                 topic = outgoing.topic
-                info = routes.known(topic) or await way.on_loop(self._find(topic, deadline, attempts))
+                info = routes.known(topic) or await way.on_loop(self._find, topic, deadline, attempts)
                 if info is None:
                     break
                 target = self._select(topic, info, choice, message, loop.last_broker_name)
@@ -166,7 +166,7 @@ class Sender:
             try:
                 addr = routes.master_addr(broker_name)
                 if outgoing.needs is not None or outgoing.may_be_inner:
-                    outgoing = await way.on_loop(self._fitted(outgoing, target, broker_name, addr, share))
+                    outgoing = await way.on_loop(self._fitted, outgoing, target, broker_name, addr, share)
                 answer = await way.invoke(addr, outgoing.request_to(target, broker_name), timeout=share)
                 if answer.code not in STATUS_BY_CODE:
                     raise refusal(outgoing, answer, addr)
@@ -178,7 +178,7 @@ class Sender:
                 self._mark(broker_name, seconds, error)
                 loop.failed(target, error)
                 if isinstance(error, RemotingConnectError):
-                    await way.on_loop(self._refresh_route(outgoing.topic, deadline))
+                    await way.on_loop(self._refresh_route, outgoing.topic, deadline)
                 continue
             seconds = now() - began
             attempts.append(_send_attempt(target, addr, seconds, Outcome.STORED, None))

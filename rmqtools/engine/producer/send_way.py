@@ -5,7 +5,8 @@ connection. What belongs to the loop (looking up a route, a first connection, as
 runs there while the thread waits.
 """
 
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from rmqtools.engine.connection.blocking_connection import UnexpectedBytesError
@@ -22,8 +23,8 @@ class SendWay(Protocol):
     def invoke(self, addr: str, command: Request, *, timeout: float) -> Awaitable[RemotingCommand]:
         """Send a request and wait for its answer; errors as of :meth:`Remoting.invoke`."""
 
-    def on_loop(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """Run ``work`` on the client's event loop."""
+    def on_loop(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Awaitable[T]:
+        """Run a coroutine function on the client's event loop."""
 
 
 class LoopWay:
@@ -32,16 +33,16 @@ class LoopWay:
     def __init__(self, remoting: Remoting) -> None:
         self.invoke = remoting.invoke
 
-    def on_loop(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    def on_loop(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Awaitable[T]:
         """See :meth:`SendWay.on_loop`."""
-        return work
+        return function(*arguments)
 
 
 class LoopRunner(Protocol):
     """Runs coroutines on the client's event loop for other threads."""
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run ``coroutine`` and wait for it; an interrupt cancels it."""
+    def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run the coroutine that ``make`` returns, and wait for it; an interrupt cancels it."""
 
 
 class CallerWay:
@@ -57,7 +58,8 @@ class CallerWay:
         deadline = now() + timeout
         connection = self._remoting.take_blocking(addr, timeout)
         if connection is None:
-            return self._loop.run(self._invoke_on_loop(addr, command, max(0.0, deadline - now())))
+            left = max(0.0, deadline - now())
+            return self._loop.run(lambda: self._invoke_on_loop(addr, command, left))
         try:
             return connection.invoke(self._remoting.signed(command), deadline - now())
         except UnexpectedBytesError:  # only where it was used before, so this ends
@@ -66,9 +68,9 @@ class CallerWay:
             self._remoting.pool.give_back(connection)
         return await self.invoke(addr, command, timeout=deadline - now())
 
-    async def on_loop(self, work: Coroutine[Any, Any, T]) -> T:
+    async def on_loop(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """See :meth:`SendWay.on_loop`."""
-        return self._loop.run(work)
+        return self._loop.run(partial(function, *arguments))
 
     async def _invoke_on_loop(self, addr: str, command: Request, timeout: float) -> RemotingCommand:
         return await self._remoting.invoke(addr, command, timeout=timeout)

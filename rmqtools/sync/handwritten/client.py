@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
+from rmqtools.errors import ClientStateError
 from rmqtools.sync.lifecycle import Blocking
 
 T = TypeVar("T")
@@ -19,7 +20,11 @@ class BlockingClient(Blocking):
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine that uses :attr:`asynchronous` on the loop thread, and wait for it."""
-        return self._bridge.run(coroutine)
+        try:
+            return self._bridge.run(lambda: coroutine)
+        except ClientStateError:
+            coroutine.close()  # it may not have begun
+            raise
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Walk an asynchronous iterator that uses :attr:`asynchronous`.

@@ -58,14 +58,14 @@ def opened(*, start: bool = True, close: bool = True, error: Exception | None = 
             slow.may_close.set()
         return slow
 
-    return Bridge().run(make())
+    return Bridge().run(make)
 
 
 def on_the_loop(function) -> None:
     async def called() -> None:
         function()
 
-    Bridge().run(called())
+    Bridge().run(called)
 
 
 def test_a_start_that_is_interrupted_leaves_nothing_behind():

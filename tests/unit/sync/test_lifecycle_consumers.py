@@ -20,9 +20,9 @@ MEMBERS, STORE = RequestCode.GET_CONSUMER_LIST_BY_GROUP, RequestCode.UPDATE_CONS
 @pytest.fixture
 def brokers() -> Iterator[QuietBrokers]:
     bridge, stack, brokers = Bridge(), AsyncExitStack(), QuietBrokers(10)
-    bridge.run(stack.enter_async_context(brokers.serving()))
+    bridge.run(lambda: stack.enter_async_context(brokers.serving()))
     yield brokers
-    bridge.run(stack.aclose())
+    bridge.run(stack.aclose)
 
 
 @contextmanager

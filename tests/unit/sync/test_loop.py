@@ -19,12 +19,12 @@ async def where() -> int:
 
 
 def test_one_loop_thread_serves_all_bridges_of_a_process():
-    assert Bridge().run(where()) == Bridge().run(where()) != threading.get_ident()
+    assert Bridge().run(where) == Bridge().run(where) != threading.get_ident()
 
 
 def test_threads_that_start_it_at_the_same_time_get_the_same_loop():
     seen: set[int] = set()
-    threads = [threading.Thread(target=lambda: seen.add(Bridge().run(where()))) for _ in range(16)]
+    threads = [threading.Thread(target=lambda: seen.add(Bridge().run(where))) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -38,17 +38,17 @@ def test_an_error_of_the_coroutine_reaches_the_caller():
         raise ValueError("seven")
 
     with pytest.raises(ValueError, match="seven"):
-        Bridge().run(fail())
+        Bridge().run(fail)
 
 
 def test_a_blocking_call_on_the_loop_thread_raises_instead_of_waiting_for_itself():
     bridge = Bridge()
 
     async def block() -> None:
-        bridge.run(where())
+        bridge.run(where)
 
     with pytest.raises(ClientStateError, match=r"use rmqtools\.aio"):
-        bridge.run(block())
+        bridge.run(block)
 
 
 def test_iterate_crosses_once_per_item_and_closes_a_generator_left_early():
@@ -85,7 +85,7 @@ def test_iterate_has_the_next_item_made_while_one_is_used_and_no_more():
     assert next(items) == 0
     assert second.wait(5)
     assert next(items) == 1
-    assert Bridge().run(settled(made)) == [0, 1, 2]
+    assert Bridge().run(lambda: settled(made)) == [0, 1, 2]
     items.close()
 
 
@@ -135,12 +135,12 @@ def walk_once():
 
 def run_once():
     bridge = Bridge()
-    return lambda: bridge.run(where())
+    return lambda: bridge.run(where)
 
 
 @pytest.mark.parametrize(
     ("prepared", "first"),
-    [(walk_once, 1), (run_once, 2)],  # a coroutine is its caller's until ``run`` has begun
+    [(walk_once, 1), (run_once, 1)],
 )
 def test_an_interrupt_of_a_call_leaves_no_coroutine_behind_wherever_it_comes(prepared, first):
     number = first
@@ -165,7 +165,7 @@ def test_an_interrupt_while_a_call_is_waited_for_cancels_its_coroutine():
             ended.set()
 
     with interrupted_when(waiting), pytest.raises(KeyboardInterrupt):
-        Bridge().run(wait_for_ever())
+        Bridge().run(wait_for_ever)
 
     assert ended.wait(5)
 
@@ -175,7 +175,7 @@ def test_a_coroutine_that_was_cancelled_is_an_exception_like_any_other_for_its_c
         raise asyncio.CancelledError
 
     with pytest.raises(CancelledError) as caught:
-        Bridge().run(cancelled())
+        Bridge().run(cancelled)
 
     assert isinstance(caught.value, Exception)
 
@@ -190,7 +190,7 @@ def test_an_error_keeps_nothing_alive_that_its_caller_had():
     def call() -> weakref.ref[Held]:
         held = Held()
         try:
-            Bridge().run(fail())
+            Bridge().run(fail)
         except ValueError:
             return weakref.ref(held)
         raise AssertionError
@@ -204,11 +204,11 @@ def test_an_error_keeps_nothing_alive_that_its_caller_had():
 
 def test_a_bridge_of_the_parent_refuses_to_work_in_a_forked_child():
     bridge = Bridge()
-    bridge.run(where())
+    bridge.run(where)
 
     def use_inherited() -> str:
         try:
-            bridge.run(where())
+            bridge.run(where)
         except ClientStateError as error:
             return str(error)
         return "worked"
@@ -217,10 +217,10 @@ def test_a_bridge_of_the_parent_refuses_to_work_in_a_forked_child():
 
 
 def test_a_new_bridge_in_a_forked_child_has_a_loop_of_its_own():
-    Bridge().run(where())
+    Bridge().run(where)
 
     def use_new() -> str:
-        Bridge().run(asyncio.sleep(0))
+        Bridge().run(lambda: asyncio.sleep(0))
         return f"{LoopThread.of_this_process() is LoopThread.of_this_process()}"
 
     assert in_child(use_new) == "True"

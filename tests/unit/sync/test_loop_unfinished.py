@@ -213,4 +213,4 @@ def test_an_iterator_on_the_loop_thread_is_refused():
         next(bridge.iterate(numbers()))
 
     with pytest.raises(ClientStateError, match=r"use rmqtools\.aio"):
-        bridge.run(walk())
+        bridge.run(walk)

@@ -55,7 +55,7 @@ def test_the_blocking_classes_are_those_that_the_program_writes(wanted: Blocking
     ("name", "line"),
     [
         ("config", "return self._inner.config"),
-        ("fetch", "return self._bridge.run(self._inner.fetch(topic, timeout=timeout, **settings))"),
+        ("fetch", "return self._bridge.run(lambda: self._inner.fetch(topic, timeout=timeout, **settings))"),
         ("pause", "self._bridge.call(lambda: self._inner.pause(queues))"),
         ("send", "self._sends.send(message)"),
         ("close", "super().close()"),

@@ -54,16 +54,15 @@ def test_closing_after_one_iteration_commits_what_it_returned(cluster, consumer)
     assert cluster.committed("g", QUEUE) == 2
 
 
-def test_a_queue_given_up_counts_as_consumed_up_to_the_last_poll_of_what_was_borrowed():
+async def test_a_queue_given_up_counts_as_consumed_up_to_the_last_poll_of_what_was_borrowed():
     held, hand_out = ProcessQueue(QUEUE, ManualClock(), 0), HandOut()
     held.put([stored(offset) for offset in range(100)])
     hand_out.arrived(held)
-    hand_out.begin([held])
-    assert len(hand_out.take(10)) == 10
-    hand_out.make_ready(10, ahead=100)
-    for _ in range(3):
-        assert len(hand_out.next_poll(10)) == 10
-    held.drop()
+    hand_out.begin()
+    assert hand_out.make_ready(10, ahead=100)
+    for number in range(4):
+        assert len(hand_out.ready.pop(number)) == 10
 
-    assert hand_out.next_poll(10) == []
-    assert hand_out.consumed(held) == 30
+    assert (hand_out.consumed(held), hand_out.handed_out(held)) == (30, 40)
+    hand_out.forget(held)
+    assert not hand_out.ready

@@ -31,7 +31,7 @@ async def test_polls_hand_out_a_queue_in_order_and_no_more_than_asked_for():
 
 async def test_queues_take_turns():
     async with reading(BrokerSet(40, queues=2)) as consumer:
-        await until(lambda: len(consumer._hand_out._ready) == 2)
+        await until(lambda: len(consumer._hand_out._filled) == 2)
         turns = [{message.queue_id for message in await consumer.poll(5, 4)} for _ in range(4)]
         assert turns in ([{0}, {1}] * 2, [{1}, {0}] * 2)
 
