@@ -5,48 +5,52 @@ A local transaction belongs on the caller's thread, as in Java: database session
 
 import asyncio
 import queue
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
+
+from rmqtools.sync.listener_threads import as_error
+from rmqtools.sync.loop import Call
 
 T = TypeVar("T")
 
-_Job = tuple[Callable[..., Any], tuple[Any, ...], "Future[Any]"]
+_Job = tuple[Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]"]
 
 
-class CallerThread:
+class CallerThread(Call[T]):
     """One blocking call: the loop passes callbacks on, and the calling thread runs them while it waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(make, loop)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
 
-    def call(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
+    def call(self, function: Callable[..., Any], *arguments: object) -> Awaitable[Any]:
         """On the loop: let the waiting thread run ``function``; its result can be awaited."""
-        done: Future[T] = Future()
+        done: asyncio.Future[Any] = self._loop.create_future()
         self._jobs.put((function, arguments, done))
-        return asyncio.wrap_future(done)
+        return done
 
-    def wait(self, future: "Future[T]") -> T:
-        """On the calling thread: run the callbacks passed on until ``future`` is done; return its result."""
-        future.add_done_callback(lambda _: self._jobs.put(None))
+    def _wait(self) -> None:
+        """Run the callbacks passed on until the call has ended."""
+        while (job := self._jobs.get()) is not None:
+            self._run_job(*job)
+
+    def _end(self) -> None:
+        self._jobs.put(None)
+
+    def _run_job(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], done: "asyncio.Future[Any]"
+    ) -> None:
         try:
-            while (job := self._jobs.get()) is not None:
-                _run(*job)
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+            result, error = function(*arguments), None
+        except Exception as raised:  # noqa: BLE001 - a user's callback; its awaiter gets the error
+            result, error = None, as_error(raised)
+        self._loop.call_soon_threadsafe(_complete, done, result, error)
 
 
-def _run(function: Callable[..., Any], arguments: tuple[Any, ...], done: "Future[Any]") -> None:
-    if not done.set_running_or_notify_cancel():
+def _complete(done: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
+    if done.done():  # the call was cancelled
         return
-    try:
-        result = function(*arguments)
-    except Exception as error:  # noqa: BLE001 - a user's callback; its awaiter gets the error
-        done.set_exception(error)
-    except BaseException:
-        done.set_exception(asyncio.CancelledError())  # Ctrl-C ends the call, never the loop
-        raise
-    else:
+    if error is None:
         done.set_result(result)
+    else:
+        done.set_exception(error)

@@ -8,7 +8,6 @@ import asyncio
 import contextvars
 from collections import deque
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, NamedTuple
 
 from rmqtools.aio import Producer
@@ -19,7 +18,7 @@ from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
-from rmqtools.sync.loop import Bridge
+from rmqtools.sync.loop import Bridge, CallFuture, chain
 
 
 class _Given(NamedTuple):
@@ -53,7 +52,7 @@ class FutureSends:
     ) -> Future[SendResult]:
         """Begin a send on the loop, in the order of calls; errors as of ``Bridge.run``."""
         self._bridge.check()
-        future: Future[SendResult] = Future()
+        future: Future[SendResult] = CallFuture()
         if self._in_flight is not None:
             left = _seconds_left(self._in_flight, future, message, timeout)
             if left is None:
@@ -94,8 +93,7 @@ class FutureSends:
             source = sending
         else:
             source = loop.create_task(sending, context=context)
-        source.add_done_callback(partial(_pass_on_result, future))
-        future.add_done_callback(partial(_cancel, source, loop))
+        chain(source, future)
 
 
 def _seconds_left(
@@ -115,24 +113,3 @@ def _seconds_left(
     except BaseException:
         future.cancel()
         raise
-
-
-def _pass_on_result(future: Future[SendResult], source: asyncio.Future[SendResult]) -> None:
-    """Give the caller's future its result or error, on the loop thread."""
-    if source.cancelled():
-        future.cancel()
-    if not future.set_running_or_notify_cancel():
-        return
-    error = source.exception()
-    if error is None:
-        future.set_result(source.result())
-    else:
-        future.set_exception(error)
-
-
-def _cancel(
-    source: asyncio.Future[SendResult], loop: asyncio.AbstractEventLoop, future: Future[SendResult]
-) -> None:
-    """End a send whose future was cancelled, from any thread."""
-    if future.cancelled() and not loop.is_closed():
-        loop.call_soon_threadsafe(source.cancel)

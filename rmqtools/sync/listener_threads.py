@@ -112,7 +112,7 @@ class ListenerThreads:
                 try:
                     result = function(*arguments)
                 except BaseException as raised:  # noqa: BLE001 - a user's callback; its awaiter gets the error
-                    error = _as_error(raised)
+                    error = as_error(raised)
                 job = self._next()  # before the loop gets the result: it may have another job at once
                 self._ended.put((future, result, error))
             is_awake = self._wakes.get()
@@ -135,7 +135,7 @@ class ListenerThreads:
                 future.set_exception(error)
 
 
-def _as_error(raised: BaseException) -> Exception:
+def as_error(raised: BaseException) -> Exception:
     """Turn an error into one that may pass through futures and coroutines without ending loop or process."""
     if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
         return raised

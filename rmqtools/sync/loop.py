@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from rmqtools.engine.connection.background import Background
@@ -103,11 +104,18 @@ class Call(Generic[T]):
         self._ended = threading.Lock()
         self._ended.acquire()
 
+    def _wait(self) -> None:
+        """Wait on the calling thread until :meth:`_end` was called on the loop."""
+        self._ended.acquire()
+
+    def _end(self) -> None:
+        self._ended.release()
+
     def run(self) -> T:
         """Run the coroutine; return its result or raise its error. An interrupt cancels it."""
         try:
             self._loop.call_soon_threadsafe(self._begin)
-            self._ended.acquire()
+            self._wait()
         except BaseException:
             self._is_wanted = False
             self._loop.call_soon_threadsafe(self._cancel)
@@ -124,7 +132,7 @@ class Call(Generic[T]):
     def _begin(self) -> None:
         if self._is_wanted:
             self._task = self._loop.create_task(self._called())
-            self._task.add_done_callback(lambda _: self._ended.release())
+            self._task.add_done_callback(lambda _: self._end())
 
     async def _called(self) -> T:
         return await self._make()
@@ -133,6 +141,49 @@ class Call(Generic[T]):
         if self._task is not None:
             self._task.add_done_callback(_look_at)  # its error is no longer needed
             self._task.cancel()
+
+
+class _Condition(threading.Condition):
+    """A condition whose ``with`` calls only functions of its lock, which are written in C.
+
+    Those of ``Condition`` are written in Python. A signal's handler that raises in them leaves the lock
+    acquired for ever, and the loop thread would wait for it.
+    """
+
+    __enter__ = property(attrgetter("_lock.__enter__"))
+    __exit__ = property(attrgetter("_lock.__exit__"))
+
+
+class CallFuture(Future[T]):
+    """A future that the loop thread can always complete, wherever a thread that waits was interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition = _Condition()
+
+
+def chain(source: asyncio.Future[T], future: Future[T]) -> None:
+    """Give a caller's future the result or error of ``source``; cancelling it cancels ``source``."""
+    loop = source.get_loop()
+
+    def cancel(_: object) -> None:
+        if future.cancelled() and not loop.is_closed():
+            loop.call_soon_threadsafe(source.cancel)
+
+    source.add_done_callback(lambda _: _pass_on(source, future))
+    future.add_done_callback(cancel)
+
+
+def _pass_on(source: asyncio.Future[T], future: Future[T]) -> None:
+    if source.cancelled():
+        future.cancel()
+    if not future.set_running_or_notify_cancel():
+        return
+    error = source.exception()
+    if error is None:
+        future.set_result(source.result())
+    else:
+        future.set_exception(error)
 
 
 class Bridge:
@@ -213,14 +264,17 @@ class Bridge:
         """Call a plain function on the loop thread soon, without waiting; errors as of :meth:`run`."""
         self._thread().loop.call_soon_threadsafe(function)
 
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    def submit(self, make: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         """Like :meth:`run`, without waiting."""
-        try:
-            loop = self._thread().loop
-        except BaseException:
-            coroutine.close()
-            raise
-        return asyncio.run_coroutine_threadsafe(coroutine, loop)
+        loop = self._thread().loop
+        future: Future[T] = CallFuture()
+        loop.call_soon_threadsafe(lambda: chain(loop.create_task(make()), future))
+        return future
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that runs the coroutines; errors as of :meth:`run`."""
+        return self._thread().loop
 
     def iterate(self, items: AsyncIterator[T]) -> "Walk[T]":
         """Walk an asynchronous generator from this thread; while an item is used the loop makes the next."""

@@ -25,7 +25,7 @@ class ParcelSender:
         self, parcels: Sequence[Parcel], *, line: ParcelLine | None = None, timeout: float | None = None
     ) -> Future[list[ParcelResult | SendError]]:
         """See :meth:`ParcelSends.send_parcels`; the future gives the results or raises the error."""
-        return self._bridge.submit(self._sends.send_parcels(parcels, line=line, timeout=timeout))
+        return self._bridge.submit(lambda: self._sends.send_parcels(parcels, line=line, timeout=timeout))
 
     def reserve_msg_ids(self, count: int) -> MsgIds:
         """See :meth:`ParcelSends.reserve_msg_ids`."""

@@ -191,12 +191,12 @@ def check(case: str, pattern: str, settings: dict[str, Any]) -> None:
     """Fail three times: the same text, one of them soon, and few connections for each."""
     host, _, port = settings["name_server"].rpartition(":")
     bridge, counter = Bridge(), FaultProxy(f"127.0.0.1:{port}")
-    bridge.submit(counter.__aenter__()).result(20)
+    bridge.submit(counter.__aenter__).result(20)
     try:
         behind = settings | {"name_server": f"{host}:{counter.addr.rpartition(':')[2]}"}
         tries = [failing_send(behind) for _ in range(3)]
     finally:
-        bridge.submit(counter.__aexit__(None, None, None)).result(20)
+        bridge.submit(lambda: counter.__aexit__(None, None, None)).result(20)
     seconds = min(taken for _, taken in tries)
     print(f"| {case} | {tries[0][0]} | {seconds:.3f} |")
     for shown, _ in tries:

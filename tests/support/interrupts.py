@@ -1,13 +1,20 @@
 """Interrupts of a thread that waits, as Ctrl-C makes them."""
 
+import asyncio
 import contextlib
+import dis
+import itertools
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+import types
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -42,6 +49,90 @@ def interrupted_when(event: threading.Event) -> Iterator[None]:
 
 class Interrupted(BaseException):
     """Exception that the signal handler raises."""
+
+
+class SignalPoints:
+    """Trace function that counts the places at which CPython would run a signal's handler.
+
+    These are the start of a function, the end of a loop's round, and the instruction after a call of a
+    function written in C: a call of a Python function ends without such a check. At one of them it raises.
+    """
+
+    def __init__(self, raise_at: int) -> None:
+        self.seen = 0
+        self._raise_at = raise_at
+        self._before: dict[Any, str] = {}  # the last instruction of each frame
+        self._names: dict[Any, dict[int, str]] = {}
+
+    def __call__(self, frame: Any, event: str, _: object) -> Any:
+        if _is_finalizer(frame):
+            return None
+        if event == "call":
+            self._before.pop(frame.f_back, None)  # what its caller has called is written in Python
+            frame.f_trace_opcodes = True
+            self._count()
+        elif event == "opcode":
+            name = self._name(frame)
+            is_coroutine = name == "GET_AWAITABLE"  # made without a check by the call before
+            if self._before.get(frame, "").startswith(("CALL", "JUMP_BACKWARD")) and not is_coroutine:
+                self._count()
+            self._before[frame] = name
+        elif event == "return":
+            self._before.pop(frame, None)
+        return self
+
+    def _count(self) -> None:
+        self.seen += 1
+        if self.seen == self._raise_at:
+            sys.settrace(None)
+            raise Interrupted
+
+    def _name(self, frame: Any) -> str:
+        names = self._names.get(frame.f_code)
+        if names is None:
+            names = {each.offset: each.opname for each in dis.get_instructions(frame.f_code)}
+            self._names[frame.f_code] = names
+        return names.get(frame.f_lasti, "")
+
+
+def _is_finalizer(frame: Any) -> bool:
+    """Return whether errors of a frame are printed, and go no further."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or "weakref" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def count_points(call: Callable[[], Any]) -> int:
+    """Return the number of signal points of a call, made once."""
+    points = SignalPoints(-1)
+    before = sys.gettrace()
+    sys.settrace(points)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return points.seen
+
+
+def interrupted_at_point(number: int | None, call: Callable[[], Any]) -> tuple[bool, Any]:
+    """Make a call, and raise :class:`Interrupted` at its signal point with this number, if it has so many.
+
+    None: nowhere.
+
+    Returns:
+        Whether it was interrupted, and its result if not. An error of the call is raised.
+    """
+    points = SignalPoints(number or -1)
+    before = sys.gettrace()
+    sys.settrace(points)
+    try:
+        return False, call()
+    except Interrupted:
+        return True, None
+    finally:
+        sys.settrace(before)
 
 
 def interrupted_at(
@@ -79,3 +170,39 @@ def interrupted_at(
     finally:
         sys.settrace(before)
     return False
+
+
+@types.coroutine
+def cancelled_at(
+    number: int, coroutine: Coroutine[Any, Any, T], *, is_late: bool
+) -> Generator[Any, Any, tuple[bool, T | None]]:
+    """Run a coroutine in this task, and cancel the task at the coroutine's wait with this number.
+
+    ``is_late``: cancel it when the wait has ended and the coroutine has not gone on yet.
+
+    Returns:
+        Whether it was cancelled, and its result if not.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    step: Callable[[], Any] = partial(coroutine.send, None)
+    for seen in itertools.count(1):
+        try:
+            waited = step()
+        except StopIteration as end:
+            return False, end.value
+        except asyncio.CancelledError:
+            if task.uncancel() > 0 or seen <= number:
+                raise
+            return True, None
+        if seen == number:
+            if is_late and isinstance(waited, asyncio.Future):
+                waited.add_done_callback(lambda _: task.cancel())  # before the callback that wakes the task
+            else:
+                asyncio.get_running_loop().call_soon(task.cancel)
+        step = partial(coroutine.send, None)
+        try:
+            yield waited
+        except BaseException as error:  # noqa: BLE001 - the coroutine's, as everything else
+            step = partial(coroutine.throw, error)
+    raise AssertionError

@@ -21,11 +21,11 @@ class TlsProxy:
     @contextlib.contextmanager
     def serving(self) -> Iterator["TlsProxy"]:
         bridge = Bridge()
-        bridge.submit(self._start()).result(10)
+        bridge.submit(self._start).result(10)
         try:
             yield self
         finally:
-            bridge.submit(self._stop()).result(10)
+            bridge.submit(self._stop).result(10)
 
     async def _start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)

@@ -46,13 +46,14 @@ class BlockingTransactionProducer(Producer):
         self, message: Message, arg: Any = None, *, timeout: float | None = None
     ) -> TransactionSendResult:
         """Send in a transaction, and run the local transaction on the calling thread."""
-        caller = CallerThread()
 
         def execute(half: HalfMessage, given: Any) -> Awaitable[LocalTransactionState]:
             return caller.call(self._listener.execute_local_transaction, half, given)
 
-        sending = self._transactions._send_in_transaction(message, arg, execute, timeout)
-        return caller.wait(self._bridge.submit(sending))
+        caller = CallerThread(
+            lambda: self._transactions._send_in_transaction(message, arg, execute, timeout), self._bridge.loop
+        )
+        return caller.run()
 
     def close(self) -> None:
         """Close the producer as :meth:`Producer.close`. Waits some seconds for running checks."""

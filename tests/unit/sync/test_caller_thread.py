@@ -10,12 +10,12 @@ from rmqtools.sync.loop import Bridge
 
 def call_from_loop(function, *arguments):
     """Let the loop pass ``function`` to this thread; return its result."""
-    caller = CallerThread()
 
     async def on_loop():
         return await caller.call(function, *arguments)
 
-    return caller.wait(Bridge().submit(on_loop()))
+    caller = CallerThread(on_loop, Bridge().loop)
+    return caller.run()
 
 
 def test_a_callback_runs_on_the_waiting_thread_and_its_result_comes_back():

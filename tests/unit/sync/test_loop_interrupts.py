@@ -1,0 +1,399 @@
+"""Every blocking method, interrupted at the points where CPython runs signal handlers.
+
+The methods are found, not listed: a new one is interrupted too. The methods of consumers that return messages
+are interrupted at each point, and every message is counted.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+import rmqtools
+from rmqtools import (
+    Admin,
+    Client,
+    ClientConfig,
+    ConsumeFromWhere,
+    DecisionLog,
+    ExactAppender,
+    LocalTransactionState,
+    Message,
+    MessageQueue,
+    Mirror,
+    MirrorConfig,
+    Perm,
+    Producer,
+    ProducerConfig,
+    PullConsumer,
+    PullConsumerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+    QueueRange,
+    SimpleConsumer,
+    SimpleConsumerConfig,
+    StagedWrites,
+    TransactionProducer,
+    aio,
+)
+from rmqtools.allocate import Pins
+from rmqtools.errors import RocketMQError
+from rmqtools.sync.lifecycle import Blocking
+from rmqtools.sync.loop import LoopThread
+from rmqtools.testing import FakeCluster
+from tests.support.cluster_scene import wait_until
+from tests.support.interrupts import cancelled_at, count_points, interrupted_at_point
+
+Q0 = MessageQueue("orders", "broker-a", 0)
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+COUNT = 24  # messages
+POINTS = 3  # of each method in a short run
+_POINTS_OF_A_REFUSED_CALL = 50
+_NUMBERS = itertools.count()
+
+
+class Listener:
+    """Commits every transaction."""
+
+    def execute_local_transaction(self, message: Any, arg: Any) -> LocalTransactionState:
+        return LocalTransactionState.COMMIT_MESSAGE
+
+    def check_local_transaction(self, message: Any) -> LocalTransactionState:
+        return LocalTransactionState.COMMIT_MESSAGE
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as cluster:
+        for topic, queues in {"orders": 2, "target": 2, "staging": 2, "decisions": 1}.items():
+            cluster.create_topic(topic, queues=queues)
+        cluster.store("orders", *(b"%d" % number for number in range(COUNT)), queue=Q0)
+        yield cluster
+
+
+def classes() -> list[type[Blocking]]:
+    found = (getattr(rmqtools, name) for name in rmqtools.__all__)
+    return [each for each in found if isinstance(each, type) and issubclass(each, Blocking)]
+
+
+def methods_of(owner: type) -> list[str]:
+    """The public methods of a class, and its iteration."""
+    names = [name for name in dir(owner) if not name.startswith("_") or name == "__iter__"]
+    return [name for name in names if inspect.isfunction(inspect.getattr_static(owner, name))]
+
+
+METHODS = [f"{owner.__name__}.{name}" for owner in classes() for name in methods_of(owner)]
+
+
+@contextmanager
+def made(name: str, cluster: FakeCluster) -> Iterator[Any]:
+    """An object of a class, started unless it is started by its method."""
+    at: dict[str, Any] = {"name_server": cluster.name_server}
+    consumer: dict[str, Any] = at | {"group": f"g{next(_NUMBERS)}", "consume_from": FIRST}
+    with Producer(ProducerConfig(**at)) as producer:
+        make: dict[type, Callable[[], Any]] = {
+            Admin: lambda: Admin(ClientConfig(**at)),
+            Client: lambda: Client(ClientConfig(**at)),
+            Producer: lambda: Producer(ProducerConfig(**at, group="p")),
+            TransactionProducer: lambda: TransactionProducer(ProducerConfig(**at, group="t"), Listener()),
+            PullConsumer: lambda: PullConsumer(PullConsumerConfig(**consumer)),
+            PushConsumer: lambda: PushConsumer(PushConsumerConfig(**consumer)),
+            SimpleConsumer: lambda: SimpleConsumer(SimpleConsumerConfig(**consumer)),
+            DecisionLog: lambda: DecisionLog(producer, "decisions"),
+            ExactAppender: lambda: ExactAppender(
+                producer, MessageQueue("target", "broker-a", 0), writer="w", settle_seconds=0
+            ),
+            StagedWrites: lambda: StagedWrites(
+                producer, topic="target", staging_topic="staging", writer="w", settle_seconds=0
+            ),
+            Mirror: lambda: Mirror(
+                MirrorConfig(
+                    source=ClientConfig(**at),
+                    target=ProducerConfig(**at),
+                    topics={"orders": "target"},
+                    name="m",
+                    source_name="s",
+                    settle_seconds=0,
+                )
+            ),
+        }
+        owner, method = name.split(".")
+        one = make[getattr(rmqtools, owner)]()
+        if owner == "PushConsumer":
+            one.subscribe("other", lambda messages, context: None)
+        elif owner in ("PullConsumer", "SimpleConsumer") and not method.endswith(("subscribe", "assign")):
+            one.subscribe("orders")
+        try:
+            if method != "start":
+                one.start()
+            if owner == "StagedWrites" and method in ("commit", "give_up", "status"):
+                one.prepare()
+            yield one
+        finally:
+            one.close()
+
+
+def given() -> dict[str, Any]:
+    """Values for parameters without a default, by name; also for some that would let a call wait."""
+
+    message = Message("orders", b"x", sharding_key="k")
+    return {
+        "topic": "orders",
+        "topics": ["orders"],
+        "group": "g",
+        "groups": ["g"],
+        "queue": Q0,
+        "queues": [Q0],
+        "message": message,
+        "messages": [message],
+        "positions": [1],
+        "key": "k",
+        "record": b"r",
+        "name_server": "127.0.0.1:9876",
+        "timestamp_ms": 0,
+        "broker_name": "broker-a",
+        "broker_addr": "127.0.0.1:10911",
+        "range_": QueueRange(Q0, 0, 3),
+        "ranges": [],
+        "offset": 1,
+        "max_offsets": {Q0: 3},
+        "settings": {"fileReservedTime": "72"},
+        "recall_handle": "none",
+        "progress": {},
+        "client_id": "127.0.0.1@1",
+        "mode": "PULL",
+        "pins": (),
+        "offset_msg_id": "7F00000100002A9F0000000000000000",
+        "items": numbers(),
+        "listener": lambda messages, context: None,
+        "seconds": 5.0,
+        "timeout": 0.3,
+        "wait": 0.3,
+        "perm": Perm.READ | Perm.WRITE,
+    }
+
+
+def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """A value for each parameter that needs one."""
+    values, arguments = given(), dict[str, Any]()
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.default is parameter.empty or parameter.name in ("timeout", "wait"):
+            assert parameter.name in values, (
+                f"{function.__name__}: give its parameter {parameter.name!r} a value in `given` of this file"
+            )
+            arguments[parameter.name] = values[parameter.name]
+    return arguments
+
+
+def call_of(one: Any, method: str) -> Callable[[], Any]:
+    """A call with a value for each parameter that needs one."""
+    if method == "__iter__":
+        return lambda: next(iter(one))
+    if isinstance(one, SimpleConsumer) and method in ("ack", "change_invisible_duration"):
+        (received,) = one.receive(max_messages=1)
+        return (
+            (lambda: one.ack(received))
+            if method == "ack"
+            else partial(one.change_invisible_duration, received, 5)
+        )
+    if method == "set_pins":
+        return lambda: one.set_pins("g", Pins(1))
+    if method == "send_async":
+        return lambda: one.send_async(Message("orders", b"x")).result(5)
+    if isinstance(one, Client) and method == "run":
+        return lambda: run_and_close(one)
+    function = getattr(one, method)
+    arguments = arguments_of(function)
+    if method == "iterate" or method.startswith("read_"):
+        return lambda: list(function(**arguments))
+    return lambda: function(**arguments)
+
+
+def run_and_close(client: Client) -> None:
+    coroutine = asyncio.sleep(0)
+    try:
+        client.run(coroutine)
+    finally:
+        coroutine.close()
+
+
+async def numbers() -> Any:
+    for number in range(3):
+        yield number
+
+
+def tasks() -> int:
+    return len(asyncio.all_tasks(LoopThread.of_this_process().loop))
+
+
+def points_of(name: str, cluster: FakeCluster) -> int:
+    """The number of signal points of a call that nothing interrupts."""
+    with made(name, cluster) as one, contextlib.suppress(RocketMQError):
+        return count_points(call_of(one, name.split(".")[1]))
+    return _POINTS_OF_A_REFUSED_CALL
+
+
+def interrupt(name: str, cluster: FakeCluster, number: int) -> None:
+    """Interrupt a call; then it works, and nothing is left when the object is closed."""
+    before = tasks()
+    with made(name, cluster) as one:
+        for point in (number, None):
+            call = call_of(one, name.split(".")[1])
+            with contextlib.suppress(RocketMQError):
+                interrupted_at_point(point, call)
+    wait_until(lambda: tasks() <= before, seconds=20)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_interrupted_method_leaves_a_client_that_works_and_nothing_behind(name, cluster):
+    points = range(1, points_of(name, cluster) + 1)
+    for number in random.Random(name).sample(points, min(POINTS, len(points))):
+        interrupt(name, cluster, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_every_point_of_every_method_may_be_interrupted(name, cluster):
+    for number in range(1, points_of(name, cluster) + 1):
+        interrupt(name, cluster, number)
+
+
+def polls(cluster: FakeCluster, count: int | None) -> Iterator[Any]:
+    with consuming(PullConsumer, PullConsumerConfig, cluster) as consumer:
+        yield lambda: consumer.poll(5.0, count)
+
+
+def iteration(cluster: FakeCluster) -> Iterator[Any]:
+    with consuming(PullConsumer, PullConsumerConfig, cluster) as consumer:
+        messages = iter(consumer)
+        yield lambda: next(messages)
+
+
+def receives(cluster: FakeCluster) -> Iterator[Any]:
+    with consuming(SimpleConsumer, SimpleConsumerConfig, cluster) as consumer:
+        yield lambda: consumer.receive(max_messages=5, wait=5.0)
+
+
+def simple_iteration(cluster: FakeCluster) -> Iterator[Any]:
+    with consuming(SimpleConsumer, SimpleConsumerConfig, cluster) as consumer:
+        messages = iter(consumer)
+        yield lambda: next(messages)
+
+
+def range_walk(cluster: FakeCluster) -> Iterator[Any]:
+    with Client(ClientConfig(name_server=cluster.name_server)) as client:
+        messages = client.read_messages(QueueRange(Q0, 0, COUNT))
+        yield lambda: next(messages)
+
+
+@contextmanager
+def consuming(consumer: Any, config: Any, cluster: FakeCluster) -> Iterator[Any]:
+    with consumer(config(name_server=cluster.name_server, group="g", consume_from=FIRST)) as one:
+        one.subscribe("orders")
+        yield one
+
+
+SOURCES = {
+    "polls": lambda cluster: polls(cluster, None),
+    "polls-of-one": lambda cluster: polls(cluster, 1),
+    "polls-of-many": lambda cluster: polls(cluster, 25),
+    "iteration": iteration,
+    "receives": receives,
+    "iteration-that-receives": simple_iteration,
+    "walk-through-a-range": range_walk,
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_wherever_a_call_is_interrupted_each_message_is_returned_once_and_in_order(name, cluster):
+    source, has_no_order = SOURCES[name], "receive" in name
+    got: list[bytes] = []
+    interrupts = 0
+    with contextmanager(source)(cluster) as call:
+        while len(got) < COUNT:
+            for number in itertools.count(1):  # a point later each time, until one is not reached
+                was_interrupted, result = interrupted_at_point(number, call)
+                if not was_interrupted:
+                    break
+                interrupts += 1
+            assert result, f"messages were lost: only {len(got)} came"
+            got += [message.body for message in (result if isinstance(result, list) else [result])]
+
+    if has_no_order:
+        got.sort(key=int)
+    assert got == [b"%d" % number for number in range(COUNT)]
+    assert interrupts >= 20
+
+
+def is_coroutine(name: str) -> bool:
+    owner, method = name.split(".")
+    return inspect.iscoroutinefunction(getattr(getattr(aio, owner), method, None))
+
+
+COROUTINES = [name for name in METHODS if is_coroutine(name) and not name.endswith((".start", ".close"))]
+
+
+def coroutine_of(one: Any, method: str) -> Any:
+    function = getattr(one._asynchronous, method)
+    if method in ("ack", "change_invisible_duration"):
+        (received,) = one.receive(max_messages=1)
+        return function(received) if method == "ack" else function(received, 5)
+    if method == "set_pins":
+        return function("g", Pins(1))
+    return function(**arguments_of(function))
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at-a-wait", "after-a-wait"])
+@pytest.mark.parametrize("name", COROUTINES)
+def test_a_coroutine_cancelled_at_any_await_leaves_a_client_that_works_and_nothing_behind(
+    name, is_late, cluster
+):
+    before, method = tasks(), name.split(".")[1]
+    with made(name, cluster) as one:
+        for number in range(1, 30):
+            was_cancelled = False
+            coroutine = coroutine_of(one, method)
+            with contextlib.suppress(RocketMQError):
+                was_cancelled, _ = one._bridge.run(
+                    lambda c=coroutine, n=number: awaited(cancelled_at(n, c, is_late=is_late))
+                )
+            if not was_cancelled:
+                break
+    wait_until(lambda: tasks() <= before, seconds=20)
+
+
+async def awaited(awaitable: Any) -> Any:
+    return await awaitable
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at-a-wait", "after-a-wait"])
+@pytest.mark.parametrize("method", ["poll", "next", "receive", "receive-next"])
+def test_wherever_a_coroutine_is_cancelled_each_message_is_returned_once(method, is_late, cluster):
+    consumer, config = (
+        (SimpleConsumer, SimpleConsumerConfig) if "receive" in method else (PullConsumer, PullConsumerConfig)
+    )
+    got: list[bytes] = []
+    with consuming(consumer, config, cluster) as one:
+        items = one._asynchronous.__aiter__()
+        call = {
+            "poll": lambda: one._asynchronous.poll(5.0, 5),
+            "receive": lambda: one._asynchronous.receive(max_messages=5, wait=5.0),
+        }.get(method, items.__anext__)
+        while len(got) < COUNT:
+            for number in itertools.count(1):
+                was_cancelled, result = one._bridge.run(
+                    lambda n=number: awaited(cancelled_at(n, call(), is_late=is_late))
+                )
+                if not was_cancelled:
+                    break
+            assert result, f"messages were lost: only {len(got)} came"
+            got += [message.body for message in (result if isinstance(result, list) else [result])]
+
+    assert sorted(got, key=int) == [b"%d" % number for number in range(COUNT)]
