@@ -186,7 +186,11 @@ class Admin(BlockingAdmin):
         )
 
     def delete_topic(self, topic: str, *, cluster_name: str | None = None) -> None:
-        """Delete a topic with all its messages, on brokers and name servers. No error if it is absent."""
+        """Delete a topic with all its messages, on brokers and name servers. No error if it is absent.
+
+        Raises:
+            RocketMQError: no name server knows the cluster, or any master: nothing was deleted.
+        """
         self._bridge.run(lambda: self._admin.delete_topic(topic, cluster_name=cluster_name))
 
     def fetch_topic_configs(self, topic: str) -> dict[str, TopicConfig]:

@@ -120,9 +120,11 @@ class DrainAdmin(GroupAdmin):
         )
 
     async def _known_broker(self, broker_name: str) -> ClusterInfo:
-        info = await self._client.name_server.fetch_cluster_info()
+        name_server = self._client.name_server
+        info = await name_server.fetch_cluster_info(lambda info: broker_name in info.broker_addr_table)
         if broker_name not in info.broker_addr_table:
-            raise ConfigError(unknown_name("broker", broker_name, list(info.broker_addr_table)))
+            unknown = unknown_name("broker", broker_name, list(info.broker_addr_table))
+            raise ConfigError(f"{unknown}; asked: {', '.join(await name_server.addrs())}")
         return info
 
     async def _backlog_of(self, group: str, broker_name: str) -> GroupBacklog:

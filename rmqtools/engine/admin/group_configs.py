@@ -96,7 +96,7 @@ class GroupConfigAdmin(GroupOffsetAdmin):
             if isinstance(value, int) and value < 0:
                 raise ConfigError(f"{name} = {value}: want 0 or more")
         new = SubscriptionGroupConfig(group_name=self._wire(group))
-        for addr in (await self._masters.addrs()).values():
+        for addr in (await self._masters.addrs_to_change()).values():
             body = format_body(replace(await self._config_of(addr, group) or new, **settings))
             await self._client.remoting.invoke_ok(addr, request(UpdateSubscriptionGroupRequestHeader(), body))
         for hidden in await self._unreadable_retries(group):
@@ -172,7 +172,7 @@ class GroupConfigAdmin(GroupOffsetAdmin):
         """Raise the queues of a group's retry topic on one broker to those that the broker uses."""
         count = hidden.written
         header = topic_header(self._wire(hidden.topic), count, count, Perm.READ | Perm.WRITE)
-        masters = await self._masters.addrs()
+        masters = await self._masters.addrs_to_change(broker_names=[hidden.broker_name])
         await self._client.remoting.invoke_ok(masters[hidden.broker_name], request(header))
 
     async def _table_of(self, addr: str) -> dict[str, SubscriptionGroupConfig]:

@@ -250,17 +250,20 @@ class GroupAdmin(GroupConfigAdmin):
         header = GetConsumerRunningInfoRequestHeader(
             consumer_group=self._wire(group), client_id=client_id, jstack_enable=stacks
         )
-        refusal = BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, "no broker is there to ask", "nobody")
+        refusals: list[BrokerError] = []
         for name, addr in (await self._masters.addrs()).items():
             if name in self._masters.missing:
                 continue
             try:
                 answer = await self._client.remoting.invoke_ok(addr, request(header))
             except BrokerError as error:
-                refusal = error  # this broker may not know the member, or may have lost its connection
+                refusals.append(error)  # it may not know the member, or may have lost its connection
                 continue
             return await parse_aside(parse_running_info, answer.body)
-        raise refusal
+        if not refusals:
+            raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, "no broker is there to ask", "nobody")
+        asked, last = ", ".join(refusal.addr for refusal in refusals), refusals[-1]
+        raise BrokerError(last.code, f"{last.remark} (asked: {asked})", last.addr)
 
     async def _member(self, group: str, connection: Connection) -> GroupMember:
         try:

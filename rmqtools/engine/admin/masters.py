@@ -1,7 +1,7 @@
 """Requests of administration go to masters: a slave may lag behind."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from rmqtools.engine.connection.client import ClientCore
@@ -10,6 +10,7 @@ from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import namespace_of, without_this_namespace
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.route import ClusterInfo
 from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
@@ -29,15 +30,36 @@ class Masters:
         self._partial = partial
         self.missing: dict[str, RemotingError] = {}
 
-    async def addrs(self, cluster_name: str | None = None) -> dict[str, str]:
-        """Return the addresses of masters by broker name, of one cluster or of all."""
-        info = await self._client.name_server.fetch_cluster_info()
+    async def addrs(self) -> dict[str, str]:
+        """Return the addresses of all masters by broker name; empty if no name server knows a broker."""
+        return masters_of(await self._client.name_server.fetch_cluster_info())
+
+    async def addrs_to_change(
+        self, cluster_name: str | None = None, broker_names: Collection[str] = ()
+    ) -> dict[str, str]:
+        """Return the masters that get a change, by broker name: of one cluster, of these brokers, or all.
+
+        Raises:
+            RocketMQError: no name server knows the cluster, a master of each broker, or any master.
+        """
+
+        def has(info: ClusterInfo) -> bool:
+            masters = masters_of(info, cluster_name)
+            return bool(masters) and masters.keys() >= set(broker_names)
+
+        info = await self._client.name_server.fetch_cluster_info(has)
+        masters = masters_of(info, cluster_name)
+        if has(info):
+            return {name: masters[name] for name in broker_names or masters}
+        known, wanted = sorted(masters), "a master: start a broker, or wait until it has registered"
         if cluster_name is not None and cluster_name not in info.cluster_addr_table:
-            known = ", ".join(sorted(info.cluster_addr_table)) or "none"
-            raise RocketMQError(f"cluster {cluster_name!r} is not known to the name server (known: {known})")
-        names = info.broker_addr_table if cluster_name is None else info.cluster_addr_table[cluster_name]
-        addrs = {name: info.broker_addr_table[name].broker_addrs for name in names}
-        return {name: by_id[0] for name, by_id in sorted(addrs.items()) if 0 in by_id}
+            known, wanted = sorted(info.cluster_addr_table), f"cluster {cluster_name!r}"
+        elif missing := set(broker_names) - masters.keys():
+            wanted = f"a master of brokers {sorted(missing)}"
+        asked = ", ".join(await self._client.name_server.addrs())
+        raise RocketMQError(
+            f"no name server knows {wanted} (known: {', '.join(known) or 'none'}; asked: {asked})"
+        )
 
     async def addr_for(self, queue: MessageQueue) -> str:
         """Return the address of a queue's master.
@@ -110,8 +132,9 @@ class Masters:
 
         Raises:
             RocketMQError: the first error; also with ``partial``, because a change must reach every master.
+                No name server knows a master.
         """
-        masters = await self.addrs()
+        masters = await self.addrs_to_change()
         invoke = self._client.remoting.invoke_ok
         await asyncio.gather(*(invoke(addr, request(header, body)) for addr in masters.values()))
 
@@ -140,6 +163,13 @@ class Masters:
 
         answers = await self.each(invoke, masters)
         return {name: answer for name, answer in answers.items() if answer.code == ResponseCode.SUCCESS}
+
+
+def masters_of(info: ClusterInfo, cluster_name: str | None = None) -> dict[str, str]:
+    """Return the addresses of masters by broker name, sorted: of one cluster, or of all."""
+    names = info.broker_addr_table if cluster_name is None else info.cluster_addr_table.get(cluster_name, ())
+    addrs = {name: info.broker_addr_table[name].broker_addrs for name in sorted(names)}
+    return {name: by_id[0] for name, by_id in addrs.items() if 0 in by_id}
 
 
 class AdminPart:

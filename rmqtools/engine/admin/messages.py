@@ -14,7 +14,7 @@ from rmqtools.model.group_view import MessageTrack, TrackType
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import without_this_namespace
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.route import BrokerData
+from rmqtools.model.route import BrokerData, ClusterInfo
 from rmqtools.policy.endpoint.features import MESSAGE_QUERIES
 from rmqtools.protocol.headers.pull import QueryMessageRequestHeader, ViewMessageRequestHeader
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
@@ -86,9 +86,8 @@ class MessageAdmin(GroupAdmin):
             end_timestamp=end_ms,
         )
         asked = [
-            self._query(data.broker_addrs[0], data.broker_name, header, unique=unique)
+            self._query(_addr_of(data), data.broker_name, header, unique=unique)
             for data in route.broker_datas
-            if 0 in data.broker_addrs
         ]
         found = [message for messages in await asyncio.gather(*asked) for message in messages]
         exact = [message for message in found if _has_key(message, key, unique=unique)]
@@ -170,7 +169,7 @@ class MessageAdmin(GroupAdmin):
         the newest messages, at most 64, or 32 by unique key; index entries have whole seconds.
         """
         most = _MOST_BY_UNIQUE_KEY if unique else _MOST_BY_KEY
-        addr = data.broker_addrs[min(data.broker_addrs)]  # the master, else a slave
+        addr = _addr_of(data)
         found: dict[tuple[int, int], MessageExt] = {}
         while True:
             body = await self._query_body(addr, header, unique=unique)
@@ -235,9 +234,11 @@ class MessageAdmin(GroupAdmin):
         )
 
     async def _broker_name(self, addr: str) -> str:
-        info = await self._client.name_server.fetch_cluster_info()
-        named = info.broker_addr_table.values()
-        return next((data.broker_name for data in named if addr in data.broker_addrs.values()), "")
+        def named(info: ClusterInfo) -> str:
+            brokers = info.broker_addr_table.values()
+            return next((data.broker_name for data in brokers if addr in data.broker_addrs.values()), "")
+
+        return named(await self._client.name_server.fetch_cluster_info(lambda info: bool(named(info))))
 
     def _decoded(self, body: bytes, broker_name: str) -> list[MessageExt]:
         namespace = self._client.config.namespace
@@ -245,6 +246,11 @@ class MessageAdmin(GroupAdmin):
             message.with_topic(without_this_namespace(message.topic, namespace))
             for message in decode_messages(body, broker_name=broker_name)
         ]
+
+
+def _addr_of(data: BrokerData) -> str:
+    """Return the address of a broker's master, or of a slave if it has none now."""
+    return data.broker_addrs[min(data.broker_addrs)]
 
 
 def _has_key(message: MessageExt, key: str, *, unique: bool) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from rmqtools.engine.admin.masters import AdminPart
-from rmqtools.errors import BrokerError, RemotingTimeoutError, RocketMQError, TopicNotFoundError
+from rmqtools.errors import BrokerError, RemotingTimeoutError, TopicNotFoundError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import TopicStatsTable
 from rmqtools.model.route import Perm, TopicConfig, TopicRouteData
@@ -82,7 +82,7 @@ class TopicAdmin(AdminPart):
         changes = topic_attributes(message_type, attributes)
         wire = self._client.wire_topic(topic)
         header = topic_header(wire, read_queue_nums, write_queue_nums, perm, attributes=changes)
-        masters = _choose(await self._masters.addrs(cluster_name), broker_names)
+        masters = await self._masters.addrs_to_change(cluster_name, broker_names or ())
         if changes is not None:
             for name, addr in masters.items():
                 await self._client.versions.check(TOPIC_ATTRIBUTES, broker_name=name, addr=addr)
@@ -91,9 +91,13 @@ class TopicAdmin(AdminPart):
         await self._await_route(topic, masters, header)
 
     async def delete_topic(self, topic: str, *, cluster_name: str | None = None) -> None:
-        """Delete a topic with all its messages, on brokers and name servers. No error if it is absent."""
+        """Delete a topic with all its messages, on brokers and name servers. No error if it is absent.
+
+        Raises:
+            RocketMQError: no name server knows the cluster, or any master: nothing was deleted.
+        """
         topic = self._client.wire_topic(topic)
-        for addr in (await self._masters.addrs(cluster_name)).values():
+        for addr in (await self._masters.addrs_to_change(cluster_name)).values():
             await self._delete_on_broker(addr, topic)
         for addr in await self._client.name_server.addrs():
             await self._client.remoting.invoke_ok(
@@ -164,7 +168,7 @@ class TopicAdmin(AdminPart):
     async def _await_route(
         self, topic: str, masters: dict[str, str], header: CreateTopicRequestHeader
     ) -> None:
-        """Wait until every name server shows the change: brokers answer before they register it."""
+        """Wait until a name server shows the change: brokers answer before they register it."""
         deadline = self._client.clock.monotonic() + self._client.config.request_timeout
         wanted = (header.read_queue_nums, header.write_queue_nums, header.perm)
         while not await self._route_shows(topic, masters, wanted):
@@ -186,19 +190,6 @@ class TopicAdmin(AdminPart):
             for data in route.queue_datas
         }
         return all(shown.get(name) == wanted for name in masters)
-
-
-def _choose(masters: dict[str, str], broker_names: Sequence[str] | None) -> dict[str, str]:
-    chosen = {name: masters[name] for name in broker_names or masters if name in masters}
-    if missing := set(broker_names or ()) - set(masters):
-        raise RocketMQError(
-            f"brokers {sorted(missing)} have no master in the route (known: {sorted(masters)})"
-        )
-    if not chosen:
-        raise RocketMQError(
-            "the name server knows no master: start a broker, or wait until it has registered"
-        )
-    return chosen
 
 
 def topic_header(

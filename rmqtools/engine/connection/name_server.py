@@ -1,4 +1,11 @@
-"""Requests to the name servers: all go to one server until it fails, then to the next that answers."""
+"""Requests to the name servers: all go to one server until it fails, or lacks what another one has.
+
+Name servers copy nothing to each other. One that was restarted answers, and knows no broker for a while.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.engine.connection.remoting import Remoting
@@ -13,11 +20,35 @@ from rmqtools.protocol.wire.command import RemotingCommand, request
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
+
+def has_brokers(info: ClusterInfo) -> bool:
+    """Return whether a name server knows any broker."""
+    return bool(info.broker_addr_table)
+
+
+@dataclass(slots=True)
+class _Answers(Generic[T]):
+    """Answers of the name servers to one request."""
+
+    found: T | None = None
+    lacking: dict[str, T | None] = field(default_factory=dict)
+    """By address: an answer without what was asked for."""
+    failures: list[BrokerError | RemotingError] = field(default_factory=list)
+
+    def describe(self) -> str:
+        """Name the servers that lack it, and those that did not say, with their reasons."""
+        silent = f" (not told by others: {'; '.join(map(str, self.failures))})" if self.failures else ""
+        return ", ".join(self.lacking) + silent
+
 
 class NameServerClient:
-    """Sends requests to one of several name servers, and to another one when that does not answer.
+    """Sends requests to one of several name servers, and to the others if that has no answer.
 
-    Source of the rule: NettyRemotingClient.getAndCreateNameserverChannel (Java client).
+    What a server lacks is missing only if no other one has it either; then each was asked once.
+    Source of the rule: NettyRemotingClient.getAndCreateNameserverChannel (Java client). Ours: the others are
+    also asked after a "no": a restarted name server knows no broker, or is "not ready" (needWaitForService).
     """
 
     def __init__(self, remoting: Remoting, *, first: int, timeout: float) -> None:
@@ -40,64 +71,86 @@ class NameServerClient:
         """Fetch the route of a topic.
 
         Raises:
-            TopicNotFoundError: the name server knows no such topic.
+            TopicNotFoundError: no name server knows such a topic; the text names each.
+            BrokerError: all refused.
             RemotingError: no name server answered within the timeout; the text names each.
         """
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
-        try:
-            return await parse_aside(parse_topic_route, (await self.ask(request(header))).body)
-        except BrokerError as error:
-            if error.code == ResponseCode.TOPIC_NOT_EXIST:
-                raise TopicNotFoundError(f"topic {topic!r} has no route: {error}") from error
-            raise
+        answers = await self._ask(request(header), parse_topic_route, lambda _: True)
+        if answers.found is None:
+            raise TopicNotFoundError(f"topic {topic!r} has no route at {answers.describe()}")
+        return answers.found
 
-    async def fetch_cluster_info(self) -> ClusterInfo:
-        """Fetch the clusters and their brokers."""
-        answer = await self.ask(RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
-        return await parse_aside(parse_cluster_info, answer.body)
+    async def fetch_cluster_info(self, has: Callable[[ClusterInfo], bool] = has_brokers) -> ClusterInfo:
+        """Fetch the clusters and their brokers from a name server that ``has`` what the caller looks for.
+
+        If none has it: from the one that knows the most brokers.
+        """
+        command = RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO)
+        answers = await self._ask(command, parse_cluster_info, has)
+        known = [info for info in (answers.found, *answers.lacking.values()) if info is not None]
+        return answers.found or max(known, key=lambda info: len(info.broker_addr_table))
 
     async def fetch_topic_list(self) -> tuple[str, ...]:
         """Fetch the names of all topics, including system topics."""
-        answer = await self.ask(RemotingCommand(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER))
-        return await parse_aside(parse_topic_list, answer.body)
+        command = RemotingCommand(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        return (await self._ask(command, parse_topic_list, bool)).found or ()
 
-    async def ask(self, command: RemotingCommand) -> RemotingCommand:
-        """Send a request to the chosen name server; if it does not answer, to the others."""
-        return await look_up(lambda: self._ask_each(command), timeout=self._timeout)
+    async def _ask(
+        self, command: RemotingCommand, parse: Callable[[bytes], T], has: Callable[[T], bool]
+    ) -> _Answers[T]:
+        """Send a request to the chosen name server; if that does not have it, to the others."""
+        return await look_up(lambda: self._ask_each(command, parse, has), timeout=self._timeout)
 
-    async def _ask_each(self, command: RemotingCommand) -> RemotingCommand:
-        failures: list[RemotingError] = []
+    async def _ask_each(
+        self, command: RemotingCommand, parse: Callable[[bytes], T], has: Callable[[T], bool]
+    ) -> _Answers[T]:
+        answers: _Answers[T] = _Answers()
         addrs = await self._servers.current()
-        share = self._timeout / len(addrs)
         first = self._chosen  # concurrent callers may change it
         for step in range(len(addrs)):
             number = (first + step) % len(addrs)
             addr = addrs[number]
             try:
-                answer = await self._invoke(addr, command, share)
-            except RemotingError as error:
-                failures.append(error)
-                self._servers.failed()
-                if addr not in self._silent:  # once, not for every request
-                    log.warning("name_server_failed", addr=addr, reason=str(error))
-                self._silent[addr] = error
+                answer = await self._invoke(addr, command, self._timeout / len(addrs))
+            except (BrokerError, RemotingError) as error:
+                answers.failures.append(error)
                 continue
-            if self._silent.pop(addr, None) is not None:
-                log.info("name_server_answers_again", addr=addr)
-            self._chosen = number
-            return answer
-        if len(failures) == 1:
-            raise failures[0]
-        silence = RemotingConnectError("no name server answered: " + "; ".join(map(str, failures)))
-        silence.retriable = any(failure.retriable for failure in failures)
-        raise silence
+            value = None if answer is None else await parse_aside(parse, answer.body)
+            if value is not None and has(value):
+                if answers.lacking:
+                    log.warning("name_server_incomplete", addr=", ".join(answers.lacking), found_at=addr)
+                answers.found, self._chosen = value, number
+                return answers
+            answers.lacking[addr] = value
+        if not answers.lacking:
+            raise _one_of(answers.failures)
+        return answers
 
-    async def _invoke(self, addr: str, command: RemotingCommand, timeout: float) -> RemotingCommand:
-        """Ask one name server; answers about routes also show whether it is a proxy."""
-        if command.code != RequestCode.GET_ROUTEINFO_BY_TOPIC:
-            return await self._remoting.invoke_ok(addr, command, timeout=timeout)
-        answer = await self._remoting.invoke(addr, command, timeout=timeout)
-        self._remoting.endpoint.note_route_answer(addr, answer.ext_fields)
-        if answer.code != ResponseCode.SUCCESS:
-            raise BrokerError(answer.code, answer.remark, addr)
-        return answer
+    async def _invoke(self, addr: str, command: RemotingCommand, timeout: float) -> RemotingCommand | None:
+        """Ask one name server; None: it has no such topic. Route answers also show whether it is a proxy."""
+        try:
+            answer = await self._remoting.invoke(addr, command, timeout=timeout)
+        except RemotingError as error:
+            self._servers.failed()
+            if addr not in self._silent:  # once, not for every request
+                log.warning("name_server_failed", addr=addr, reason=str(error))
+            self._silent[addr] = error
+            raise
+        if self._silent.pop(addr, None) is not None:
+            log.info("name_server_answers_again", addr=addr)
+        if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            self._remoting.endpoint.note_route_answer(addr, answer.ext_fields)
+            if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                return None
+        return self._remoting.checked(answer, command.code, addr)
+
+
+def _one_of(failures: list[BrokerError | RemotingError]) -> BrokerError | RemotingError:
+    """Return the error for a request that no name server has answered: a refusal, if there is one."""
+    refusal = next((failure for failure in failures if isinstance(failure, BrokerError)), None)
+    if refusal is not None or len(failures) == 1:
+        return refusal or failures[0]
+    silence = RemotingConnectError("no name server answered: " + "; ".join(map(str, failures)))
+    silence.retriable = any(failure.retriable for failure in failures)
+    return silence

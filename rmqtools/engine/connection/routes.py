@@ -140,16 +140,22 @@ class Routes:
     async def _refresh_or_default(self, topic: str, default_topic_queue_nums: int | None) -> None:
         try:
             await self.refresh(topic)
-        except TopicNotFoundError:
+        except TopicNotFoundError as missing:
             if default_topic_queue_nums is None or topic in self.tables.routes:
                 raise
-            await self.refresh(topic, default_topic_queue_nums=default_topic_queue_nums)
+            try:
+                await self.refresh(topic, default_topic_queue_nums=default_topic_queue_nums)
+            except TopicNotFoundError as error:
+                raise TopicNotFoundError(
+                    f"{missing}, and no broker creates topics on first use: create it first"
+                ) from error
 
     async def _fetch(self, topic: str, default_topic_queue_nums: int | None) -> bool:
         if default_topic_queue_nums is None:
             route = await self._name_server.fetch_route(with_namespace(topic, self._namespace))
         else:
-            route = await self._fetch_default(topic, default_topic_queue_nums)
+            default = await self._name_server.fetch_route(DEFAULT_TOPIC)
+            route = as_default_route(default, default_topic_queue_nums)
         changed = self.tables.update(topic, route, publish_needed=self.tables.needs_publish_update(topic))
         if changed:
             log.info(
@@ -158,15 +164,6 @@ class Routes:
             for callback in self._on_change:
                 callback(topic)
         return changed
-
-    async def _fetch_default(self, topic: str, default_topic_queue_nums: int) -> TopicRouteData:
-        try:
-            route = await self._name_server.fetch_route(DEFAULT_TOPIC)
-        except TopicNotFoundError as error:
-            raise TopicNotFoundError(
-                f"topic {topic!r} has no route, and no broker creates topics on first use: create it first"
-            ) from error
-        return as_default_route(route, default_topic_queue_nums)
 
 
 def _why_no_queue(topic: str, route: TopicRouteData) -> str:

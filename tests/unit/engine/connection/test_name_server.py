@@ -6,10 +6,41 @@ from rmqtools.config import ClientConfig
 from rmqtools.engine.connection.name_server import NameServerClient
 from rmqtools.engine.connection.remoting import Remoting
 from rmqtools.errors import BrokerError, RemotingConnectError, TopicNotFoundError
-from rmqtools.protocol.wire.command import response
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.route import ClusterInfo
+from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import ScriptedPeer
 
 TOPICS = b'{"topicList":["a"]}'
+ROUTE = b'{"queueDatas":[],"brokerDatas":[]}'
+BROKER = b'{"brokerName":"b","brokerAddrs":{0:"h:1"},"cluster":"c"}'
+BROKERS = b'{"brokerAddrTable":{"b":' + BROKER + b'},"clusterAddrTable":{"c":["b"]}}'
+
+TELLING = {
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: response(0, 0, body=ROUTE),
+    RequestCode.GET_BROKER_CLUSTER_INFO: response(0, 0, body=BROKERS),
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: response(0, 0, body=TOPICS),
+}
+RESTARTED = {
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: response(17, 0, remark="No topic route info"),
+    RequestCode.GET_BROKER_CLUSTER_INFO: response(0, 0, body=b"{}"),
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: response(0, 0, body=b'{"topicList":[]}'),
+}
+NOT_READY = dict.fromkeys(TELLING, response(1, 0, remark="name server not ready"))
+
+LOOK_UPS = pytest.mark.parametrize(
+    "look_up",
+    [
+        pytest.param(lambda client: client.fetch_route("T"), id="route"),
+        pytest.param(lambda client: client.fetch_cluster_info(), id="brokers"),
+        pytest.param(lambda client: client.fetch_topic_list(), id="topics"),
+    ],
+)
+
+
+def answering(answers: dict[RequestCode, RemotingCommand]) -> ScriptedPeer:
+    """A name server with one answer to each request."""
+    return ScriptedPeer(lambda command: answers[RequestCode(command.code)])
 
 
 def asking(*addrs: str, timeout: float = 0.4) -> tuple[Remoting, NameServerClient]:
@@ -44,12 +75,65 @@ async def test_when_none_answers_each_is_named():
     await remoting.close()
 
 
-@pytest.mark.parametrize(("code", "kind"), [(17, TopicNotFoundError), (1, BrokerError)])
-async def test_a_no_is_believed_and_nobody_else_is_asked(code, kind):
-    first, second = ScriptedPeer(lambda _: response(code, 0, remark="no")), ScriptedPeer()
+@LOOK_UPS
+@pytest.mark.parametrize("first", [RESTARTED, NOT_READY], ids=["knows-nothing", "not-ready"])
+async def test_what_one_name_server_lacks_is_found_at_another_which_is_asked_from_then_on(look_up, first):
+    empty, full = answering(first), answering(TELLING)
+    async with empty.serving(), full.serving():
+        remoting, client = asking(empty.addr, full.addr)
+        found = [await look_up(client) for _ in range(3)]
+        await remoting.close()
+    assert all(found)
+    assert (len(empty.requests), len(full.requests)) == (1, 3)
+
+
+@LOOK_UPS
+async def test_an_answer_that_has_it_costs_no_request_to_another(look_up):
+    full, other = answering(TELLING), answering(TELLING)
+    async with full.serving(), other.serving():
+        remoting, client = asking(full.addr, other.addr)
+        await look_up(client)
+        await remoting.close()
+    assert (len(full.requests), len(other.requests)) == (1, 0)
+
+
+async def test_a_topic_that_none_has_is_asked_of_each_once_and_each_is_named():
+    first, second, gone = answering(RESTARTED), answering(RESTARTED), "127.0.0.1:1"
     async with first.serving(), second.serving():
-        remoting, client = asking(first.addr, second.addr)
-        with pytest.raises(kind, match="no"):
+        remoting, client = asking(gone, first.addr, second.addr)
+        with pytest.raises(TopicNotFoundError) as caught:
             await client.fetch_route("T")
         await remoting.close()
-    assert (len(first.requests), len(second.requests)) == (1, 0)
+    assert f"'T' has no route at {first.addr}, {second.addr} (not told by others: " in str(caught.value)
+    assert gone in str(caught.value)
+    assert (len(first.requests), len(second.requests)) == (1, 1)
+
+
+async def test_a_broker_that_one_name_server_lacks_is_looked_for_at_the_others():
+    other = BROKERS.replace(b'"b"', b'"a"')
+    lacking, full = answering(TELLING), ScriptedPeer(lambda _: response(0, 0, body=other))
+    async with lacking.serving(), full.serving():
+        remoting, client = asking(lacking.addr, full.addr)
+        found = await client.fetch_cluster_info(lambda info: "a" in info.broker_addr_table)
+        await remoting.close()
+    assert list(found.broker_addr_table) == ["a"]
+
+
+async def test_an_empty_cluster_is_the_answer_of_all():
+    first, second = answering(RESTARTED), answering(RESTARTED)
+    async with first.serving(), second.serving():
+        remoting, client = asking(first.addr, second.addr)
+        found = await client.fetch_cluster_info(), await client.fetch_topic_list()
+        await remoting.close()
+    assert found == (ClusterInfo(), ())
+    assert (len(first.requests), len(second.requests)) == (2, 2)
+
+
+async def test_a_refusal_of_all_is_raised():
+    first, second = answering(NOT_READY), answering(NOT_READY)
+    async with first.serving(), second.serving():
+        remoting, client = asking(first.addr, second.addr)
+        with pytest.raises(BrokerError, match="not ready"):
+            await client.fetch_route("T")
+        await remoting.close()
+    assert (len(first.requests), len(second.requests)) == (1, 1)
