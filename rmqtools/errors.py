@@ -2,7 +2,7 @@
 
     RocketMQError
     ├── ConfigError              a setting that cannot be used             also ValueError
-    ├── ClientStateError         not started, closed, or inherited by fork   also RuntimeError
+    ├── ClientStateError         not started, closed, of another loop or process   also RuntimeError
     ├── MessageRejectedError     refused before anything was sent           also ValueError
     ├── ProtocolError            the peer sent what cannot be
     │   └── CorruptBodyError         a stored message's body cannot be read (``offset``, ``why``, ``raw``)
@@ -51,7 +51,7 @@ class ConfigError(RocketMQError, ValueError):
 
 
 class ClientStateError(RocketMQError, RuntimeError):
-    """The client cannot be used now: not started, closed, or inherited from a parent process by fork."""
+    """The client cannot be used now: not started, closed, or of another event loop or process (fork)."""
 
 
 class MessageRejectedError(RocketMQError, ValueError):

@@ -153,7 +153,9 @@ def _public_methods(part: type) -> Iterator[tuple[FunctionType, bool]]:
     """Yield the methods to write, a marked constructor among them, and whether each is a property."""
     for name, member in vars(part).items():
         function = member.fget if isinstance(member, property) else member
-        if isinstance(function, FunctionType) and (not name.startswith("_") or mark_of(function).form):
+        if not isinstance(function, FunctionType) or function.__qualname__ != f"{part.__name__}.{name}":
+            continue  # an Asynchronous has those of its parts, too
+        if not name.startswith("_") or mark_of(function).form:
             yield function, isinstance(member, property)
 
 

@@ -53,4 +53,4 @@ def blocking(form: Form | None = None, *, note: str = "") -> Callable[[F], F]:
 
 def mark_of(function: object) -> Mark:
     """Return the mark of a method; an empty one if it has none."""
-    return _marks.get(function, Mark())
+    return _marks.get(getattr(function, "__wrapped__", function), Mark())

@@ -40,8 +40,8 @@ class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected
     __module__ = "rmqtools.aio"
 
     def __init__(self, config: ClientConfig | Client, *, partial: bool = False) -> None:
-        self._owns_client = not isinstance(config, Client)
-        if self._owns_client:
+        self._host = config if isinstance(config, Client) else None
+        if self._host is None:
             check_config(type(self).__name__, config, ClientConfig)
         super().__init__(
             config._client if isinstance(config, Client) else ClientCore(config), partial=partial
@@ -59,13 +59,13 @@ class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:
         """Make the methods usable. Connections are made when needed."""
-        if self._owns_client:
+        if self._host is None:
             self._client.start()
 
     @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
         """Close the connections, unless they are another client's. Every call waits until that is done."""
-        if self._owns_client:
+        if self._host is None:
             await self._client.close()
 
     def read_messages(

@@ -105,7 +105,7 @@ class ExactAppender(Asynchronous):
             raise ConfigError(f"origin={origin!r}: want text without control characters")
         if not settle_seconds >= 0:
             raise ConfigError(f"settle_seconds={settle_seconds!r}: want 0 or more seconds")
-        self._client, self._config = producer._client, producer.config
+        self._host, self._client, self._config = producer, producer._client, producer.config
         self._encoder = producer._encoder
         self._queue, self._writer, self._origin = queue, writer, origin
         self._settle_seconds, self._is_new = settle_seconds, is_new

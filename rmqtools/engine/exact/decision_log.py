@@ -30,7 +30,7 @@ class DecisionLog(Asynchronous):
     __module__ = "rmqtools.aio"
 
     def __init__(self, producer: Producer, topic: str) -> None:
-        self._producer = producer
+        self._producer = self._host = producer
         self._client = producer._client
         self._topic = topic
         self._records: FirstRecords | None = None

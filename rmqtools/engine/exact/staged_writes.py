@@ -96,7 +96,8 @@ class StagedWrites(Asynchronous):
     ) -> None:
         check_producer(producer.config)
         check_name("writer", writer, MAX_GROUP_LENGTH - len(EXACT_GROUP_PREFIX))
-        self._producer, self._client, self._writer = producer, producer._client, writer
+        self._producer = self._host = producer
+        self._client, self._writer = producer._client, writer
         self._settle_seconds, self._is_recurring = settle_seconds, is_recurring
         self._topics = StagedTopics(self._client, topic, staging_topic)
         self._queues = QueueAdmin(self._client)
