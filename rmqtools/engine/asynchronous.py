@@ -5,6 +5,7 @@ other loop: a second ``asyncio.run`` would get errors of asyncio, or wait for ev
 and asynchronous iterator compares the loops first. :class:`Asynchronous` adds this to its subclasses.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
@@ -58,6 +59,12 @@ class Asynchronous(NotPickled, ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def __del__(self) -> None:
+        if self._loop is not None and self._loop.is_closed():
+            name = " ".join([type(self).__name__, *filter(None, [getattr(self, "client_id", None)])])
+            text = f"unclosed {name}, whose event loop has ended: call close() before, or use async with"
+            warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
 
     def _check_loop(self) -> None:
         """Raise if this object, or the one that it works on, was started on another loop than this one."""

@@ -75,6 +75,7 @@ MAY_IMPORT = {
     "cluster": _PUBLIC | {"cluster"},
     "testing": _PUBLIC | {"testing", "policy", "protocol"},
     "cli": _PUBLIC | {"cli"},
+    "__main__": set(),  # only the program outside the package
     "spark_connector": _PUBLIC | {"spark_connector"},
 }
 ROOMS = {  # room -> the rooms of its package that it may import from; "" is the package's own modules

@@ -126,8 +126,11 @@ class Listeners:
     ) -> ConsumeStatus:
         """Call the listener of a topic with these messages; an exception is logged and counts as failure.
 
-        The caller must have the call counted (:meth:`count`).
+        A cancelled task begins no call, also after a listener that has caught the cancellation. The caller
+        must have the call counted (:meth:`count`).
         """
+        if _is_being_cancelled():
+            raise asyncio.CancelledError
         try:
             listener = (self._by_topic.get(topic) or self.ask) if self._observer is None else self._observed
             answer = await listener([*messages], context)

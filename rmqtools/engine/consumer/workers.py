@@ -189,16 +189,19 @@ class Workers(Generic[H]):
 
     @property
     def _free(self) -> int:
-        return self._most - len(self._tasks)
+        """Number of workers that may begin: none while tasks are cancelled, because the loop ends."""
+        free = self._most - len(self._tasks)
+        return 0 if free > 0 and any(task.cancelling() for task in self._tasks.tasks) else free
 
     def _start(self, work: Coroutine[Any, Any, None], worker: _Worker[H]) -> None:
-        def ended(_: object) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
             worker.has_begun = True
             self._working.discard(worker)
             call = worker.call
             if call is not None and self._counts(call):  # the worker failed itself
                 self._results.again(call)
-            self._start_workers()
+            if not task.cancelling():
+                self._start_workers()
 
         self._working.add(worker)
         self._tasks.spawn("consume", work).add_done_callback(ended)

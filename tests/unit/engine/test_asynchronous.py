@@ -1,13 +1,17 @@
 """Every public coroutine and asynchronous iterator of :mod:`rmqtools.aio`, on another event loop."""
 
 import asyncio
+import gc
 import inspect
+import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from rmqtools import (
     ClientConfig,
+    ConsumeFromWhere,
     HalfMessage,
     LocalTransactionState,
     Message,
@@ -238,6 +242,7 @@ def test_a_loop_that_is_closed_is_named_so(cluster):
         asyncio.run(client.send(Message("orders", b"1")))
     with pytest.raises(ClientStateError, match="event loop that is closed"):
         asyncio.run(client.close())
+    client._loop = None  # else it warns that it is not closed
 
 
 def test_an_iteration_that_goes_on_on_another_loop_is_refused(cluster, home):
@@ -270,3 +275,54 @@ def test_a_start_that_failed_may_be_tried_on_another_loop(cluster, home):
 
     home.run_until_complete(consumer.start())
     home.run_until_complete(consumer.close())
+
+
+def ended_by_its_loop(cluster, *, swallows: bool, orderly: bool) -> list[str]:
+    """Let the loop of a started push consumer end while messages wait; return the listener's steps."""
+    steps: list[str] = []
+    topic = f"left-{swallows}-{orderly}"
+    cluster.create_topic(topic, queues=1)
+    cluster.store(topic, *[b"x"] * 20)
+
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def listen(*_: object) -> None:
+            steps.append("begin")
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                steps.append("cancelled")
+                if not swallows:
+                    raise
+
+        config = PushConsumerConfig(
+            group=topic,
+            name_server=cluster.name_server,
+            orderly=orderly,
+            consume_threads=1,
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer = aio.PushConsumer(config)
+        consumer.subscribe(topic, listen)
+        await consumer.start()
+        await begun.wait()
+
+    asyncio.run(main())
+    return steps
+
+
+@pytest.mark.parametrize("orderly", [False, True], ids=["concurrent", "orderly"])
+@pytest.mark.parametrize("swallows", [False, True], ids=["raises", "catches-it"])
+def test_a_consumer_whose_loop_ends_begins_no_further_listener_call_and_is_named(cluster, swallows, orderly):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        steps = ended_by_its_loop(cluster, swallows=swallows, orderly=orderly)
+        gc.collect()
+
+    assert steps == ["begin", "cancelled"]
+    (named,) = (str(one.message) for one in caught if "PushConsumer" in str(one.message))
+    assert re.fullmatch(
+        r"unclosed PushConsumer \S+@\S+, whose event loop has ended: call close\(\) .*", named
+    )

@@ -1,5 +1,6 @@
 """Commands whose reader is gone, and Ctrl-C before there is a command."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -37,6 +38,23 @@ def test_a_command_whose_reader_is_gone_ends_quietly_with_0(cluster, command):
     os.close(writer)
 
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("arguments", [("--version",), ("topc",), ("topic", "list", "--name-server", ":")])
+def test_python_m_rmqtools_is_the_program(arguments):
+    module, program = (
+        subprocess.run([sys.executable, *start, *arguments], capture_output=True, check=False)
+        for start in (("-m", "rmqtools"), ("-c", PROGRAM))
+    )
+
+    assert module.returncode == program.returncode
+    assert module.stdout == program.stdout
+    assert module.stderr.splitlines()[-2:] == program.stderr.splitlines()[-2:]
+
+
+def test_the_module_of_python_m_does_nothing_when_it_is_imported():
+    importlib.import_module("rmqtools.__main__")
 
 
 @pytest.mark.process
