@@ -12,6 +12,15 @@ Subscription = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSubscription:
+    """The subscription by which a broker filters a topic for a group, and its time of creation in ms."""
+
+    broker_name: str
+    subscription: Subscription
+    sub_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingQueue:
     """A queue that waits for a message whose listener call fails, and how often it has failed."""
 
@@ -36,6 +45,7 @@ class GroupMember:
         strategy: its allocation strategy; None if it does not report one.
         pin_version: the version of the pins it uses; None: it uses no pins, or knows none yet.
         subscriptions: its subscriptions, without the retry topic.
+        sub_versions: when it made each of them by its clock, in ms since 1970, by topic.
         orderly: whether it consumes in order, with locks; None if it does not report it.
         message_model: CLUSTERING or BROADCASTING; None if it does not report it.
         name_server: the name servers it uses, sorted; None if it does not report them.
@@ -58,6 +68,7 @@ class GroupMember:
     strategy: str | None = None
     pin_version: int | None = None
     subscriptions: frozenset[Subscription] = frozenset()
+    sub_versions: Mapping[str, int] = field(default_factory=dict)
     orderly: bool | None = None
     message_model: str | None = None
     name_server: str | None = None
@@ -149,6 +160,7 @@ class GroupView:
         progress: every queue of every topic that the group subscribes to or has offsets for, sorted.
         missing_topics: topics subscribed to that have no route.
         unreadable: queues of its topics that nobody can read.
+        broker_subscriptions: what brokers filter by, without the retry topic.
         proxied: members that came through a proxy, by client id; they are not among ``members``.
         silent_brokers: masters that did not answer, by name, with the error; their queues are not in
             ``progress``. Always empty unless the administration is ``partial``.
@@ -163,6 +175,7 @@ class GroupView:
     progress: Mapping[MessageQueue, QueueProgress] = field(default_factory=dict)
     missing_topics: tuple[str, ...] = ()
     unreadable: tuple[UnreadableQueues, ...] = ()
+    broker_subscriptions: tuple[BrokerSubscription, ...] = ()
     proxied: tuple[ProxiedMember, ...] = ()
     silent_brokers: Mapping[str, str] = field(default_factory=dict)
     dead_letters: DeadLetters = DeadLetters()
@@ -183,6 +196,7 @@ class FindingKind(StrEnum):
     QUEUE_OWNED_TWICE = "queue_owned_twice"
     MEMBER_IDLE = "member_idle"
     SUBSCRIPTIONS_DIFFER = "subscriptions_differ"
+    SUBSCRIPTION_IGNORED = "subscription_ignored"
     STRATEGIES_DIFFER = "strategies_differ"
     MODES_DIFFER = "modes_differ"
     TOPIC_MISSING = "topic_missing"

@@ -66,6 +66,7 @@ def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = _LI
         *_silent(view),
         *_missing_topics(view),
         *_differences(view),
+        *_ignored_subscriptions(view),
         *_versions(view),
         *_pins(view, pins),
     ]
@@ -296,6 +297,30 @@ def _differences(view: GroupView) -> Iterator[Finding]:
         if len(by_value) > 1:
             parts = [f"{value}: {', '.join(ids)}" for value, ids in sorted(by_value.items())]
             yield Finding(kind, f"members {what}: {'; '.join(parts)}{_REMEDIES.get(kind, '')}")
+
+
+def _ignored_subscriptions(view: GroupView) -> Iterator[Finding]:
+    """Find brokers that keep another subscription, because it is newer by its time than all of the members.
+
+    Source of the rule: ConsumerGroupInfo.updateSubscription (broker 5.5.0).
+    """
+    wanted = {each[0]: each for member in view.members for each in member.subscriptions}
+    all_wanted = {each for member in view.members for each in member.subscriptions}
+    for kept in view.broker_subscriptions:
+        topic, expression, _ = kept.subscription
+        times = [member.sub_versions[topic] for member in view.members if topic in member.sub_versions]
+        is_newer = bool(times) and max(times) < kept.sub_version
+        if topic not in wanted or kept.subscription in all_wanted or not is_newer:
+            continue
+        if any(member.error for member in view.members):  # it may be that member's
+            return
+        ignored, age = wanted[topic][1], (kept.sub_version - max(times)) / 1000
+        text = (
+            f"broker {kept.broker_name} filters topic {topic!r} by {expression!r} and ignores {ignored!r} of "
+            f"the members, which is {age:.0f} s older by their clocks: a clock was set back: correct it, "
+            "and start the members again"
+        )
+        yield Finding(FindingKind.SUBSCRIPTION_IGNORED, text)
 
 
 def _pins(view: GroupView, pins: Pins) -> Iterator[Finding]:

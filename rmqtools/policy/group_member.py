@@ -52,6 +52,9 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
             for data in info.subscription_set
             if not data.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         ),
+        sub_versions={
+            without_this_namespace(data.topic, namespace): data.sub_version for data in info.subscription_set
+        },
         orderly=None if orderly is None else orderly.lower() == "true",
         message_model=info.properties.get("messageModel"),
         name_server=_name_servers(info.properties.get(PROP_NAMESERVER_ADDR)),

@@ -16,6 +16,7 @@ WORST_FIRST = (
     FindingKind.OFFSET_BEYOND_END,
     # messages are not consumed, or twice
     FindingKind.SUBSCRIPTIONS_DIFFER,
+    FindingKind.SUBSCRIPTION_IGNORED,
     FindingKind.LISTENER_SLOW,
     FindingKind.QUEUE_BLOCKED,
     FindingKind.QUEUE_UNOWNED,

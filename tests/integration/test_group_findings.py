@@ -1,5 +1,6 @@
 """Findings of ``rmqtools group check`` on a real cluster: each situation is made, and found."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -20,7 +22,9 @@ from rmqtools import (
     PullConsumerConfig,
     PushConsumer,
     PushConsumerConfig,
+    aio,
 )
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.group import GroupLimits, check_group
 from rmqtools.version import __version__
@@ -208,6 +212,43 @@ def test_an_offset_beyond_the_end_of_its_queue(make_topic, admin, group, join):
     admin.update_consumer_offset(group, MessageQueue(topic, "broker-a", 0), 1000)
 
     assert "offset 1000 of queue" in await_finding(admin, group, "offset_beyond_end")
+
+
+class ClockSetBack:
+    """The system's clock, an hour ago."""
+
+    def now_ms(self) -> int:
+        return SYSTEM_CLOCK.now_ms() - 3_600_000
+
+    def monotonic(self) -> float:
+        return SYSTEM_CLOCK.monotonic()
+
+    def nanos(self) -> int:
+        return SYSTEM_CLOCK.nanos()
+
+
+def test_an_old_subscription_that_brokers_keep_because_a_clock_was_set_back(
+    make_topic, client_config, group, local_cluster
+):
+    topic = make_topic()
+    config = PushConsumerConfig(name_server=local_cluster.name_server, group=group, request_timeout=PATIENCE)
+
+    async def listen(*_: object) -> None:
+        """Receive nothing."""
+
+    async def find() -> list[str]:
+        old = aio.PushConsumer(replace(config, instance_name="old"))
+        old.subscribe(topic, listen, tags="old")
+        new = aio.PushConsumer._with_clock(replace(config, instance_name="new"), ClockSetBack())
+        new.subscribe(topic, listen, tags="new")
+        async with aio.Admin(client_config) as admin, old, new:
+            await old.close()
+            return [each.text for each in check_group(await admin.fetch_group(group))]
+
+    found = asyncio.run(find())
+
+    text = f"filters topic {topic!r} by 'old' and ignores 'new' of the members, which is 3"
+    assert any(text in each for each in found), found
 
 
 def test_members_that_use_different_name_servers(make_topic, admin, group, join, local_cluster):

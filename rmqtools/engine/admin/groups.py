@@ -6,7 +6,7 @@ answers are merged.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from rmqtools.engine.admin.group_configs import GroupConfigAdmin
@@ -21,7 +21,14 @@ from rmqtools.errors import (
 )
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, ProducerInfo
-from rmqtools.model.group_view import DeadLetters, GroupMember, GroupView, QueueProgress, UnreadableQueues
+from rmqtools.model.group_view import (
+    BrokerSubscription,
+    DeadLetters,
+    GroupMember,
+    GroupView,
+    QueueProgress,
+    UnreadableQueues,
+)
 from rmqtools.model.names import (
     RETRY_GROUP_TOPIC_PREFIX,
     dlq_topic,
@@ -90,6 +97,7 @@ class GroupAdmin(GroupConfigAdmin):
             unreadable=await self._unreadable(group, topics - set(missing)),
             dead_letters=await self.fetch_dead_letters(group),
             silent_brokers={name: str(error) for name, error in self._masters.missing.items()},
+            broker_subscriptions=tuple(self._broker_subscriptions(by_broker)),
             proxied=await fetch_proxied_members(self._client, self, self._wire(group)),
             now_ms=self._client.clock.now_ms(),
         )
@@ -200,6 +208,17 @@ class GroupAdmin(GroupConfigAdmin):
             name: await parse_aside(parse_consumer_connection, answer.body)
             for name, answer in answers.items()
         }
+
+    def _broker_subscriptions(
+        self, by_broker: Mapping[str, ConsumerConnection]
+    ) -> Iterator[BrokerSubscription]:
+        for name, answer in by_broker.items():
+            for topic, data in answer.subscription_table.items():
+                if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                    subscription = (self._bare(topic), data.sub_string, data.expression_type)
+                    yield BrokerSubscription(
+                        broker_name=name, subscription=subscription, sub_version=data.sub_version
+                    )
 
     def _merged(self, answers: Sequence[ConsumerConnection]) -> ConsumerConnection:
         merged = merge_connections(answers)

@@ -6,6 +6,7 @@ import pytest
 
 from rmqtools.allocate import NO_PINS, Pins
 from rmqtools.model.group_view import (
+    BrokerSubscription,
     DeadLetters,
     FindingKind,
     GroupMember,
@@ -360,3 +361,30 @@ def test_a_finding_about_one_member_has_its_client_id():
     view = group(member(1, *QUEUES, RETRY, longest_call=61.0), member(2, error="no answer"))
 
     assert {one.subject for one in check_group(view)} == {"10.0.0.1@1", "10.0.0.2@1"}
+
+
+def ignoring(kept: tuple[str, str, str], *, version: int, member_version: int = 5_000) -> GroupView:
+    """A healthy group, and a broker that filters by another subscription."""
+    members = tuple(replace(one, sub_versions={"T": member_version}) for one in HEALTHY.members)
+    broker = BrokerSubscription(broker_name="a", subscription=kept, sub_version=version)
+    return replace(HEALTHY, members=members, broker_subscriptions=(broker,))
+
+
+def test_a_broker_that_keeps_an_older_subscription_because_a_clock_was_set_back_is_found():
+    (finding,) = check_group(ignoring(("T", "a > 5", "SQL92"), version=65_000))
+
+    assert finding.kind == FindingKind.SUBSCRIPTION_IGNORED
+    assert finding.text.startswith(
+        "broker a filters topic 'T' by 'a > 5' and ignores '*' of the members, which"
+    )
+    assert "is 60 s older by their clocks: a clock was set back: correct it" in finding.text
+
+
+def test_a_broker_that_has_not_heard_of_the_newest_subscription_yet_is_not_found():
+    assert check_group(ignoring(("T", "a > 5", "SQL92"), version=4_000)) == []
+
+
+def test_a_broker_with_the_members_subscription_is_not_found():
+    same = next(iter(HEALTHY.members[0].subscriptions))
+
+    assert check_group(ignoring(same, version=65_000)) == []
