@@ -7,6 +7,7 @@ from typing import Any
 from rmqtools.allocate import AllocateAveragely, AllocateMessageQueueStrategy
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.rebalance import Rebalance
+from rmqtools.engine.group.rounds import TRY_AGAIN_DELAY
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.member_list import MemberList
@@ -62,7 +63,7 @@ class _ScriptedHolder(Fake):
         self.forgotten: list[MessageQueue] = []
         self.started: list[tuple[MessageQueue, int]] = []
         self.changes: list[Case] = []
-        self.later: list[int] = []
+        self.has_kept = False
 
     def answers(self) -> Case:
         """What it was asked, as the vectors write it."""
@@ -73,7 +74,6 @@ class _ScriptedHolder(Fake):
                 {"queue": _parts(queue), "nextOffset": offset} for queue, offset in sorted(self.started)
             ],
             "messageQueueChanged": self.changes,
-            "rebalanceLater": self.later,
         }
 
     def topics(self) -> Sequence[str]:
@@ -124,9 +124,6 @@ class _ScriptedHolder(Fake):
     ) -> None:
         self.changes.append({"topic": topic, "mqAll": _show(all_queues), "mqDivided": _show(mine)})
 
-    def rebalance_later(self, delay: float) -> None:
-        self.later.append(round(delay * 1000))
-
 
 def rebalance(case: Case) -> Case:
     """One round of the case."""
@@ -136,11 +133,11 @@ def rebalance(case: Case) -> Case:
         holder,
         start_offset=holder.start_offset,
         queues_changed=holder.queues_changed,
-        later=holder.rebalance_later,
     )
     balanced = asyncio.run(rounds.run(_STRATEGIES[case["strategy"]]))
     after = {_name(q): "dropped" if held.is_dropped else "working" for q, held in holder.pulled.items()}
-    return {"balanced": balanced, "tableAfter": after} | holder.answers()
+    later = [round(TRY_AGAIN_DELAY * 1000)] if rounds.must_try_again else []
+    return {"balanced": balanced, "tableAfter": after, "rebalanceLater": later} | holder.answers()
 
 
 def _table(entries: Sequence[Case], clock: ManualClock) -> Iterable[ProcessQueue]:

@@ -68,6 +68,28 @@ class Background:
             log.error("background_task_failed", task=task.get_name(), reason=repr(error), exc_info=error)
 
 
+class MergedWork:
+    """Work that many events request: it runs once for all requests that came before it began."""
+
+    def __init__(self, background: Background, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._background = background
+        self._name = name
+        self._work = work
+        self._is_requested = False
+        self._task: asyncio.Task[None] | None = None
+
+    def request(self) -> None:
+        """Do the work: now, or as soon as the running one has ended."""
+        self._is_requested = True
+        if self._task is None or self._task.done():
+            self._task = self._background.spawn(self._name, self._run())
+
+    async def _run(self) -> None:
+        while self._is_requested:
+            self._is_requested = False
+            await self._work()
+
+
 async def _supervise(name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
     while True:
         try:

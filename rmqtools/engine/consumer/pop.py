@@ -18,8 +18,9 @@ from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, PushFetch
-from rmqtools.engine.consumer.puller import BUSY, FORGOTTEN, FORGOTTEN_DELAY
+from rmqtools.engine.consumer.puller import BUSY, FORGOTTEN
 from rmqtools.engine.group.member import Member
+from rmqtools.engine.group.membership import FORGOTTEN_DELAY
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.reading.range_filter import is_wanted
 from rmqtools.errors import BrokerError, RocketMQError
@@ -198,7 +199,8 @@ class Popper:
         self._client.refusals.note(FETCH, held.queue.broker_name, error)
         code = error.code if isinstance(error, BrokerError) else None
         if code in FORGOTTEN:
-            await self._client.send_heartbeats()
+            assert isinstance(error, BrokerError)
+            await self._member.membership.remind(held.queue.broker_name, error.addr)
             await held.changed(FORGOTTEN_DELAY)
         else:
             is_busy = code in BUSY

@@ -15,6 +15,7 @@ from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, FetchPolicy
 from rmqtools.engine.group.member import Member
+from rmqtools.engine.group.membership import FORGOTTEN_DELAY
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
 from rmqtools.errors import BrokerError, RemotingError, RocketMQError
@@ -33,7 +34,6 @@ from rmqtools.protocol.wire.template import Request, RequestTemplate
 
 log = get_logger(__name__)
 
-FORGOTTEN_DELAY = 0.5  # seconds until a broker that had forgotten this member is asked again
 _DECOMPRESSED_AHEAD_BYTES = 16 * 1024 * 1024  # of an answer's bodies, until more of it is decompressed
 _TRUST_AGAIN = 30.0  # seconds before a suggestion to ask a broker that did not answer is followed again
 BUSY = (ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY)
@@ -73,7 +73,6 @@ class Puller:
         self._subscriptions = member.subscriptions
         self._broker_ids: dict[MessageQueue, int] = {}
         self._unanswered: dict[str, float] = {}  # address -> time of the last pull that failed there
-        self._announced: dict[str, float] = {}  # address -> when a forgetful broker got a heartbeat
         self._pauses = FetchPauses(member, policy.rate)
         self._tasks = Background()
         self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
@@ -321,17 +320,10 @@ class Puller:
             await self._pause(held, self._pauses.busy(held.queue))
         elif code in FORGOTTEN:
             assert isinstance(error, BrokerError)
-            await self._announce(held.queue, error.addr)
+            await self._member.membership.remind(held.queue.broker_name, error.addr)
             await self._pause(held, FORGOTTEN_DELAY)
         else:
             await self._pause(held, self._config.delay_after_error)
-
-    async def _announce(self, queue: MessageQueue, addr: str) -> None:
-        """Send a heartbeat to a broker that has forgotten this member; once for all its queues."""
-        now = self._client.clock.monotonic()
-        if now - self._announced.get(addr, -FORGOTTEN_DELAY) >= FORGOTTEN_DELAY:
-            self._announced[addr] = now
-            await self._client.send_heartbeat(queue.broker_name, addr)
 
     async def _pause(self, held: ProcessQueue, seconds: float) -> None:
         deadline = self._client.clock.monotonic() + seconds

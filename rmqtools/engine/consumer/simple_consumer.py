@@ -16,6 +16,7 @@ from rmqtools.config.client import check_config
 from rmqtools.config.simple_consumer import SimpleConsumerConfig, check_invisible, check_receive
 from rmqtools.engine.asynchronous import ItemsUntilNone
 from rmqtools.engine.blocking_form import INTERRUPT_NOTE, START_NOTE, blocking
+from rmqtools.engine.connection.background import MergedWork
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.connection.remoting import forget_answer
@@ -82,6 +83,9 @@ class SimpleConsumer(Connected):
         self._subscriptions = Subscriptions(self._client)
         self._subscriptions.on_change(self._tell_subscriptions)
         self._membership = Membership(self._client, self._group)
+        self._telling = MergedWork(
+            self._client.background, "subscription_heartbeat", self._send_subscriptions
+        )
         self._receipts = Receipts(clock)
         self._requests = SettleRequests(self._client, self._group)
         self._receiver = Receiver(
@@ -442,7 +446,7 @@ class SimpleConsumer(Connected):
         """If the consumer runs, send a changed subscription to the brokers at once."""
         if self._client.is_open:
             self._membership.update(self._data())
-            self._client.spawn("subscription_heartbeat", self._send_subscriptions())
+            self._telling.request()
 
     async def _send_subscriptions(self) -> None:
         await self._subscriptions.find_routes()

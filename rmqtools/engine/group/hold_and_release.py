@@ -45,7 +45,6 @@ class HeldQueues:
         self._on_hold_popped: list[Callable[[PopProcessQueue], None]] = []
         self._on_move: list[Callable[[ProcessQueue, ProcessQueue], None]] = []
         self._on_leave: list[Callable[[ProcessQueue], None]] = []
-        self._on_kept: list[Callable[[], None]] = []
 
     # callbacks of the parts that work on queues
 
@@ -65,10 +64,6 @@ class HeldQueues:
         """Call ``callback(held)`` before a queue's last persist, so that it can note the offset."""
         self._on_leave.append(callback)
 
-    def on_kept(self, callback: Callable[[], None]) -> None:
-        """Call ``callback()`` when a queue could not be given up, so that it is tried again later."""
-        self._on_kept.append(callback)
-
     # held queues
 
     def working(self) -> list[ProcessQueue]:
@@ -87,6 +82,11 @@ class HeldQueues:
     def is_leaving(self, held: ProcessQueue) -> bool:
         """Return whether a queue is being given up, or is kept only until its listener ends."""
         return held in self._leaving or held in self._kept
+
+    @property
+    def has_kept(self) -> bool:
+        """True if a queue could not be given up: its listener did not end in time."""
+        return any(held not in self._leaving for held in self._kept)
 
     def wake(self) -> None:
         """Wake all tasks that wait for a queue."""
@@ -190,9 +190,6 @@ class HeldQueues:
         finally:
             for held in doomed:
                 del self._leaving[held]
-            if any(map(self.holds, doomed)):
-                for callback in self._on_kept:
-                    callback()
 
     async def _nothing_runs(self, held: ProcessQueue) -> bool:
         """Wait for the listener that has messages of an orderly queue; return whether it has ended."""

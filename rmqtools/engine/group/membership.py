@@ -29,6 +29,7 @@ from rmqtools.protocol.wire.command import RemotingCommand, request, response
 log = get_logger(__name__)
 
 _ANNOUNCE_INTERVAL = 1.0  # seconds between checks for brokers that do not know this client (any more)
+FORGOTTEN_DELAY = 0.5  # seconds until a broker that had forgotten this member is asked again
 _START_PATIENCE = 3.0  # seconds that a start waits for brokers that do not answer
 
 
@@ -40,6 +41,7 @@ class Membership:
         self._group = group
         self._announcer = Announcer(client)
         self._substitutes: dict[str, tuple[str, ...]] = {}  # by topic: the list believed in the last round
+        self._reminded: dict[str, float] = {}  # address -> when a forgetful broker got a heartbeat
         self._shared_with: set[str] = set()  # addresses that the log has named
 
     async def join(self, data: ConsumerData, on_change: Callable[[], None]) -> None:
@@ -71,6 +73,13 @@ class Membership:
     def update(self, data: ConsumerData) -> None:
         """Change the data that the next heartbeats send."""
         self._client.groups.consumers[self._group] = data
+
+    async def remind(self, broker_name: str, addr: str) -> None:
+        """Send a heartbeat to a broker that has forgotten this member; one for all its queues."""
+        now = self._client.clock.monotonic()
+        if now - self._reminded.get(addr, -FORGOTTEN_DELAY) >= FORGOTTEN_DELAY:
+            self._reminded[addr] = now
+            await self._client.send_heartbeat(broker_name, addr)
 
     async def leave(self) -> None:
         """Tell brokers that this member has left."""

@@ -6,10 +6,11 @@ Source of the rules: DefaultMQPushConsumerImpl.start, MQClientInstance.startSche
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
+from rmqtools.engine.connection.background import MergedWork
 from rmqtools.engine.group.figures import consumer_figures
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.queue_lock import LOCK_INTERVAL
-from rmqtools.engine.group.rebalance import TRY_AGAIN_DELAY, Rebalance
+from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.engine.group.rounds import Rounds
 from rmqtools.errors import RemotingConnectError
 from rmqtools.log import get_logger
@@ -49,15 +50,12 @@ class Ownership:
         self._member = member
         self._tell_queues = tell_queues
         self._needs = [*needs, PINS] if member.strategy.wants_pins else list(needs)
-        rebalance = kind(
-            member,
-            start_offset=start_offset,
-            queues_changed=self._queues_changed,
-            later=lambda delay: self.rounds.request_later(delay),
-        )
+        rebalance = kind(member, start_offset=start_offset, queues_changed=self._queues_changed)
         self.rounds = Rounds(rebalance, member.strategy, member.config)
         self._changes = 0
-        member.held.on_kept(lambda: self.rounds.request_later(TRY_AGAIN_DELAY))
+        self._telling = MergedWork(
+            member.client.background, "subscription_heartbeat", self._send_subscriptions
+        )
         member.subscriptions.on_change(self._tell_subscriptions)
 
     async def join(self) -> None:
@@ -108,16 +106,15 @@ class Ownership:
 
     async def stop(self) -> None:
         """Stop the rounds. Queues stay as they are until they are given up."""
-        self.rounds.close()
         await self._member.client.stop_tasks()
         if (observer := self._member.client.observer) is not None:
             observer.consumer_state(self._member.identity, None)
 
     def _tell_subscriptions(self) -> None:
-        """If the consumer runs, send a changed subscription to the brokers at once."""
+        """If the consumer runs, send changed subscriptions to the brokers at once, several together."""
         if self._member.client.is_open:
             self._member.membership.update(self._member.data)
-            self._member.client.spawn("subscription_heartbeat", self._send_subscriptions())
+            self._telling.request()
 
     async def _send_subscriptions(self) -> None:
         await self._member.subscriptions.find_routes()

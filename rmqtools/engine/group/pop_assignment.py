@@ -59,7 +59,7 @@ class BrokerRebalance(Rebalance):
         for queue in plan.drop_pop:
             self._held.give_up_popped(queue)
         changed = await self._drop_others(topic, plan.pull)
-        changed |= await self._add(plan.pull)
+        changed |= bool(await self._add(plan.pull))
         for queue in plan.add_pop:
             self._held.hold_popped(queue)
         if changed or plan.drop_pop or plan.add_pop:

@@ -31,9 +31,13 @@ class QueueLocks:
         self._client = client
         self._group = group
         self._client_id = client_id or client.client_id
+        self._unanswered: set[str] = set()  # names of the brokers that the log has named
 
     async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, bool]:
-        """Request locks; return whether each is granted. A missing or unreadable answer grants none."""
+        """Request locks; return whether each is granted. A missing or unreadable answer grants none.
+
+        The log says once that a broker does not answer, and once that it does again.
+        """
         answers = await asyncio.gather(
             *(self._lock_on(broker, asked) for broker, asked in self._by_broker(queues).items())
         )
@@ -52,8 +56,13 @@ class QueueLocks:
             answer = await self._client.remoting.invoke_ok(addr, request(LockBatchMqRequestHeader(), body))
             granted = set(await parse_aside(parse_locked_queues, answer.body))
         except RocketMQError as error:
-            log.warning("lock_failed", group=self._group, broker=broker_name, reason=str(error))
+            if broker_name not in self._unanswered:
+                self._unanswered.add(broker_name)
+                log.warning("lock_failed", group=self._group, broker=broker_name, reason=str(error))
             return {}
+        if broker_name in self._unanswered:
+            self._unanswered.discard(broker_name)
+            log.info("lock_answered", group=self._group, broker=broker_name)
         return {queue: queue in granted for queue in queues}
 
     async def _unlock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> None:

@@ -2,13 +2,14 @@
 
 Every member computes its own share; with the same queues, members and strategy all get the same result.
 Source of the rules: RebalanceImpl.doRebalance, rebalanceByTopic, updateProcessQueueTableInRebalance (Java
-client 5.5.0). Ours: locks of all queues of a broker are requested together, start offsets are looked up
-together, and every round tries again to release a queue, even if the queue is assigned to this member again
-(Java leaves it dropped until its pulls have expired, and no member consumes it).
+client 5.5.0). Ours: a round requests the locks of a broker's queues together, those of all topics, and looks
+up start offsets together. Every round tries again to release a queue, even if the queue is assigned to this
+member again (Java leaves it dropped until its pulls have expired, and no member consumes it).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import NamedTuple
 
 from rmqtools.engine.group.member import Member
 from rmqtools.errors import RocketMQError
@@ -22,7 +23,14 @@ from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
 log = get_logger(__name__)
 
-TRY_AGAIN_DELAY = 0.5  # seconds until refused locks are requested again, and kept queues are released
+
+class _Share(NamedTuple):
+    """The queues of a topic that this member should hold, and whether it has given others up for that."""
+
+    topic: str
+    queues: Collection[MessageQueue]
+    mine: Collection[MessageQueue]
+    is_changed: bool
 
 
 class Rebalance:
@@ -34,7 +42,6 @@ class Rebalance:
         *,
         start_offset: Callable[[MessageQueue], Awaitable[int]],
         queues_changed: Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None],
-        later: Callable[[float], None],
     ) -> None:
         """Create it; nothing is sent before :meth:`run`.
 
@@ -43,18 +50,25 @@ class Rebalance:
             start_offset: returns a queue's start offset; negative, or an error of ours: currently unknown.
             queues_changed: called as ``(topic, all_queues, mine)`` when the queues held of a topic have
                 changed, or the topic is gone (both empty).
-            later: requests another round after this many seconds.
         """
         self._member = member
         self._held = member.held
         self._group = member.group
         self._start_offset = start_offset
         self._queues_changed = queues_changed
-        self._later = later
+        self._to_lock: list[_Share] = []  # of this round
+        self._refused = 0  # queues without a lock, as of the last round
+        self._unknown: set[MessageQueue] = set()  # queues whose start the log has called unknown
+
+    @property
+    def must_try_again(self) -> bool:
+        """True if the last round was refused locks, or left queues to listeners that still run."""
+        return self._refused > 0 or self._held.has_kept
 
     async def run(self, strategy: AllocateMessageQueueStrategy) -> bool:
         """Make one round over all topics; return whether this member now holds exactly its share."""
         balanced = True
+        self._to_lock.clear()
         for topic in self._member.subscriptions.topics():
             try:
                 balanced &= await self._rebalance_topic(topic, strategy)
@@ -62,6 +76,8 @@ class Rebalance:
                 if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                     log.warning("rebalance_failed", group=self._group, topic=topic, reason=str(error))
                     balanced = False
+        if self._member.is_orderly:
+            balanced &= await self._add_shares(self._to_lock)
         return await self._drop_other_topics() and balanced
 
     async def _rebalance_topic(self, topic: str, strategy: AllocateMessageQueueStrategy) -> bool:
@@ -113,13 +129,21 @@ class Rebalance:
     async def _take(
         self, topic: str, queues: Collection[MessageQueue], mine: Collection[MessageQueue]
     ) -> bool:
-        """Hold exactly ``mine`` of a topic."""
-        changed = await self._drop_others(topic, mine)
-        changed |= await self._add(mine)
-        if changed:
-            self._queues_changed(topic, queues, mine)
-        working = {held.queue for held in self._held.working() if held.queue.topic == topic}
-        return working == set(mine)
+        """Hold exactly ``mine`` of a topic; those that need a lock, at the end of the round."""
+        found = _Share(topic, queues, mine, await self._drop_others(topic, mine))
+        if self._member.is_orderly:
+            self._to_lock.append(found)
+            return True
+        return await self._add_shares([found])
+
+    async def _add_shares(self, shares: Sequence[_Share]) -> bool:
+        """Take what is missing of these shares; return whether all of them are held."""
+        added = await self._add([queue for each in shares for queue in each.mine])
+        working = {held.queue for held in self._held.working()}
+        for each in shares:
+            if each.is_changed or not added.isdisjoint(each.mine):
+                self._queues_changed(each.topic, each.queues, each.mine)
+        return all(working.issuperset(each.mine) for each in shares)
 
     async def _drop_others(self, topic: str, mine: Collection[MessageQueue]) -> bool:
         """Give up held queues of a topic that are not in ``mine``; return whether any was given up."""
@@ -133,16 +157,22 @@ class Rebalance:
         await self._held.give_up(doomed)
         return not all(map(self._held.holds, doomed))
 
-    async def _add(self, mine: Collection[MessageQueue]) -> bool:
+    async def _add(self, mine: Collection[MessageQueue]) -> set[MessageQueue]:
+        """Lock and hold the queues that are not held yet; return those held now."""
         fresh = [queue for queue in mine if queue not in self._held.pulled]
-        if not fresh:
-            return False
-        granted = await self._held.lock(fresh)
-        if len(granted) < len(fresh):
-            self._later(TRY_AGAIN_DELAY)
+        granted = await self._held.lock(fresh) if fresh else ()
+        self._note_refused(len(fresh) - len(granted))
         for queue in granted:
             self._held.forget(queue)
-        return any(await asyncio.gather(*map(self._add_one, granted)))
+        held = await asyncio.gather(*map(self._add_one, granted))
+        return {queue for queue, is_held in zip(granted, held, strict=True) if is_held}
+
+    def _note_refused(self, count: int) -> None:
+        """Note how many locks this member lacks; log when it begins to lack some, and when it has all."""
+        if bool(count) is not bool(self._refused):
+            event = "locks_refused" if count else "locks_granted"
+            log.info(event, group=self._group, queues=count or self._refused)
+        self._refused = count
 
     async def _add_one(self, queue: MessageQueue) -> bool:
         """Hold a queue once its start is known: none waits for the broker of another one."""
@@ -157,13 +187,17 @@ class Rebalance:
         return self._member.is_orderly or self._member.subscriptions.wants(queue)
 
     async def _find_start(self, queue: MessageQueue) -> int:
+        """Return a queue's start; negative: unknown, which the log says once until it is known."""
         try:
             offset = await self._start_offset(queue)
+            reason = f"the start would be {offset}"
         except RocketMQError as error:
-            log.warning("start_offset_unknown", group=self._group, queue=str(queue), reason=str(error))
-            return -1
-        if offset < 0:
-            log.warning("start_offset_unknown", group=self._group, queue=str(queue), offset=offset)
+            offset, reason = -1, str(error)
+        if offset >= 0:
+            self._unknown.discard(queue)
+        elif queue not in self._unknown:
+            self._unknown.add(queue)
+            log.warning("start_offset_unknown", group=self._group, queue=str(queue), reason=reason)
         return offset
 
     async def _drop_other_topics(self) -> bool:

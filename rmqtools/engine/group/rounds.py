@@ -1,10 +1,12 @@
 """Schedules a member's rebalancing: at start, at fixed intervals, and at once after a change.
 
 Source of the rules: RebalanceService, MQClientInstance.rebalanceImmediately, rebalanceLater (Java client).
-Ours: all changes during a round cause one further round together; changed pins cause a round.
+Ours: all changes during a round cause one further round together, whatever the number of topics and queues
+that have to be tried again; changed pins cause a round.
 """
 
 import asyncio
+import contextlib
 
 from rmqtools.config.consumer import ConsumerConfig
 from rmqtools.engine.group.live_strategy import LiveStrategy
@@ -13,6 +15,8 @@ from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 
 log = get_logger(__name__)
+
+TRY_AGAIN_DELAY = 0.5  # seconds until refused locks are requested again, and kept queues are released
 
 
 class Rounds:
@@ -24,22 +28,11 @@ class Rounds:
         self._config = config
         self._wanted = asyncio.Event()
         self._first = asyncio.Event()
-        self._timers: set[asyncio.Handle] = set()
         self.count = 0  # rounds made
 
     def request(self) -> None:
         """Request a round: now, or as soon as the running one has ended."""
         self._wanted.set()
-
-    def request_later(self, delay: float) -> None:
-        """Make a round in ``delay`` seconds."""
-
-        def request() -> None:
-            self._timers.discard(timer)
-            self.request()
-
-        timer = asyncio.get_running_loop().call_later(delay, request)
-        self._timers.add(timer)
 
     async def first(self) -> None:
         """Wait until one round has been made."""
@@ -50,17 +43,15 @@ class Rounds:
         while True:
             self._wanted.clear()
             balanced = await self._run_once()
-            interval = self._config.rebalance_interval if balanced else self._config.rebalance_min_interval
-            try:
-                async with asyncio.timeout(interval):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pause(balanced)):
                     await self._wanted.wait()
-            except TimeoutError:
-                continue
 
-    def close(self) -> None:
-        """Cancel rounds that were requested for later."""
-        for timer in self._timers:
-            timer.cancel()
+    def _pause(self, balanced: bool) -> float:
+        """Seconds from the end of a round to the next one, unless one is requested."""
+        if self._rebalance.must_try_again:
+            return TRY_AGAIN_DELAY
+        return self._config.rebalance_interval if balanced else self._config.rebalance_min_interval
 
     async def watch_pins(self) -> None:
         """Fetch pins once, and request a round if they have changed."""

@@ -187,15 +187,14 @@ async def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
 
 async def test_a_queue_that_cannot_be_given_up_yet_is_looked_at_again_soon(monkeypatch):
     monkeypatch.setattr(hold_and_release, "_PATIENCE", 0.01)
-    asked: list[Any] = []
 
     async with pushing(orderly=True) as scene:
-        monkeypatch.setattr(scene.ownership.rounds, "request_later", asked.append)
+        rebalance = scene.ownership.rounds._rebalance
         async with scene.held.consuming:
             await scene.member.held.give_up([scene.held])
-        assert asked == [0.5]
+        assert rebalance.must_try_again
         await scene.member.held.give_up([scene.held])
-        assert asked == [0.5]
+        assert not rebalance.must_try_again
 
 
 async def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_listener_of_its_topic():

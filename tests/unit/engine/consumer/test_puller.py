@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
@@ -148,6 +149,22 @@ async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_
         assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
         for held in more:
             held.drop()
+
+
+async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_popped_queues_too():
+    def answer(request):
+        forgets = request.code == RequestCode.POP_MESSAGE
+        return response(ResponseCode.SUBSCRIPTION_NOT_EXIST if forgets else ResponseCode.SUCCESS, 0)
+
+    async with pushing(answer=answer) as scene:
+        popped = [PopProcessQueue(MessageQueue("T", "broker-a", number), scene.clock) for number in range(8)]
+        for held in popped:
+            scene.popper.start(held)
+        await until(lambda: len(scene.asked(RequestCode.POP_MESSAGE)) >= 8)
+        await until(lambda: scene.asked(RequestCode.HEART_BEAT))
+        await idle()
+        assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
+        await scene.popper.close()
 
 
 async def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):

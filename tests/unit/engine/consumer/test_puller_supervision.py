@@ -34,7 +34,7 @@ async def test_a_queue_is_popped_on_after_an_error_in_the_handling_of_another(mo
         return FORGOTTEN if request.code == RequestCode.POP_MESSAGE else response(0, 0)
 
     async with pushing(answer=answer) as scene:
-        monkeypatch.setattr(scene.client, "send_heartbeats", fails)
+        monkeypatch.setattr(scene.client, "send_heartbeat", fails)
         scene.popper.start(PopProcessQueue(QUEUE, scene.clock))
         await until(lambda: len(scene.asked(RequestCode.POP_MESSAGE)) > 1)
         await scene.popper.close()

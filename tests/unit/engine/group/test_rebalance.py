@@ -59,9 +59,7 @@ class Scene(Fake):
         self.offsets = Offsets(self.asked)
         self.held = HeldQueues(ManualClock(), self.offsets, Locks(self.asked))
         self.subscriptions = self.membership = self
-        self.rounds = Rebalance(
-            self, start_offset=self.start_offset, queues_changed=lambda *_: None, later=lambda _: None
-        )
+        self.rounds = Rebalance(self, start_offset=self.start_offset, queues_changed=lambda *_: None)
 
     def topics(self):
         return ["T"]

@@ -20,6 +20,8 @@ CONFIG = ConsumerConfig(name_server="127.0.0.1:1", group="g", rebalance_interval
 class Rebalances(Fake):
     """Stands in for a consumer's rebalance: counts rounds, with scripted results."""
 
+    must_try_again = False
+
     def __init__(self, *answers: bool | Exception) -> None:
         self.answers = list(answers)
         self.strategies: list[object] = []
@@ -47,7 +49,6 @@ async def running(rebalance, *, strategy=None, config=CONFIG):
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        rounds.close()
 
 
 async def test_requests_that_come_while_a_round_runs_make_one_more_together():
@@ -64,15 +65,19 @@ async def test_requests_that_come_while_a_round_runs_make_one_more_together():
         assert rounds.count == 3
 
 
-async def test_a_round_asked_for_later_comes_then_and_not_after_closing():
-    rebalance = Rebalances()
+async def test_while_locks_are_refused_rounds_come_half_a_second_after_each_other_at_the_earliest():
+    rebalance = Rebalances(*[False] * 5)
+    rebalance.must_try_again = True
+    now = asyncio.get_running_loop().time
     async with running(rebalance) as rounds:
-        rounds.request_later(0.001)
-        await until(lambda: rounds.count == 2)
-        rounds.request_later(0.01)
-        rounds.close()
-        await asyncio.sleep(0.02)
-        assert rounds.count == 2
+        began = now()
+        await until(lambda: rounds.count == 5)
+        assert now() - began == pytest.approx(2.0, abs=0.1)
+        rebalance.must_try_again = False
+        rounds.request()
+        await until(lambda: rounds.count == 6)
+        await asyncio.sleep(10)
+        assert rounds.count == 6
 
 
 async def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
