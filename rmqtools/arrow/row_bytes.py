@@ -1,4 +1,4 @@
-"""The values of whole rows as bytes, for hashing: equal rows have equal bytes, and only they.
+"""The values of whole rows as bytes, and hashes of them: equal rows have equal bytes, and only they.
 
 Each value follows its length, column by column (big-endian; the length of null is 0xFFFFFFFF):
 
@@ -6,6 +6,8 @@ Each value follows its length, column by column (big-endian; the length of null 
 """
 
 from collections.abc import Sequence
+from hashlib import sha256
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -15,6 +17,8 @@ import pyarrow.compute as pc
 from rmqtools.arrow.encode_rows import fixed_bytes, join_bytes, map_text
 
 _NULL: Final = 0xFFFF_FFFF  # no value has this length
+_PLACE: Final = ("queueId", "brokerName")
+DIGEST_BITS: Final = 128
 
 
 def row_bytes(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
@@ -28,6 +32,21 @@ def row_bytes(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
         length = np.asarray(pc.fill_null(pc.binary_length(value), -1)).astype(np.int64)
         parts += [fixed_bytes((length & _NULL).astype(">u4")), value]
     return join_bytes(*parts)
+
+
+def digest_of(batch: pa.RecordBatch) -> int:
+    """Return a number that depends on the rows, and not on their order: the sum of their hashes.
+
+    It has ``DIGEST_BITS`` bits; the digest of several batches is their sum, without higher bits. Columns that
+    choose the queue are left out.
+    """
+    encoded = row_bytes(batch, sorted(set(batch.schema.names) - set(_PLACE)))
+    _, offsets, data = encoded.buffers()
+    ends, view = np.frombuffer(offsets, np.int32)[: len(encoded) + 1].tolist(), memoryview(data or b"")
+    hashes = b"".join([sha256(view[begin:end]).digest() for begin, end in pairwise(ends)])
+    parts = np.frombuffer(hashes, "<u4").reshape(len(encoded), -1)[:, : DIGEST_BITS // 32]
+    sums: list[int] = parts.sum(0, np.uint64).tolist()
+    return sum(part << 32 * place for place, part in enumerate(sums)) % (1 << DIGEST_BITS)
 
 
 def _value_bytes(column: pa.Array) -> pa.Array:

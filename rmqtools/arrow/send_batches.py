@@ -13,6 +13,7 @@ from rmqtools.arrow.bad_row import BadRow
 from rmqtools.arrow.canonical import canonical_batches, canonical_column
 from rmqtools.arrow.check_rows import find_bad_rows
 from rmqtools.arrow.queue_choice import RowQueues
+from rmqtools.arrow.row_bytes import DIGEST_BITS, digest_of
 from rmqtools.arrow.rows import Rows, rows_of
 from rmqtools.arrow.rows_to_requests import parcels_of
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, UnknownOutcomeError
@@ -52,6 +53,8 @@ class SendReport:
             are not in the queue yet.
         ranges: per queue, where the acknowledged rows are: ``[begin, end)``, in the order of the answers;
             None: not noted.
+        digest: a number that depends on these rows, and not on their order: with ``ranges``, for
+            ``StagedWrites.commit``. The digest of several reports is their sum modulo 2**128.
     """
 
     acked: int = 0
@@ -63,6 +66,7 @@ class SendReport:
     by_broker: dict[str, int] = field(default_factory=dict)
     end_offsets: dict[MessageQueue, int] = field(default_factory=dict)
     ranges: dict[MessageQueue, list[tuple[int, int]]] | None = None
+    digest: int = 0
 
     def counts(self) -> dict[str, int | dict[str, int]]:
         """Return the numbers by name."""
@@ -78,6 +82,7 @@ class SendReport:
             self._count_broker(broker_name, count)
         for queue, offset in other.end_offsets.items():
             self._reach(queue, offset)
+        self.digest = (self.digest + other.digest) % (1 << DIGEST_BITS)
 
     def count(self, parcel: Parcel, result: ParcelResult | SendError) -> None:
         """Count the rows of a parcel."""
@@ -155,7 +160,10 @@ def send_batches(
             extra = {name: canonical_column(column) for name, column in more.items()}
             sent = part.drop_columns([name for name in unsent if name in part.schema.names])
             rows = rows_of(sent, topic=topic, first_row=row, extra=extra)
-            wire.send(_parcels(producer, rows, choice, on_bad_rows))
+            rows, parcels = _parcels(producer, rows, choice, on_bad_rows)
+            wire.send(parcels)
+            if report.ranges is not None and parcels:
+                report.digest = (report.digest + digest_of(rows.columns)) % (1 << DIGEST_BITS)
             row += part.num_rows
     return report
 
@@ -165,10 +173,10 @@ def _parcels(
     rows: Rows,
     choice: RowQueues,
     on_bad_rows: Callable[[list[BadRow]], None] | None,
-) -> list[Parcel]:
-    """Return the parcels of the valid rows; look for bad rows only after an error, which is rare."""
+) -> tuple[Rows, list[Parcel]]:
+    """Return the valid rows and their parcels; look for bad rows only after an error, which is rare."""
     try:
-        return parcels_of(producer, rows, choice)
+        return rows, parcels_of(producer, rows, choice)
     except MessageRejectedError:
         if on_bad_rows is None:
             raise
@@ -176,8 +184,8 @@ def _parcels(
         if not reasons:  # for instance a queue that does not exist
             raise
     on_bad_rows([BadRow.of(rows, row, reason) for row, reason in sorted(reasons.items())])
-    left = [row for row in range(len(rows)) if row not in reasons]
-    return parcels_of(producer, rows.take(pa.array(left)), choice) if left else []
+    left = rows.take(pa.array([row for row in range(len(rows)) if row not in reasons], pa.int64()))
+    return left, parcels_of(producer, left, choice) if len(left) else []
 
 
 def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

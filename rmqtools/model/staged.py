@@ -5,6 +5,14 @@ from dataclasses import dataclass
 
 from rmqtools.model.queue import MessageQueue, QueueRange
 
+OWN_TOPIC_PREFIX = "RMQTOOLS_"
+"""Begin of the names of topics that this package makes for itself: no read should find them."""
+
+
+def decisions_topic(staging: str) -> str:
+    """Return the name of the topic of decisions; a topic that has one holds staged rows."""
+    return f"{OWN_TOPIC_PREFIX}DECISIONS-{staging}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedQueue:
@@ -36,14 +44,14 @@ class StagedCommit:
     """Result of a commit.
 
     Attributes:
-        key: the key of the commit.
-        rows: rows that were decided, by the first commit with this key.
+        batch: its number.
+        rows: rows that were decided, by the first commit with this number.
         copied: rows that this call has copied; the others were in the target already.
-        is_first: whether the rows are those of this call; False: an earlier call with this key has decided.
+        is_first: whether this call has decided; False: an earlier call with this number.
         is_given_up: whether the commit was given up; then its remaining rows are not copied.
     """
 
-    key: str
+    batch: int
     rows: int
     copied: int
     is_first: bool
@@ -55,7 +63,7 @@ class StagedStatus:
     """Progress of the last commit of a writer.
 
     Attributes:
-        key: the key of the last decided commit; None: nothing is decided yet.
+        batch: the number of the last decided commit; None: nothing is decided yet.
         staged: all rows that the staging topic holds: decided ones too, until they expire, and those of
             running and failed tasks.
         decided: rows of that commit.
@@ -63,7 +71,7 @@ class StagedStatus:
         is_finished: whether all of them are stored, or the commit was given up.
     """
 
-    key: str | None
+    batch: int | None
     staged: int
     decided: int
     copied: int

@@ -49,6 +49,7 @@ class DecisionLog(BlockingDecisionLog):
             SendError: the record is not stored and decides nothing.
             RemotingTimeoutError: the record is stored, but cannot be read yet: call this again.
             DataLossError: records expired while they were read.
+            ExactAppendError: the topic was made anew since, or its broker has lost its end.
         """
         return self._bridge.run(lambda: self._log.decide(key, record))
 

@@ -57,8 +57,8 @@ WRITE_OPTIONS: Final = (
         "a topic's name",
         parse_name,
         None,
-        "With delivery=exactlyOnce: the topic for staged rows. It is made if it is missing, with two more "
-        "topics whose names begin with its name. By default, the name in option topic with -staging.",
+        "With delivery=exactlyOnce: the topic for staged rows. It is made if it is missing, with another one "
+        "named RMQTOOLS_DECISIONS- and its name. By default, the name in option topic with -staging.",
         Where.WRITE,
     ),
     Option(
@@ -68,6 +68,18 @@ WRITE_OPTIONS: Final = (
         "24h",
         "With delivery=exactlyOnce: how long after a failure a write must still be able to finish. Brokers "
         "that keep messages for a shorter time (fileReservedTime) are refused.",
+        Where.WRITE,
+    ),
+    Option(
+        "onChangedRows",
+        "fail or keepFirst",
+        OneOf(("fail", "keepfirst")),
+        "fail",
+        "New in 0.4.0. With delivery=exactlyOnce: what to do if a micro-batch, or a job with its stampId, "
+        "runs again and has other rows than those that are stored. fail: an error that names the ways out. "
+        "keepFirst: the stored rows stay, and those of the last micro-batch that runs again are dropped with "
+        "a warning; for jobs with other values at each run, such as uuid() and rand(). If rows were added "
+        "meanwhile, they are lost.",
         Where.WRITE,
     ),
     Option(
@@ -97,8 +109,8 @@ WRITE_OPTIONS: Final = (
         "stampId and the column's value are equal; without it, only deterministic input gets equal stamps. "
         "With stamp, query and micro-batch already form an id in foreachBatch; two writes there need an id "
         "each. With delivery=exactlyOnce, every batch write needs an id, also in foreachBatch; a job with an "
-        "id that another job has used stores no rows. On Spark Connect, stamp requires stampId, and in "
-        "foreachBatch the number of the micro-batch must be in it.",
+        "id that another job has used is refused if it has other rows. On Spark Connect, stamp requires "
+        "stampId, and in foreachBatch the number of the micro-batch must be in it.",
         Where.WRITE,
     ),
     Option(

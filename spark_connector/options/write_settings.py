@@ -23,10 +23,12 @@ class Staging:
     Attributes:
         topic: the topic of staged rows.
         longest_outage: seconds after which a write must still be able to finish.
+        keep_first: whether rows that differ from the stored ones are dropped.
     """
 
     topic: str
     longest_outage: float
+    keep_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ def write_options(given: GivenOptions) -> WriteOptions:
 def _staging(given: GivenOptions, values: Mapping[str, Any]) -> Staging | None:
     if values["delivery"] != "exactlyonce":
         for one in given:
-            if one.option.name in ("stagingTopic", "longestOutage"):
+            if one.option.name in ("stagingTopic", "longestOutage", "onChangedRows"):
                 raise ConfigError(
                     f"option {one.name!r} is for delivery=exactlyOnce: set it, or leave this out"
                 )
@@ -110,7 +112,7 @@ def _staging(given: GivenOptions, values: Mapping[str, Any]) -> Staging | None:
     staging = values["stagingTopic"] or f"{topic}-staging"
     if staging == topic:
         raise ConfigError(f"option 'stagingTopic' = {staging!r}: rows are copied to this topic; name another")
-    return Staging(staging, values["longestOutage"])
+    return Staging(staging, values["longestOutage"], values["onChangedRows"] == "keepfirst")
 
 
 def _on_bad_row(policy: BadRowPolicy, topic: str | None) -> BadRowPolicy:

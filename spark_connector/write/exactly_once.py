@@ -18,11 +18,11 @@ from rmqtools.log import get_logger
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import WriteOptions, write_options
 from spark_connector.worker.clients import lent_producer
-from spark_connector.write.write_task import TaskReport
+from spark_connector.write.write_task import TaskReport, total_of
 
 log = get_logger(__name__)
 
-_JOB: Final = "job"  # the key of a batch write, which has one commit
+_JOB: Final = 0  # the commit of a batch write, which has one
 
 
 def exactly_once_status(options: Mapping[str, str], *, query: str | None = None) -> StagedStatus:
@@ -48,13 +48,13 @@ def give_up_batch(options: Mapping[str, str], *, query: str | None = None, batch
     Args:
         options: those of the write.
         query: as of :func:`exactly_once_status`.
-        batch: number of the micro-batch, the ``key`` of :func:`exactly_once_status`; None: the batch write.
+        batch: number of the micro-batch, the ``batch`` of :func:`exactly_once_status`; None: the batch write.
 
     Raises:
-        ConfigError: nothing is decided for this batch.
+        ConfigError: this is not the last batch that was decided.
     """
     with _opened(_exact_options(options), query) as writes:
-        writes.give_up(_JOB if batch is None else str(batch))
+        writes.give_up(_JOB if batch is None else batch)
 
 
 def prepare(options: WriteOptions) -> None:
@@ -88,12 +88,18 @@ def commit_staged(options: WriteOptions, reports: Sequence[TaskReport | None]) -
     Raises:
         RocketMQError: as of :meth:`rmqtools.StagedWrites.commit`.
     """
+    assert options.staging is not None
     written = [report for report in reports if report is not None]
     if not written:
         return None
     query, batch = written[0].query, written[0].batch
     with _opened(options, query) as writes:
-        done = writes.commit(_JOB if query is None else str(batch), _ranges(written))
+        done = writes.commit(
+            _JOB if query is None else batch,
+            _ranges(written),
+            digest=total_of(written).rows.digest,
+            keep_first=options.staging.keep_first,
+        )
     if done.is_given_up:
         log.warning("exactly_once_batch_given_up", query=query, batch=batch)
     if query is None and not done.is_first:  # the rows of the first run count

@@ -28,6 +28,10 @@ log = get_logger(__name__)
 _QUERY_ID: Final = "sql.streaming.queryId"
 _BATCH_ID: Final = "streaming.sql.batchId"
 _JOB_TAGS: Final = "spark.job.tags"
+# settings that Spark makes in the session of each stream: the first two up to 4.0, then one and three
+_NO_OPTIMIZER: Final = "spark.sql.cbo.enabled"
+_NOT_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+_STATE: Final = "spark.sql.streaming.internal.stateStore.partitions"
 _CONNECT_TAG: Final = "SparkConnect_"
 
 
@@ -63,6 +67,8 @@ class TaskPlace:
         attempt: counts from 0.
         is_made: whether the id was generated for this write.
         is_remote: whether Spark Connect sent the job.
+        is_detached: whether the job belongs to a stream, and Spark does not say to which: a thread of
+            ``foreachBatch`` has started it.
     """
 
     query: str
@@ -71,6 +77,22 @@ class TaskPlace:
     attempt: int
     is_made: bool = False
     is_remote: bool = False
+    is_detached: bool = False
+
+    def check(self, options: WriteOptions) -> None:
+        """Refuse a write that must know its micro-batch, and does not.
+
+        Raises:
+            ConfigError: names the way out.
+        """
+        if self.is_detached and (options.stamp or options.staging is not None):
+            what = "stamp" if options.staging is None else "delivery"
+            raise ConfigError(
+                f"option {what!r} needs the number of the micro-batch, which threads of foreachBatch do not "
+                "inherit: start them with pyspark.inheritable_thread_target(frame.sparkSession), or write in "
+                "the thread that calls the function. If this is no stream, remove the setting "
+                f"{_NO_OPTIMIZER}=false, which is Spark's default"
+            )
 
     def stamper(self, options: WriteOptions) -> Stamper | None:
         """Make the task's stamper; None: the options request no stamps.
@@ -107,6 +129,14 @@ def place_of_task(context: "TaskContext | None", made_id: str) -> TaskPlace:
         context.attemptNumber(),
         is_made=not query,
         is_remote=_CONNECT_TAG in tags,
+        is_detached=not query and _is_of_a_stream(context),
+    )
+
+
+def _is_of_a_stream(context: "TaskContext") -> bool:
+    """Return whether the job runs in the session of a stream, by its settings."""
+    return context.getLocalProperty(_NO_OPTIMIZER) == "false" and (
+        context.getLocalProperty(_NOT_ADAPTIVE) == "false" or context.getLocalProperty(_STATE) is not None
     )
 
 
@@ -114,14 +144,17 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
     """Send the rows of one task; return when brokers have acknowledged all of them.
 
     Raises:
-        ConfigError: stamps need an id.
+        ConfigError: stamps need an id, or the write needs its micro-batch.
         MessageRejectedError: names a row that cannot be sent.
         SendError: a row could not be stored.
     """
     report, bad_rows = SendReport(ranges=None if options.staging is None else {}), None
+    place.check(options)
     stamper = place.stamper(options)
     try:
         with lent_producer(options.producer) as producer:
+            if options.staging is not None:
+                producer.fetch_publish_queues(options.staging.topic)  # its queues change with the target's
             if not options.on_bad_row.is_fail:
                 bad_rows = BadRows(options.on_bad_row, producer, place.partition)
             send_batches(

@@ -124,4 +124,4 @@ def test_a_stream_whose_commit_failed_stores_the_rows_that_were_decided_first(
 
     assert Counter(int(bytes(row.body)) for row in read_rows(topic=topic)) == Counter(range(100))
     status = spark_connector.exactly_once_status(options(topic), query=first.id)
-    assert (status.key, status.decided, status.is_finished) == ("0", 100, True)
+    assert (status.batch, status.decided, status.is_finished) == (0, 100, True)

@@ -216,6 +216,11 @@ class FakeCluster:
         log = self._brokers[queue.broker_name].state.log
         self._call(lambda: log.queue(queue.topic, queue.queue_id).begin_at(offset))
 
+    def end_at(self, queue: MessageQueue, offset: int) -> None:
+        """Delete the messages from an offset on, as a broker does that is restored from an older copy."""
+        log = self._brokers[queue.broker_name].state.log
+        self._call(lambda: log.queue(queue.topic, queue.queue_id).end_at(offset))
+
     def erase(self, queue: MessageQueue, offset: int) -> None:
         """Delete one message and keep its offset, as a compacted topic does."""
         log = self._brokers[queue.broker_name].state.log

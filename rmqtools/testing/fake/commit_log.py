@@ -79,6 +79,10 @@ class QueueLog:
             self._first, self._entries = offset, []
         self.min_offset = offset
 
+    def end_at(self, offset: int) -> None:
+        """Delete the messages from ``offset`` on: the next message gets it."""
+        del self._entries[max(0, offset - self._first) :]
+
     def erase(self, offset: int) -> None:
         """Delete one message, and keep its offset."""
         self._entries[offset - self._first] = None

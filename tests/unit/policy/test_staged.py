@@ -1,22 +1,34 @@
 """Records of staged commits, ranges, and what is left to copy."""
 
+from typing import Any
+
 import pytest
 
 from rmqtools import MessageQueue, QueueRange
 from rmqtools.errors import ConfigError, ExactAppendError, MessageRejectedError
 from rmqtools.model.append_mark import AppendMark
+from rmqtools.model.decision import DECISION_TOKEN
+from rmqtools.model.message import MessageExt
+from rmqtools.model.message_const import PROPERTY_KEYS
 from rmqtools.model.staged import StagedQueue
 from rmqtools.policy.exact_append import check_gap, check_since, last_mark
 from rmqtools.policy.staged import (
+    COPIED,
+    DECIDED,
+    GIVEN_UP,
+    BatchDecision,
+    Decisions,
     by_queue,
     check_retention,
-    decode_record,
-    encode_record,
+    check_same,
+    decode_decision,
+    encode_decision,
     merge_ranges,
     queue_counts,
     rest_of,
     rows_up_to,
 )
+from rmqtools.testing import stored_message
 
 QUEUE, OTHER = MessageQueue("s", "a", 0), MessageQueue("s", "a", 1)
 TARGET = MessageQueue("t", "a", 0)
@@ -45,22 +57,90 @@ def test_a_queue_is_copied_to_the_one_of_the_same_broker_and_number():
     assert by_queue(ranges((0, 2), (4, 5)), "t") == {TARGET: ranges((0, 2), (4, 5))}
 
 
-def test_a_record_says_the_same_when_it_is_read():
-    parts = [part((0, 2), (4, 5))]
-
-    assert decode_record(encode_record(parts, 1000)) == parts
-    assert decode_record(encode_record([], 1000)) == []
+def decision(batch: int, *bounds: tuple[int, int], **more: Any) -> BatchDecision:
+    parts = [part(*bounds)] if bounds else []
+    return BatchDecision(batch=batch, **{"after": None, "digest": None, "by": "me", "parts": parts, **more})
 
 
-def test_a_record_that_no_message_can_hold_is_refused():
+def said(found: BatchDecision, token: str, *, tags: str = DECIDED, writer: str = "w") -> MessageExt:
+    return stored_message(
+        "d",
+        body=encode_decision(found, 1000),
+        tags=tags,
+        properties={DECISION_TOKEN: token, PROPERTY_KEYS: f"{writer}/{found.batch}"},
+    )
+
+
+def test_a_decision_says_the_same_when_it_is_read():
+    for given in (decision(3, (0, 2), (4, 5), after=2, digest=2**127), decision(0)):
+        assert decode_decision(encode_decision(given, 1000)) == given
+
+
+def test_a_decision_that_no_message_can_hold_is_refused():
     with pytest.raises(MessageRejectedError, match=r"the record of 2 ranges has \d+ bytes, at most 50"):
-        encode_record([part((0, 2), (4, 5))], 50)
+        encode_decision(decision(3, (0, 2), (4, 5)), 50)
 
 
-@pytest.mark.parametrize("record", [b"", b"[]", b'{"version": 2}', b'{"version": 1, "queues": [{}]}'])
+@pytest.mark.parametrize(
+    "record", [b"", b"[]", b'{"version": 1, "queues": []}', b'{"version": 2, "queues": [{}]}']
+)
 def test_a_record_of_something_else_is_refused(record):
     with pytest.raises(ExactAppendError, match="is not one of staged writes"):
-        decode_record(record)
+        decode_decision(record)
+
+
+def test_the_first_decision_of_a_number_counts_and_none_that_comes_late():
+    decisions = Decisions("w")
+    seen = []
+    for after, batch, token, writer in [
+        (None, 5, "first", "w"),
+        (None, 5, "second", "w"),
+        (6, 7, "of another writer", "x"),
+        (5, 6, "next", "w"),
+        (4, 5, "late", "w"),
+        (5, 6, "late, too", "w"),
+        (6, 7, "after it", "w"),
+        (None, 9, "of one who knew nothing", "w"),
+    ]:
+        decisions.note(said(decision(batch, after=after), token, writer=writer))
+        seen.append(decisions.last and decisions.last.token)
+
+    assert seen == ["first", "first", "first", "next", "next", "next", "after it", "after it"]
+
+
+def test_only_the_last_decision_is_ended_and_once():
+    decisions = Decisions("w")
+    for batch in (5, 6):
+        decisions.note(said(decision(batch, after=batch - 1), "t"))
+    ends = []
+    for batch, tags in [(5, COPIED), (6, GIVEN_UP), (6, COPIED)]:
+        decisions.note(said(decision(batch), "t", tags=tags))
+        ends.append(decisions.last and decisions.last.end)
+
+    assert ends == ["", GIVEN_UP, GIVEN_UP]
+
+
+@pytest.mark.parametrize(("count", "digest"), [(2, 7), (2, None)])
+def test_a_commit_with_the_same_rows_is_the_same(count, digest):
+    check_same(decision(5, (0, 2), digest=7), count, digest, last=5, writer="w", target="t")
+
+
+@pytest.mark.parametrize(
+    ("count", "digest", "last", "text"),
+    [
+        (3, 7, 5, "has 3 rows now, and 2 rows of it are stored in topic 't', decided on 1970-01-01T00:00:00"),
+        (
+            2,
+            8,
+            5,
+            r"has 2 rows now, and 2 other rows .* by me\. Nothing was added\. .* onChangedRows=keepFirst",
+        ),
+        (2, 8, 6, "commits up to 6 are decided, so a checkpoint was restored, or another driver is running"),
+    ],
+)
+def test_a_commit_with_other_rows_is_refused(count, digest, last, text):
+    with pytest.raises(ExactAppendError, match=text):
+        check_same(decision(5, (0, 2), digest=7), count, digest, last=last, writer="w", target="t")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ continues after it stood still: that is the window that appenders promise to cov
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from rmqtools import Message, MessageQueue, ProducerConfig
 from rmqtools.aio import ExactAppender, Producer
@@ -169,27 +170,37 @@ class World:
         await writer.producer._client.close()
 
 
-def plan(chance: random.Random) -> list[Trouble]:
+Kinds: TypeAlias = Mapping[str, Callable[[Trouble, World], Awaitable[None]]]
+
+
+def plan(chance: random.Random, kinds: Kinds) -> list[Trouble]:
     """Return the troubles of one run, by their beginning."""
     troubles = [
-        Trouble(chance.choice(list(KINDS)), chance.uniform(0.0, _SECONDS), chance.random(), chance.random())
+        Trouble(chance.choice(list(kinds)), chance.uniform(0.0, _SECONDS), chance.random(), chance.random())
         for _ in range(chance.randint(1, _MOST_TROUBLES))
     ]
     return sorted(troubles, key=lambda trouble: trouble.begins)
 
 
-def simulate_exact(seed: int, make: "Callable[[FakeCluster, random.Random], World] | None" = None) -> Result:
+def simulate_exact(
+    seed: int,
+    make: Callable[[FakeCluster, random.Random], World] = World,
+    more: Kinds = {},  # noqa: B006 - not changed
+) -> Result:
     """Simulate one run of exact appenders; each position must be stored once, and in order.
 
-    ``make``: makes the world of the run; None: :class:`World`.
+    Args:
+        seed: decides everything.
+        make: makes the world of the run.
+        more: more kinds of troubles.
     """
-    chance = random.Random(seed)
-    troubles = plan(chance)
+    chance, kinds = random.Random(seed), {**KINDS, **more}
+    troubles = plan(chance, kinds)
     result = Result(seed, [])
     random.seed(chance.getrandbits(64))
     world: list[World] = []
     try:
-        run_skipping(lambda: _scenario(troubles, chance, world, make or World))
+        run_skipping(lambda: _scenario(troubles, kinds, chance, world, make))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         result.found.append(f"{type(error).__name__}: {error}")
     lines = [line for each in world for line in each.history()]
@@ -200,6 +211,7 @@ def simulate_exact(seed: int, make: "Callable[[FakeCluster, random.Random], Worl
 
 async def _scenario(
     troubles: list[Trouble],
+    kinds: Kinds,
     chance: random.Random,
     worlds: list[World],
     make: Callable[[FakeCluster, random.Random], World],
@@ -211,7 +223,7 @@ async def _scenario(
         async with asyncio.timeout(3600):
             await world.start()
             began = asyncio.get_running_loop().time()
-            striking = [asyncio.create_task(_strike(trouble, world, began)) for trouble in troubles]
+            striking = [asyncio.create_task(_strike(trouble, kinds, world, began)) for trouble in troubles]
             supervising = asyncio.create_task(_supervise(world))
             await asyncio.gather(*striking)
             await supervising
@@ -231,9 +243,9 @@ async def _supervise(world: World) -> None:
         await asyncio.sleep(1.0)
 
 
-async def _strike(trouble: Trouble, world: World, began: float) -> None:
+async def _strike(trouble: Trouble, kinds: Kinds, world: World, began: float) -> None:
     await asyncio.sleep(max(0.0, began + trouble.begins - asyncio.get_running_loop().time()))
-    await KINDS[trouble.what](trouble, world)
+    await kinds[trouble.what](trouble, world)
 
 
 async def _kill(_: Trouble, world: World) -> None:
@@ -353,7 +365,7 @@ async def _prefix(_: Trouble, world: World) -> None:
     world.cluster.fault(code=_BATCH, answer=store_some)
 
 
-KINDS: dict[str, Callable[[Trouble, World], Awaitable[None]]] = {
+KINDS: Kinds = {
     "the writer dies": _kill,
     "a second writer comes": _second,
     "the writer is paused": _pause_writer,

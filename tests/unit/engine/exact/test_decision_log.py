@@ -6,7 +6,7 @@ import pytest
 
 from rmqtools import ProducerConfig
 from rmqtools.aio import DecisionLog, Producer
-from rmqtools.engine.exact import first_records
+from rmqtools.engine.exact import decision_log
 from rmqtools.errors import ConfigError, RemotingTimeoutError
 from rmqtools.testing import FakeCluster, RequestCode
 
@@ -67,7 +67,7 @@ async def test_a_topic_of_two_queues_is_refused():
 
 
 async def test_a_record_that_its_broker_does_not_show_is_an_error_after_which_it_counts(monkeypatch):
-    monkeypatch.setattr(first_records, "READABLE_TIMEOUT", 2.0)
+    monkeypatch.setattr(decision_log, "READABLE_TIMEOUT", 2.0)
     async with FakeCluster() as cluster:
         cluster.create_topic("decisions", queues=1)
         async with (

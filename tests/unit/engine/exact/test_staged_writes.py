@@ -1,8 +1,8 @@
 """Staged writes on a fake cluster: what is decided, what is copied, and what a second call does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,10 +10,14 @@ import pytest
 from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Admin, Producer, StagedWrites
 from rmqtools.engine.exact import staged_topics, writer_lock
+from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
+from rmqtools.policy.exact_append import LOCK_SECONDS
 from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
 TOPIC, STAGING = "orders", "orders-staging"
+DECISIONS = "RMQTOOLS_DECISIONS-orders-staging"
+ONE_ROW = 150  # bytes of a request
 
 
 def queue(number: int = 0, topic: str = STAGING) -> MessageQueue:
@@ -29,7 +33,8 @@ def staged(producer: Producer, **settings: Any) -> StagedWrites:
 async def scene(**settings: Any) -> AsyncIterator[tuple[FakeCluster, Producer, StagedWrites]]:
     async with FakeCluster(auto_create_topics=False) as cluster:
         cluster.create_topic(TOPIC, queues=2)
-        async with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        config = ProducerConfig(name_server=cluster.name_server, max_batch_bytes=ONE_ROW)
+        async with Producer(config) as producer:
             writes = staged(producer, **settings)
             await writes.prepare()
             async with writes:
@@ -54,7 +59,7 @@ async def test_the_rows_of_a_commit_are_stored_and_no_others():
         await stage(producer, "of another failed task")
         ranges = [first, await stage(producer, "c"), await stage(producer, "d", number=1)]
 
-        done = await writes.commit("1", ranges)
+        done = await writes.commit(1, ranges)
 
         assert (done.rows, done.copied, done.is_first) == (4, 4, True)
         assert (stored(cluster), stored(cluster, 1)) == (["a", "b", "c"], ["d"])
@@ -62,10 +67,10 @@ async def test_the_rows_of_a_commit_are_stored_and_no_others():
 
 async def test_a_commit_called_again_copies_nothing_whatever_was_staged_meanwhile():
     async with scene() as (cluster, producer, writes):
-        await writes.commit("1", [await stage(producer, "a")])
+        await writes.commit(1, [await stage(producer, "a")])
 
         async with staged(producer) as again:
-            done = await again.commit("1", [await stage(producer, "a run again")])
+            done = await again.commit(1, [await stage(producer, "a run again")])
 
         assert (done.rows, done.copied, done.is_first) == (1, 0, False)
         assert stored(cluster) == ["a"]
@@ -76,82 +81,276 @@ async def test_a_commit_that_was_interrupted_is_finished_by_another_process(answ
     async with scene() as (cluster, producer, writes):
         ranges = [await stage(producer, "a", "b", "c")]
         async with staged(producer, writer="other") as other:
-            await other.commit("x", [await stage(producer, "other")])
-        await _decide_and_copy(producer, writes, ranges, rows=2 if answered else 0)
+            await other.commit(1, [await stage(producer, "other")])
+        await interrupt(cluster, writes.commit(1, ranges), copied=2 if answered else 0)
 
         async with staged(producer) as again:
-            done = await again.commit("1", [await stage(producer, "a run again")])
+            done = await again.commit(1, [await stage(producer, "a", "b", "c")])
 
         assert (done.rows, done.copied, done.is_first) == (3, 1 if answered else 3, False)
         assert stored(cluster) == ["other", "a", "b", "c"]
 
 
-async def _decide_and_copy(
-    producer: Producer, writes: StagedWrites, ranges: Sequence[QueueRange], *, rows: int
-) -> None:
-    """Decide like a commit, and copy only the first rows: what a process leaves that was killed."""
-    records = await writes._decisions()
-    async with AsyncExitStack() as opened:
-        parts, lanes, _ = await writes._decide(opened, records, "w/1", ranges)
-        first = parts[0].ranges[0].begin
-        await lanes[0]._copy([(first, first + rows)])
+async def interrupt(cluster: FakeCluster, commit: Awaitable[object], *, copied: int) -> None:
+    """Cancel a commit after it has copied some rows: what a process leaves that was killed."""
+    seen: list[object] = []
+
+    def pass_some(request: object) -> Reaction:
+        seen.append(request)
+        return Reaction.PASS if len(seen) <= copied else Reaction.SILENCE
+
+    fault = cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, topic=TOPIC, answer=pass_some, times=None)
+    committing = asyncio.ensure_future(commit)
+    while len(seen) <= copied:
+        await asyncio.sleep(0.1)
+        assert not committing.done()
+    committing.cancel()
+    await asyncio.gather(committing, return_exceptions=True)
+    fault.remove()
+    cluster.advance(LOCK_SECONDS)  # brokers keep the lock for so long
 
 
-async def test_of_two_processes_that_commit_the_same_one_decides_and_rows_are_stored_once(monkeypatch):
+async def test_of_two_processes_that_commit_the_same_rows_one_copies_them(monkeypatch):
+    monkeypatch.setattr(writer_lock, "_PAUSE", 0.05)
+    async with scene() as (cluster, producer, writes), staged(producer) as other:
+        mine, theirs = [await stage(producer, "a", "b")], [await stage(producer, "a", "b")]
+
+        done = await asyncio.gather(writes.commit(1, mine, digest=7), other.commit(1, theirs, digest=7))
+
+        assert sorted(each.is_first for each in done) == [False, True]
+        assert sum(each.copied for each in done) == 2
+        assert stored(cluster) == ["a", "b"]
+
+
+async def test_of_two_processes_that_commit_other_rows_one_stops(monkeypatch):
     monkeypatch.setattr(writer_lock, "_PAUSE", 0.05)
     async with scene() as (cluster, producer, writes), staged(producer) as other:
         mine, theirs = [await stage(producer, "a", "b")], [await stage(producer, "c", "d")]
 
-        done = await asyncio.gather(writes.commit("1", mine), other.commit("1", theirs))
+        done = await asyncio.gather(
+            writes.commit(1, mine, digest=7), other.commit(1, theirs, digest=8), return_exceptions=True
+        )
 
-        assert sorted(each.is_first for each in done) == [False, True]
-        assert [each.copied for each in done if each.is_first] in ([0], [2])
-        assert sum(each.copied for each in done) == 2
+        errors = [str(each) for each in done if isinstance(each, ExactAppendError)]
+        assert len(errors) == 1
+        assert "has 2 rows now, and 2 other rows of it are stored in topic 'orders'" in errors[0]
         assert stored(cluster) in (["a", "b"], ["c", "d"])
+
+
+@pytest.mark.parametrize("again", [1, 2], ids=["not the last one", "the last one"])
+async def test_a_commit_run_again_with_other_rows_is_refused_and_says_what_is_stored(again):
+    async with scene() as (cluster, producer, writes):
+        for number in (1, 2):
+            await writes.commit(number, [await stage(producer, f"a{number}", f"b{number}")])
+
+        async with staged(producer) as late:
+            with pytest.raises(ExactAppendError) as caught:
+                await late.commit(again, [await stage(producer, "a", "b", "added")])
+
+        text = str(caught.value)
+        assert f"commit {again} of writer 'w' has 3 rows now, and 2 rows of it are stored in topic" in text
+        assert f"by {producer._client.client_id}. Nothing was added." in text
+        assert ("keep_first" in text, "a checkpoint was restored" in text) == (again == 2, again == 1)
+        assert stored(cluster) == ["a1", "b1", "a2", "b2"]
+
+
+async def test_an_earlier_commit_run_again_with_its_rows_succeeds():
+    async with scene() as (cluster, producer, writes):
+        for number in (1, 2, 3):
+            await writes.commit(number, [await stage(producer, f"a{number}")], digest=number)
+
+        async with staged(producer) as late:
+            done = await late.commit(1, [await stage(producer, "a1")], digest=1)
+
+        assert (done.rows, done.copied, done.is_first) == (1, 0, False)
+        assert stored(cluster) == ["a1", "a2", "a3"]
+
+
+async def test_first_rows_are_kept_if_asked_for_and_only_by_the_last_commit(caplog):
+    async with scene() as (cluster, producer, writes):
+        for number in (1, 2):
+            await writes.commit(number, [await stage(producer, f"a{number}")], digest=number)
+
+        async with staged(producer) as late:
+            done = await late.commit(2, [await stage(producer, "other")], digest=9, keep_first=True)
+            with pytest.raises(ExactAppendError, match="commits up to 2 are decided"):
+                await late.commit(1, [await stage(producer, "other")], digest=9, keep_first=True)
+
+        assert (done.rows, done.is_first) == (1, False)
+        assert "first_rows_kept" in caplog.text
+        assert stored(cluster) == ["a1", "a2"]
+
+
+async def test_a_decision_that_arrives_after_later_ones_does_not_count():
+    async with scene() as (cluster, producer, writes), staged(producer) as other:
+        await other.commit(1, [await stage(producer, "a1")])
+        late = cluster.fault(code=RequestCode.SEND_MESSAGE_V2, topic=DECISIONS, delay=2.0)
+        committing = asyncio.ensure_future(writes.commit(2, [await stage(producer, "paused")], digest=1))
+        while not late.fired():  # noqa: ASYNC110 - the cluster has no event for it
+            await asyncio.sleep(0.1)
+        for number in (2, 3):
+            await other.commit(number, [await stage(producer, f"a{number}", number=1)], digest=number)
+
+        with pytest.raises(ExactAppendError, match="has 1 rows now, and 1 other rows of it are stored"):
+            await committing
+
+        async with staged(producer) as again:
+            await again.commit(4, [await stage(producer, "a4")])
+        assert (stored(cluster), stored(cluster, 1)) == (["a1", "a4"], ["a2", "a3"])
+
+
+async def test_numbers_may_be_left_out():
+    async with scene() as (cluster, producer, writes):
+        await writes.commit(7, [await stage(producer, "a")])
+        await writes.commit(9, [await stage(producer, "b")])
+
+        async with staged(producer) as again:
+            with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
+                await again.commit(8, [await stage(producer, "c")])
+
+        assert stored(cluster) == ["a", "b"]
+
+
+@pytest.mark.parametrize("lost", ["expired", "cut off"])
+async def test_a_commit_whose_decision_is_lost_is_refused_and_the_next_one_is_not(lost):
+    async with scene() as (cluster, producer, writes):
+        for number in (1, 2):
+            await writes.commit(number, [await stage(producer, f"a{number}")])
+        decisions = queue(topic=DECISIONS)
+        end = len(cluster.messages(DECISIONS))
+        if lost == "expired":
+            cluster.begin_at(decisions, end)
+        else:
+            cluster.end_at(decisions, 2)
+
+        async with staged(producer) as again:
+            with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
+                await again.commit(2, [await stage(producer, "a2")])
+            await again.commit(3, [await stage(producer, "a3")])
+
+        assert stored(cluster) == ["a1", "a2", "a3"]
+
+
+async def test_a_commit_whose_decision_is_lost_can_be_given_up():
+    async with scene() as (cluster, producer, writes):
+        await writes.commit(1, [await stage(producer, "a")])
+        cluster.end_at(queue(topic=DECISIONS), 0)
+
+        async with staged(producer) as again:
+            await again.give_up(1)
+            done = await again.commit(1, [await stage(producer, "a")])
+            await again.commit(2, [await stage(producer, "b")])
+
+        assert done.is_given_up
+        assert stored(cluster) == ["a", "b"]
+
+
+async def test_one_writer_name_serves_two_targets():
+    async with scene() as (cluster, producer, writes):
+        cluster.create_topic("others", queues=2)
+        await writes.commit(1, [await stage(producer, "a", "b")])
+
+        async with StagedWrites(
+            producer, topic="others", staging_topic=STAGING, writer="w", settle_seconds=0.2
+        ) as other:
+            done = await other.commit(1, [await stage(producer, "c")])
+
+        assert (done.rows, done.is_first) == (1, True)
+        assert stored(cluster) == ["a", "b"]
+        assert [message.body for message in cluster.messages("others")] == [b"c"]
+
+
+async def test_a_single_commit_without_rows_does_not_use_up_its_writer():
+    async with scene(is_recurring=False) as (cluster, producer, writes):
+        assert (await writes.commit(0, [])).rows == 0
+
+        done = await writes.commit(0, [await stage(producer, "a")])
+
+        assert (done.rows, done.is_first) == (1, True)
+        assert stored(cluster) == ["a"]
 
 
 async def test_an_empty_commit_is_decided_too():
     async with scene() as (cluster, producer, writes):
-        assert (await writes.commit("1", [])).rows == 0
+        assert (await writes.commit(1, [])).rows == 0
 
-        done = await writes.commit("1", [await stage(producer, "a")])
+        with pytest.raises(ExactAppendError, match="has 1 rows now, and 0 rows of it are stored"):
+            await writes.commit(1, [await stage(producer, "a")])
 
-        assert (done.rows, done.is_first) == (0, False)
         assert stored(cluster) == []
 
 
-async def test_a_lost_topic_of_decisions_is_replaced_by_the_copies_on_the_brokers(monkeypatch):
+async def test_a_lost_topic_of_decisions_is_an_error_and_nothing_is_stored_twice(monkeypatch):
     monkeypatch.setattr(staged_topics, "PATIENCE", 2.0)
     async with scene() as (cluster, producer, writes):
-        await _decide_and_copy(producer, writes, [await stage(producer, "a", "b")], rows=1)
+        await writes.commit(1, [await stage(producer, "a", "b")])
         async with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-            await admin.delete_topic(f"{STAGING}-decisions")
-            remedy = (
-                f"start its broker; .* rmqtools topic create {STAGING}-decisions --queues 1 --broker NAME"
-            )
+            await admin.delete_topic(DECISIONS)
+            remedy = f"start its broker; .* rmqtools topic create {DECISIONS} --queues 1 --broker NAME"
             for call in (writes.prepare, writes.status):
                 with pytest.raises(ConfigError, match=remedy):
                     await call()
-            await admin.create_topic(f"{STAGING}-decisions", read_queue_nums=1, write_queue_nums=1)
+            await admin.create_topic(DECISIONS, read_queue_nums=1, write_queue_nums=1)
 
         async with staged(producer) as again:
-            done = await again.commit("1", [await stage(producer, "a run again")])
+            with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
+                await again.commit(1, [await stage(producer, "a", "b")])
+            await again.commit(2, [await stage(producer, "c")])
 
-        assert (done.rows, done.copied) == (2, 1)
-        assert stored(cluster) == ["a", "b"]
+        assert stored(cluster) == ["a", "b", "c"]
+
+
+async def test_topics_of_version_0_3_0_are_refused_with_the_way_out():
+    async with FakeCluster(auto_create_topics=False) as cluster:
+        cluster.create_topic(TOPIC, queues=2)
+        for topic in (STAGING, f"{STAGING}-decisions", f"{STAGING}-decided"):
+            cluster.create_topic(topic, queues=1)
+        async with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+            with pytest.raises(ConfigError, match=r"used by version 0\.3\.0.*or name another staging topic"):
+                await staged(producer).prepare()
+
+
+async def test_a_target_with_fewer_queues_fails_a_run_and_the_next_one_goes_on():
+    async with scene() as (cluster, producer, writes):
+        ranges = [await stage(producer, "a", number=1)]
+        cluster.create_topic(TOPIC, queues=1)
+        with pytest.raises(ConfigError, match="start the write again: it then stages rows for the queues"):
+            await writes.commit(1, ranges)
+
+        await writes.prepare()
+        left = (await producer.fetch_publish_queues(STAGING), queue())
+        await writes.commit(1, [await stage(producer, "a")])
+
+        assert left == ([queue()], queue())
+        assert stored(cluster) == ["a"]
+
+
+async def test_rows_that_are_decided_for_a_queue_that_is_gone_name_their_way_out():
+    async with scene() as (cluster, producer, writes):
+        ranges = [await stage(producer, "a", "b", number=1)]
+        await interrupt(cluster, writes.commit(1, ranges), copied=1)
+        cluster.create_topic(TOPIC, queues=1)
+
+        async with staged(producer) as again:
+            with pytest.raises(ConfigError, match="they are decided: give the topic this queue again"):
+                await again.commit(1, ranges)
+            cluster.create_topic(TOPIC, queues=2)
+            assert (await again.commit(1, ranges)).rows == 2
+
+        assert stored(cluster, 1) == ["a", "b"]
 
 
 async def test_rows_that_expired_before_their_copy_are_refused_and_the_commit_can_be_given_up():
     async with scene() as (cluster, producer, writes):
-        await _decide_and_copy(producer, writes, [await stage(producer, "a", "b")], rows=1)
+        await interrupt(cluster, writes.commit(1, [await stage(producer, "a", "b")]), copied=1)
         cluster.begin_at(queue(), 1)
 
         async with staged(producer) as again:
             with pytest.raises(DataLossError, match=r"staged rows from 0 on have expired.*give_up"):
-                await again.commit("1", [])
+                await again.commit(1, [])
             assert not (await again.status()).is_finished
-            await again.give_up("1")
-            done = await again.commit("1", [])
+            await again.give_up(1)
+            done = await again.commit(1, [])
 
             assert (done.is_given_up, done.copied) == (True, 0)
             assert (await again.status()).is_finished
@@ -160,19 +359,19 @@ async def test_rows_that_expired_before_their_copy_are_refused_and_the_commit_ca
 
 async def test_what_is_not_decided_cannot_be_given_up():
     async with scene() as (_, _, writes):
-        with pytest.raises(ConfigError, match="nothing is decided for 'w/1'"):
-            await writes.give_up("1")
+        with pytest.raises(ConfigError, match="there is no commit 1 of 'w' to give up"):
+            await writes.give_up(1)
 
 
 async def test_the_status_says_what_is_staged_decided_and_copied():
-    async with scene() as (_, producer, writes):
-        assert (await writes.status()).key is None
+    async with scene() as (cluster, producer, writes):
+        assert (await writes.status()).batch is None
         await stage(producer, "of a failed task")
-        await _decide_and_copy(producer, writes, [await stage(producer, "a", "b", "c")], rows=2)
+        await interrupt(cluster, writes.commit(1, [await stage(producer, "a", "b", "c")]), copied=2)
 
         status = await writes.status()
 
-        assert (status.key, status.staged, status.decided, status.copied) == ("1", 4, 3, 2)
+        assert (status.batch, status.staged, status.decided, status.copied) == (1, 4, 3, 2)
         assert not status.is_finished
 
 
@@ -194,7 +393,7 @@ async def test_a_commit_waits_for_a_broker_that_is_down(down, in_route, caplog):
     async with two_brokers() as (cluster, producer, writes):
         ranges = [await stage(producer, "a"), await stage(producer, "b", broker="broker-b")]
         cluster.stop(down, in_route=in_route)
-        committing = asyncio.create_task(writes.commit("1", ranges))
+        committing = asyncio.create_task(writes.commit(1, ranges))
         while "commit_waits" not in caplog.text and "decisions_awaited" not in caplog.text:
             await asyncio.sleep(0.1)
             assert not committing.done()
@@ -209,9 +408,8 @@ async def test_a_commit_waits_for_a_broker_that_is_down(down, in_route, caplog):
 async def test_a_commit_waits_for_a_broker_that_does_not_answer_a_decision(answer, caplog):
     async with two_brokers() as (cluster, producer, writes):
         ranges = [await stage(producer, "a")]
-        topic = f"{STAGING}-decisions"
-        fault = cluster.fault(code=RequestCode.SEND_MESSAGE_V2, topic=topic, answer=answer, times=None)
-        committing = asyncio.create_task(writes.commit("1", ranges))
+        fault = cluster.fault(code=RequestCode.SEND_MESSAGE_V2, topic=DECISIONS, answer=answer, times=None)
+        committing = asyncio.create_task(writes.commit(1, ranges))
         while "commit_waits" not in caplog.text:
             await asyncio.sleep(0.1)
             assert not committing.done()
@@ -225,24 +423,24 @@ async def test_no_second_topic_of_decisions_is_made_while_the_broker_of_the_firs
     monkeypatch.setattr(staged_topics, "PATIENCE", 2.0)
     async with two_brokers() as (cluster, producer, writes):
         cluster.stop("broker-a", in_route=False)
-        with pytest.raises(ConfigError, match="-decisions' is missing: start its broker"):
+        with pytest.raises(ConfigError, match=f"{DECISIONS}' is missing: start its broker"):
             await writes.prepare()
         cluster.restart("broker-a")
         await writes.prepare()
 
-        assert (await writes.commit("1", [await stage(producer, "a")])).rows == 1
+        assert (await writes.commit(1, [await stage(producer, "a")])).rows == 1
 
 
 async def test_a_row_for_a_queue_that_the_target_lacks_is_refused():
     async with scene() as (_, _, writes):
         with pytest.raises(ConfigError, match="topic 'orders' does not have"):
-            await writes.commit("1", [QueueRange(queue(7), 0, 1)])
+            await writes.commit(1, [QueueRange(queue(7), 0, 1)])
 
 
-async def test_a_key_with_spaces_is_refused():
+async def test_a_negative_number_is_refused():
     async with scene() as (_, _, writes):
-        with pytest.raises(MessageRejectedError, match="key 'a b': want a word"):
-            await writes.commit("a b", [])
+        with pytest.raises(MessageRejectedError, match="commit -1: want a number from 0 on"):
+            await writes.commit(-1, [])
 
 
 async def test_a_broker_that_keeps_messages_too_shortly_is_refused():
@@ -251,13 +449,18 @@ async def test_a_broker_that_keeps_messages_too_shortly_is_refused():
             await writes.prepare(longest_outage=1e9)
 
 
-async def test_a_record_that_is_none_of_ours_is_refused():
-    async with scene() as (_, _, writes):
-        records = await writes._decisions()
-        await records.decide("w/1", b"yes")
+async def test_a_decision_that_cannot_be_read_is_refused():
+    async with scene() as (cluster, producer, writes):
+        await writes.commit(1, [])
+        told = cluster.messages(DECISIONS)[0]
+        await producer.send(
+            Message(
+                DECISIONS, b"yes", tags=told.tags, keys=told.keys or (), properties={"RMQTOOLS_DECISION": "x"}
+            )
+        )
 
         with pytest.raises(ExactAppendError, match="is not one of staged writes"):
-            await writes.commit("1", [])
+            await writes.commit(1, [])
 
 
 async def test_all_locks_are_held_before_anything_is_decided():
@@ -265,24 +468,27 @@ async def test_all_locks_are_held_before_anything_is_decided():
         ranges = [await stage(producer, "a"), await stage(producer, "b", number=1)]
         before = len(cluster.requests())
 
-        await writes.commit("1", ranges)
+        await writes.commit(1, ranges)
 
         codes = [request.code for request in cluster.requests()[before:]]
         decided = codes.index(RequestCode.SEND_MESSAGE_V2)
         assert codes[:decided].count(RequestCode.LOCK_BATCH_MQ) == 2
 
 
-async def test_a_process_that_was_paused_after_its_decision_looks_what_another_one_has_stored():
+async def test_a_process_that_was_paused_after_its_decision_looks_what_another_one_has_stored(monkeypatch):
     async with scene() as (cluster, producer, writes):
-        ranges = [await stage(producer, "a", "b")]
-        records = await writes._decisions()
-        async with AsyncExitStack() as opened:
-            _, lanes, is_first = await writes._decide(opened, records, "w/1", ranges)
-            paused = lanes[0]._appender
-            await paused._lock.release()  # as brokers do after a minute
-            async with staged(producer) as other:
-                done = await other.commit("1", [])
-            await lanes[0].copy()
+        ranges = [await stage(producer, "a")]
+        copy = StagedLane.copy
 
-        assert (is_first, done.copied) == (True, 2)
-        assert stored(cluster) == ["a", "b"]
+        async def paused_copy(lane: StagedLane) -> None:
+            monkeypatch.setattr(StagedLane, "copy", copy)
+            await lane._appender._lock.release()  # as brokers do after a minute
+            async with staged(producer) as other:
+                assert (await other.commit(1, ranges)).copied == 1
+            await copy(lane)
+
+        monkeypatch.setattr(StagedLane, "copy", paused_copy)
+        done = await writes.commit(1, ranges)
+
+        assert (done.is_first, done.rows) == (True, 1)
+        assert stored(cluster) == ["a"]

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 import spark_connector
-from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.errors import ConfigError, ExactAppendError, TopicNotFoundError
 from rmqtools.testing import FakeCluster
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
@@ -83,6 +83,62 @@ def test_a_job_run_again_with_its_id_is_not_stored_again_and_one_with_another_id
     assert warned == [False, True, False]
 
 
+@pytest.mark.parametrize("bodies", [("c", "d", "e"), ("a", "c"), ("a",)])
+def test_a_job_run_again_with_other_rows_is_refused(cluster, bodies):
+    options = given(cluster, stampId="monday")
+    prepare(options)
+    commit_staged(options, [task(options, "a", "b", query=None)])
+
+    with pytest.raises(
+        ExactAppendError, match=r"2 (other )?rows of it are stored in topic 'orders'.*a new stampId"
+    ):
+        commit_staged(options, [task(options, *bodies, query=None)])
+
+    assert stored(cluster) == ["a", "b"]
+
+
+def test_a_micro_batch_is_the_same_however_its_rows_are_divided_and_ordered(cluster):
+    options = given(cluster)
+    prepare(options)
+    commit_staged(options, [task(options, "a", "b"), task(options, "c", "d")])
+
+    done = commit_staged(options, [task(options, "d", "a", "c"), task(options, "b")])
+
+    assert done is not None
+    assert (done.rows, done.copied) == (4, 0)
+    assert stored(cluster) == ["a", "b", "c", "d"]
+
+
+def test_the_first_rows_of_a_micro_batch_are_kept_if_the_option_says_so(cluster, caplog):
+    options = given(cluster, onChangedRows="keepFirst")
+    prepare(options)
+    for body in ("a", "b"):
+        commit_staged(options, [task(options, body)])
+
+    assert stored(cluster) == ["a"]
+    assert "first_rows_kept" in caplog.text
+
+
+def test_a_first_run_without_rows_does_not_use_up_its_id(cluster):
+    options = given(cluster, stampId="monday")
+    prepare(options)
+    commit_staged(options, [task(options, query=None)])
+    commit_staged(options, [task(options, "a", query=None)])
+
+    assert stored(cluster) == ["a"]
+
+
+def test_two_targets_with_one_staging_topic_and_one_id_both_get_their_rows(cluster):
+    cluster.create_topic("others", queues=2)
+    for topic in (TOPIC, "others"):
+        options = given(cluster, topic=topic, stampId="monday", stagingTopic="shared")
+        prepare(options)
+        commit_staged(options, [task(options, topic, query=None)])
+
+    assert stored(cluster) == [TOPIC]
+    assert [message.body for message in cluster.messages("others")] == [b"others"]
+
+
 def test_queries_that_write_to_one_topic_do_not_disturb_each_other(cluster):
     options = given(cluster)
     prepare(options)
@@ -103,13 +159,13 @@ def test_the_status_names_the_last_micro_batch(cluster):
 
     status = spark_connector.exactly_once_status(texts(cluster), query="q")
 
-    assert (status.key, status.decided, status.copied, status.is_finished) == ("7", 2, 2, True)
+    assert (status.batch, status.decided, status.copied, status.is_finished) == (7, 2, 2, True)
 
 
 def test_a_batch_that_nobody_decided_cannot_be_given_up(cluster):
     prepare(given(cluster))
 
-    with pytest.raises(ConfigError, match="nothing is decided for"):
+    with pytest.raises(ConfigError, match="there is no commit 3 of"):
         spark_connector.give_up_batch(texts(cluster), query="q", batch=3)
 
 
@@ -142,6 +198,8 @@ def test_the_staging_topic_gets_the_queues_that_the_target_gets_later(cluster):
         ({"stagingTopic": TOPIC}, "option 'stagingTopic' = 'orders': rows are copied to this topic"),
         ({"delivery": "atLeastOnce", "stagingTopic": "s"}, "option 'stagingTopic' is for delivery=exactly"),
         ({"delivery": "atLeastOnce", "longestOutage": "1h"}, "option 'longestOutage' is for delivery="),
+        ({"delivery": "atLeastOnce", "onChangedRows": "fail"}, "option 'onChangedRows' is for delivery="),
+        ({"onChangedRows": "first"}, "option 'onChangedRows' = 'first'.*want fail or keepFirst"),
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(cluster, options, text):

@@ -56,6 +56,35 @@ def test_a_write_by_spark_connect_with_stamps_asks_for_an_id():
     assert place.stamper(options(stamp="false")) is None
 
 
+STREAM = {"spark_sql_cbo_enabled": "false", "spark_sql_streaming_internal_stateStore_partitions": "2"}
+
+
+@pytest.mark.parametrize(
+    "settings", [STREAM, {"spark_sql_cbo_enabled": "false", "spark_sql_adaptive_enabled": "false"}]
+)
+@pytest.mark.parametrize("given", [{}, {"stamp": "false", "delivery": "exactlyOnce", "stampId": "x"}])
+def test_a_write_of_a_stream_that_does_not_know_its_micro_batch_is_refused(settings, given):
+    place = place_of_task(Context(**settings), "made")
+
+    with pytest.raises(
+        ConfigError, match=r"threads of foreachBatch do not inherit: .*inheritable_thread_target"
+    ):
+        write_rows(options(**given), [], place)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        STREAM | {"sql_streaming_queryId": "q", "streaming_sql_batchId": "7"},
+        {"spark_sql_cbo_enabled": "false"},
+        {"spark_sql_cbo_enabled": "false", "spark_sql_adaptive_enabled": "true"},
+        {"spark_sql_adaptive_enabled": "false"},
+    ],
+)
+def test_a_write_that_knows_its_micro_batch_or_has_none_is_not_refused(settings):
+    place_of_task(Context(**settings), "made").check(options())
+
+
 @pytest.mark.parametrize(
     ("place", "given", "stamped"),
     [
