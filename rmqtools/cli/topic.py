@@ -19,10 +19,10 @@ from rmqtools.cli.connection import (
 )
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, time_text, warn
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
-from rmqtools.model.append_mark import FENCE_TOPIC
 from rmqtools.model.group import TopicOffset
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
 from rmqtools.model.route import TopicConfig
+from rmqtools.model.staged import OWN_TOPIC_PREFIX
 from rmqtools.unknown_name import unknown_name
 
 _AT_ONCE = 16  # topics asked about at the same time
@@ -235,9 +235,11 @@ def delete(
 def is_internal(topic: str) -> bool:
     """Return whether a topic is not a user's: RocketMQ's own, or one of retries and dead letters."""
     prefixes = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
-    if topic == FENCE_TOPIC:
-        return True
-    return is_system_topic(topic) or topic.startswith(prefixes) or topic.endswith(_OWN_SUFFIX)
+    return (
+        is_system_topic(topic)
+        or topic.startswith((*prefixes, OWN_TOPIC_PREFIX))
+        or topic.endswith(_OWN_SUFFIX)
+    )
 
 
 def is_usable(topic: str) -> bool:

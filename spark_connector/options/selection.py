@@ -12,6 +12,7 @@ from rmqtools.model.names import (
     RETRY_GROUP_TOPIC_PREFIX,
     is_system_topic,
 )
+from rmqtools.model.staged import OWN_TOPIC_PREFIX, decisions_topic
 from rmqtools.unknown_name import nearest_name
 
 _ASKED_FOR_PREFIXES: Final = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
@@ -38,7 +39,7 @@ class TopicPattern:
         """Select the topics that match, sorted.
 
         Retry and dead-letter topics match only if the pattern itself begins with their prefix, as in
-        ``%DLQ%.*``; RocketMQ's system topics never match.
+        ``%DLQ%.*``; RocketMQ's system topics never match, nor do topics of staged rows and of decisions.
 
         Args:
             topics: all topics that the name server knows; with a namespace its own, without it.
@@ -46,7 +47,9 @@ class TopicPattern:
         """
         matches = re.compile(self.pattern).fullmatch
         reserved = set(reserved)
-        return sorted(name for name in {*topics} - reserved if matches(name) and self._may_mean(name))
+        known = {*topics}
+        staging = {name for name in known if decisions_topic(name) in known}
+        return sorted(name for name in known - reserved - staging if matches(name) and self._may_mean(name))
 
     def covers(self, queue: MessageQueue) -> bool:
         """Return whether a queue's topic matches."""
@@ -56,7 +59,7 @@ class TopicPattern:
         for prefix in _ASKED_FOR_PREFIXES:
             if topic.startswith(prefix):
                 return self.pattern.startswith(prefix)
-        return not (is_system_topic(topic) or topic.startswith((LMQ_PREFIX, "RMQ_SYS_")))
+        return not (is_system_topic(topic) or topic.startswith((LMQ_PREFIX, "RMQ_SYS_", OWN_TOPIC_PREFIX)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rmqtools.errors import (
 )
 from rmqtools.log import get_logger
 from rmqtools.model.names import LMQ_PREFIX, LOGICAL_QUEUE_MOCK_BROKER_PREFIX
+from rmqtools.model.staged import OWN_TOPIC_PREFIX, decisions_topic
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.read_settings import ReadOptions
 from spark_connector.options.selection import EVERY_TOPIC, Assign, TopicPattern
@@ -51,6 +52,7 @@ class Lookup:
         self._client = client_of(options.client)
         self._admin = aio.Admin(self._client.asynchronous)
         self.is_patient = True
+        self._is_checked = False
 
     @property
     def blocking_admin(self) -> "Admin":
@@ -82,6 +84,7 @@ class Lookup:
             ConfigError: an assigned queue does not exist, or this source cannot read the topic.
         """
         fail, selection = self._options.fail_on_data_loss, self._options.selection
+        self._refuse_staged_rows()
         by_topic = self._queues_by_topic()
         if not isinstance(selection, TopicPattern):
             missing = [topic for topic, found in by_topic.items() if not found]
@@ -208,6 +211,21 @@ class Lookup:
             self._run(_NAME_SERVERS, self._admin.fetch_topic_list),
             reserved=info.own_topics,
         )
+
+    def _refuse_staged_rows(self) -> None:
+        """Refuse topics that an exactly-once write makes for itself; patterns leave them out. Once a read."""
+        selection = self._options.selection
+        if self._is_checked or isinstance(selection, TopicPattern):
+            return
+        decisions = {decisions_topic(topic): topic for topic in selection.topics}
+        found = self._ask(self._queues_of, decisions, asked=lambda topic: _NAME_SERVERS)
+        own = [topic for topic in selection.topics if topic.startswith(OWN_TOPIC_PREFIX)]
+        if own := own + [decisions[name] for name, queues in found.items() if queues]:
+            raise ConfigError(
+                f"topic {own[0]!r} belongs to a write with delivery=exactlyOnce: it has rows of failed "
+                "attempts too, or decisions; read the topic that this write names"
+            )
+        self._is_checked = True
 
     def _user_topics(self) -> list[str]:
         """Return all topics that users made, for the text of an error; empty if that is refused."""

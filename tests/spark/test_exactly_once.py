@@ -91,7 +91,7 @@ def test_a_job_that_fails_leaves_no_row(spark, make_topic, read_rows, options):
             "append"
         ).save()
 
-    assert len(read_rows(topic=f"{topic}-staging")) == 5
+    assert spark_connector.exactly_once_status(given).staged == 5
     assert read_rows(topic=topic) == []
 
 

@@ -20,6 +20,9 @@ TOPICS = [
     "ns%Orders",
     "%RETRY%ns%g",
     "other%Orders",
+    "Staged",
+    "RMQTOOLS_DECISIONS-Staged",
+    "RMQTOOLS_FENCE",
 ]
 RESERVED = {"broker-a", "DefaultCluster"}
 

@@ -31,6 +31,27 @@ def test_an_unknown_topic_is_refused_with_the_one_of_a_similar_name(cluster):
         lookup.queues()
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"topic": "staged"},
+        {"topic": "RMQTOOLS_DECISIONS-staged"},
+        {"topic": "", "topics": "orders,staged"},
+        {"topic": "", "assign": '{"staged":{"broker-a":[0]}}'},
+    ],
+)
+def test_staged_rows_and_decisions_are_refused_as_a_source(cluster, given):
+    for topic in ("staged", "RMQTOOLS_DECISIONS-staged"):
+        cluster.create_topic(topic, queues=1)
+    options = {name: text for name, text in ({"topic": "orders"} | given).items() if text}
+    lookup = Lookup(batch_options(parse_options({"nameServer": cluster.name_server, **options})).read)
+
+    with pytest.raises(
+        ConfigError, match=r"staged' belongs to a write with delivery=exactlyOnce: it has rows of"
+    ):
+        lookup.queues()
+
+
 def test_a_missing_read_group_is_refused_and_not_created(cluster):
     lookup = lookup_of(cluster, readGroup="analysts")
 
