@@ -1,4 +1,4 @@
-"""Exactly-once writes that run again with other rows, or in a second driver: nothing twice, no silent loss."""
+"""Exactly-once writes that run again with other rows, or in a second driver: stored once, or an error."""
 
 import os
 import shutil
