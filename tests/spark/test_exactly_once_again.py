@@ -1,4 +1,4 @@
-"""Exactly-once writes that run again with other rows, or in a second driver: stored once, or an error."""
+"""Exactly-once writes that run again with other rows, or in a second driver: nothing twice or dropped."""
 
 import os
 import shutil
