@@ -31,8 +31,8 @@ class ConsumerConfig(ClientConfig):
     consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     """First offset in a queue for a group without a stored offset; upstream consumeFromWhere.
 
-    Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. Has no effect on a group that has
-    consumed before: reset its offsets instead.
+    Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. Has no effect on a group that had
+    a member before: reset its offsets instead.
     """
     consume_timestamp_ms: int | None = None
     """Start of CONSUME_FROM_TIMESTAMP, in milliseconds since 1970; upstream consumeTimestamp.
@@ -242,7 +242,8 @@ class PullConsumerConfig(ConsumerConfig):
     auto_commit: bool = True
     """Whether ``poll`` commits what earlier calls have returned; upstream autoCommit.
 
-    Set it to False, and call ``commit``, where messages count as consumed only after your own work.
+    Set it to False, and call ``commit``, where messages count as consumed only after your own work. The group
+    then has no stored offset before its first ``commit``.
     """
     auto_commit_interval: float = 5.0
     """Seconds between two automatic commits; upstream autoCommitIntervalMillis.

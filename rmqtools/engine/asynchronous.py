@@ -43,6 +43,9 @@ class Asynchronous(NotPickled, ABC):
             if is_public and (bound := _bound(name, member)) is not None:
                 setattr(cls, name, bound)
 
+    close_ends_start = False
+    """True if ``close`` itself ends a ``start`` that still runs; else that start must be cancelled before."""
+
     @abstractmethod
     async def start(self) -> None:
         """Make the object usable."""

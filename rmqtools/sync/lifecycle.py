@@ -45,7 +45,7 @@ class Blocking(NotPickled):
         except BaseException:
             self.close()
             raise
-        self._open = True
+        self._open = self._may_be_open  # a listener may have closed it
 
     def close(self) -> None:
         """Close it, and wait until it is closed: at any time, from any state, any number of times.
@@ -67,7 +67,7 @@ class Blocking(NotPickled):
                 self._starting = None
 
     async def _close(self) -> None:
-        if (starting := self._starting) is not None:
+        if (starting := self._starting) is not None and not self._asynchronous.close_ends_start:
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
         await self._asynchronous.close()

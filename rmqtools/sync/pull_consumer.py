@@ -75,6 +75,8 @@ class PullConsumer(BlockingPullConsumer):
     def start(self) -> None:
         """Join the group. Returns when this member holds its share, after the first rebalance, or after 10 s.
 
+        A message that is sent after that is not missed, wherever the group begins.
+
         An interrupted start (Ctrl-C) closes it.
 
         Raises:

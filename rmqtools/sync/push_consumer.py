@@ -62,7 +62,12 @@ class PushConsumer(BlockingPushConsumer):
         return self._consumer.queues
 
     def start(self) -> None:
-        """Join the group. Returns when the brokers know this member; the first rebalance assigns its queues.
+        """Join the group. Returns when this member holds its share, after the first rebalance, or after 10 s.
+
+        A message that is sent after that is not missed, wherever the group begins: its place in each queue is
+        known and stored. Java's start returns before, and such messages may be skipped. There is no setting:
+        the wait takes a few requests, and a broker that does not answer makes it no longer than 10 s.
+        Listeners may be called before this returns.
 
         An interrupted start (Ctrl-C) closes it.
 

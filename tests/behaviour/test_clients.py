@@ -62,6 +62,37 @@ def test_a_message_whose_listener_fails_comes_again_and_ends_as_a_dead_letter(si
     assert tries == [(topic, 0), (topic, 1)]
 
 
+@pytest.mark.parametrize("model", ["CLUSTERING", "BROADCASTING"])
+def test_what_is_sent_once_a_start_has_returned_and_while_no_member_runs_arrives(
+    site, topic, group, model, tmp_path
+):
+    heard: list[bytes] = []
+
+    def member() -> PushConsumer:
+        config = PushConsumerConfig(
+            name_server=site.name_server,
+            group=group,
+            message_model=model,
+            offset_store_path=str(tmp_path / "offsets.json"),
+        )
+        consumer = PushConsumer(config)
+        consumer.subscribe(topic, lambda messages, _: heard.extend(one.body for one in messages))
+        return consumer
+
+    queues = [MessageQueue(topic, site.broker, number) for number in range(2)]
+    with Producer(ProducerConfig(name_server=site.name_server, group="tests")) as producer:
+        with member():  # stops while idle
+            pass
+        for queue in queues:
+            producer.send(Message(topic, b"between"), queue=queue)
+        with member():
+            for queue in queues:
+                producer.send(Message(topic, b"at once"), queue=queue)
+            until(lambda: len(heard) == 4)
+
+    assert sorted(heard) == [b"at once", b"at once", b"between", b"between"]
+
+
 def test_two_members_share_the_queues_and_one_takes_over(site, topic, group):
     first, second = (PushConsumer(push_config(site, group, instance_name=name)) for name in ("one", "two"))
     for consumer in (first, second):

@@ -17,10 +17,16 @@ class Lifecycle:
         client: ClientCore,
         start: Callable[[], Coroutine[Any, Any, None]],
         *steps: Callable[[], Awaitable[object]],
+        settle: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
-        """``start`` joins the group; ``steps`` leave it, in this order, even if the start was interrupted."""
+        """``start`` joins the group; ``steps`` leave it, in this order, even if the start was interrupted.
+
+        ``settle``: waits, after that, until the member is usable; the steps end it, so that a listener may
+        close its consumer before :meth:`start` has returned.
+        """
         self._client = client
         self._start = start
+        self._settle = settle
         self._starting: asyncio.Task[None] | None = None
         self._closing = Closing(f"consumer {client.client_id}", self._end_start, *steps, client.close)
 
@@ -36,6 +42,8 @@ class Lifecycle:
         self._starting = asyncio.create_task(self._start(), name="start")
         try:
             await self._starting
+            if self._settle is not None:
+                await self._settle()
         except BaseException as error:  # also Ctrl-C: an unclosed member would keep its queues
             was_closed = self._closing.has_begun and isinstance(error, asyncio.CancelledError)
             await self.close()

@@ -2,8 +2,8 @@
 
 Source of the rules: DefaultLitePullConsumerImpl, AssignedMessageQueue, RebalanceLitePullImpl (Java client).
 Ours: a seek ends the running long poll at once; a paused queue hands out no messages, not even those fetched
-before; pulls carry no offsets; a queue without a stored offset keeps its start offset from the first poll on;
-closing commits what was handed out; unassigned queues and queues of unsubscribed topics are given up at once.
+before; pulls carry no offsets; closing commits what was handed out; unassigned queues and queues of
+unsubscribed topics are given up at once.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from rmqtools.policy.allocate.strategy_table import strategy_named
 
 T = TypeVar("T")
 
-_HOLD_PATIENCE = 10.0  # seconds to wait for the first round, or for a newly assigned queue
+_HOLD_PATIENCE = 10.0  # seconds to wait for a newly assigned queue
 
 
 class PullConsumer(Connected):
@@ -92,7 +92,7 @@ class PullConsumer(Connected):
         self._puller = Puller(member, PollFetch(member, self._hand_out))
         self._ownership = Ownership(
             member,
-            start_offset=StartOffsets(member, self._queues).find,
+            start_offset=StartOffsets(member, self._queues, stores=config.auto_commit).find,
             tell_queues=message_queue_listener and partial(tell_queues, message_queue_listener),
         )
         self._held_more = asyncio.Event()
@@ -136,6 +136,8 @@ class PullConsumer(Connected):
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:
         """Join the group. Returns when this member holds its share, after the first rebalance, or after 10 s.
+
+        A message that is sent after that is not missed, wherever the group begins.
 
         Raises:
             UnsupportedError: a proxy, or a broker too old, for pins or conditions.
@@ -398,9 +400,7 @@ class PullConsumer(Connected):
     async def _join(self) -> None:
         OperatorRequests(self._member).listen()
         await self._ownership.join()
-        with contextlib.suppress(TimeoutError):  # rounds continue in the background
-            async with asyncio.timeout(_HOLD_PATIENCE):
-                await self._ownership.rounds.first()
+        await self._ownership.settle()
 
     async def _find(self, queue: MessageQueue) -> ProcessQueue:
         """Return the held state of a queue; waits for one just assigned.

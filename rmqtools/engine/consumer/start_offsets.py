@@ -1,7 +1,9 @@
-"""Finds the start offset of a queue that a member newly holds.
+"""Finds the start offset of a queue that a member newly holds, and makes it the group's.
 
 Source of the rules: computePullFromWhereWithException of RebalancePushImpl and RebalanceLitePullImpl (Java
-client).
+client). Ours: the start is stored before anything is fetched. Java stores an offset once a message is
+consumed or a long poll has ended, so a member that stops before, and one that takes its queue over, skip what
+came meanwhile.
 """
 
 from rmqtools.engine.admin.queues import QueueAdmin
@@ -18,12 +20,14 @@ _HALF_AN_HOUR_MS = 30 * 60 * 1000
 class StartOffsets:
     """Reads a group's committed offset; without one, uses ``consume_from``."""
 
-    def __init__(self, member: Member, queues: QueueAdmin) -> None:
+    def __init__(self, member: Member, queues: QueueAdmin, *, stores: bool = True) -> None:
+        """Create it. ``stores``: starts become the group's offsets; False: the application stores offsets."""
         self._member = member
         self._queues = queues
+        self._stores = stores
 
     async def find(self, queue: MessageQueue) -> int:
-        """Return the start offset of a queue.
+        """Return the start offset of a queue; it is noted and stored, so that no other start replaces it.
 
         Raises:
             RocketMQError: it is currently unknown.
@@ -40,6 +44,9 @@ class StartOffsets:
                 stored=stored,
                 chosen=start,
             )
+        if self._stores:
+            offsets.update(queue, start)
+            await offsets.persist([queue])
         return start
 
     async def _start(self, queue: MessageQueue, stored: int | None) -> int:

@@ -100,6 +100,8 @@ class LocalFileOffsetStore(NotedOffsets):
         """Write the file, on a worker thread. The last of concurrent writes stores the newest offsets."""
         with self._writing:
             offsets = dict(self._offsets)
+            if offsets == self._stored:  # by a write that waited for the lock before this one
+                return
             _replace(self._path, offsets)
             self._stored = offsets
 

@@ -3,6 +3,8 @@
 Source of the rules: DefaultMQPushConsumerImpl.start, MQClientInstance.startScheduledTask (Java client).
 """
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
@@ -22,6 +24,7 @@ from rmqtools.policy.endpoint.features import PINS, Feature
 log = get_logger(__name__)
 
 _FIGURES_INTERVAL = 1.0  # seconds between two reports to telemetry
+_FIRST_ROUND_PATIENCE = 10.0  # seconds
 
 QueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
 
@@ -75,6 +78,12 @@ class Ownership:
             interval, tell = _FIGURES_INTERVAL, partial(self._tell_figures, observer)
             member.client.background.spawn_repeated("figures", interval, tell)
 
+    async def settle(self) -> None:
+        """Wait for the first round, until :meth:`stop`, and 10 s at most; rounds go on in the background."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_ROUND_PATIENCE):
+                await self.rounds.first()
+
     async def _tell_figures(self, observer: Observer) -> None:
         figures = consumer_figures(self._member, rebalances=self._changes)
         observer.consumer_state(self._member.identity, figures)
@@ -107,6 +116,7 @@ class Ownership:
     async def stop(self) -> None:
         """Stop the rounds. Queues stay as they are until they are given up."""
         await self._member.client.stop_tasks()
+        self.rounds.close()
         if (observer := self._member.client.observer) is not None:
             observer.consumer_state(self._member.identity, None)
 

@@ -35,8 +35,12 @@ class Rounds:
         self._wanted.set()
 
     async def first(self) -> None:
-        """Wait until one round has been made."""
+        """Wait until one round has been made, or :meth:`close`."""
         await self._first.wait()
+
+    def close(self) -> None:
+        """Note that no more rounds are made: nobody waits for the first one."""
+        self._first.set()
 
     async def run_forever(self) -> None:
         """Make rounds until cancelled."""
