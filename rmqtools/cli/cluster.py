@@ -49,6 +49,10 @@ Directory = Annotated[
 
 TimerWheel = Annotated[bool, typer.Option("--timer-wheel", help="Arbitrary delays; 80 MB per broker.")]
 Proxy = Annotated[bool, typer.Option("--proxy", help="A 5.x proxy too; it listens on every address.")]
+Slaves = Annotated[
+    int,
+    typer.Option(min=0, max=9, help="Slaves of each master: broker-a-slave-1, ...; open to all machines."),
+]
 Secure = Annotated[
     bool, typer.Option("--secure", help="TLS, access keys, and no port that other machines reach.")
 ]
@@ -63,6 +67,7 @@ def up(
     brokers: Annotated[
         int, typer.Option(min=1, max=26, help="Number of masters: broker-a, broker-b, ...")
     ] = 1,
+    slaves: Slaves = 0,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the name server.", show_default="a free one")
     ] = None,
@@ -70,7 +75,7 @@ def up(
         str | None,
         typer.Option(
             metavar="PORT,PORT,...",
-            help="Ports of the brokers, one for each; each takes the ports 2 below and 1 above too.",
+            help="Ports of the masters, one for each; each takes the ports 2 below and 1 above too.",
             show_default="free ones",
         ),
     ] = None,
@@ -90,6 +95,7 @@ def up(
     with _download_bar() as progress:
         cluster = LocalCluster(
             brokers,
+            slaves=slaves,
             directory=directory,
             name_server_port=port,
             broker_ports=None if broker_ports is None else _ports(broker_ports),

@@ -9,15 +9,23 @@ from rmqtools.cli.cluster import Directory
 from rmqtools.cli.connection import client_config
 from rmqtools.cli.printing import say
 from rmqtools.cluster import fetch_status, start_server, stop_server
+from rmqtools.cluster.local import STOP_GRACE
 
 Name = Annotated[
-    str, typer.Argument(metavar="BROKER", help="broker-a, ..., namesrv or proxy.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="SERVER", help="broker-a, broker-a-slave-1, ..., namesrv or proxy.", show_default=False
+    ),
 ]
 
 
-def stop(server: Name, directory: Directory) -> None:
+def stop(
+    server: Name,
+    directory: Directory,
+    kill: Annotated[bool, typer.Option("--kill", help="As a crash would, without any farewell.")] = False,
+) -> None:
     """Stop one server of a cluster, to see what clients do then. Its messages are kept: see start."""
-    was_running = stop_server(directory, server)
+    was_running = stop_server(directory, server, grace=0 if kill else STOP_GRACE)
     say(f"{server} is stopped" if was_running else f"{server} does not run")
 
 

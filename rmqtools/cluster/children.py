@@ -2,11 +2,12 @@
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.processes import Watchdog, stop_processes
-from rmqtools.cluster.server import Server, spawn, tail
+from rmqtools.cluster.server import NAME_SERVER, Server, spawn, tail
 from rmqtools.cluster.state import ClusterState, ServerState
 
 _BOOT_FAILURE = b'Exception in thread "main"'  # other threads may keep the JVM running
@@ -31,8 +32,9 @@ class Children:
             server.write_conf()
         except OSError as error:
             raise ClusterError(f"{server.home} cannot be used: {error}: give another directory") from error
+        self.end(server.name, grace=0)
         process = spawn(server.command(java), server.home, server.variables(jars), server.output)
-        self._forget(server.name)
+        self._states = [state for state in self._states if state.name != server.name]
         self._started.append((server, process))
         self._states.append(
             ServerState(
@@ -45,14 +47,27 @@ class Children:
             )
         )
 
-    def _forget(self, name: str) -> None:
-        """Forget a server that has ended; one that runs is killed."""
-        for server, process in self._started:
-            if server.name == name:
-                process.kill()
-                process.wait()
+    def end(self, name: str, *, grace: float) -> bool:
+        """Stop one server, which stays in the state: ask it, and kill it after ``grace`` seconds; 0: at once.
+
+        Returns:
+            Whether it ran.
+        """
+        found = [process for server, process in self._started if server.name == name]
         self._started = [started for started in self._started if started[0].name != name]
-        self._states = [state for state in self._states if state.name != name]
+        was_running = any(process.poll() is None for process in found)
+        for process in found:
+            if grace > 0:
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(grace)
+            process.kill()
+            process.wait()
+        return was_running
+
+    def runs(self, name: str) -> bool:
+        """Return whether a server was started and has not ended."""
+        return any(server.name == name and process.poll() is None for server, process in self._started)
 
     def state(self, *, owner: int, detached: bool) -> ClusterState:
         """Return the state of the started servers, to be saved."""
@@ -74,8 +89,6 @@ class Children:
     def stop(self, *, grace: float) -> None:
         """Stop all servers and the watchdog; brokers first, so that they unregister at the name server."""
         if grace > 0:
-            for _, process in self._started[1:]:
-                process.terminate()
             self._await_end(grace)
         for _, process in self._started:
             process.kill()
@@ -85,7 +98,10 @@ class Children:
         self.release()
 
     def _await_end(self, grace: float) -> None:
-        for _, process in self._started[1:]:
+        asked = [process for server, process in self._started if server.name != NAME_SERVER]
+        for process in asked:
+            process.terminate()
+        for process in asked:
             try:
                 process.wait(grace)
             except subprocess.TimeoutExpired:

@@ -17,13 +17,15 @@ from rmqtools.cluster.ports import PortPicker
 from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.readiness import ReadinessProbe, listens
 from rmqtools.cluster.security import ClusterSecurity, Secured, secure
-from rmqtools.cluster.server import Server, broker, name_server, proxy
+from rmqtools.cluster.server import Server, broker, name_server, proxy, replicating, slave
 from rmqtools.cluster.state import load_state, remove_state
 from rmqtools.config import ClientConfig
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
+from rmqtools.unknown_name import unknown_name
 
 MAX_BROKERS = 26  # broker-a to broker-z
+MAX_SLAVES = 9
 STOP_GRACE = 30.0  # seconds that brokers get to store everything
 _NOT_RUNNING = "the local cluster is not running: call start(), or use it in a with block"
 
@@ -43,10 +45,14 @@ class LocalCluster:
 
     Args:
         brokers: how many masters (broker-a, broker-b, ...), 1 to 26.
+        slaves: how many slaves each master has (broker-a-slave-1, ...), 0 to 9. Masters do not wait for them
+            (ASYNC_MASTER), and they serve reads (``slaveReadEnable``), unless ``broker_settings`` say
+            otherwise. They learn of a new topic within a minute. Replication listens on every address and
+            gives all messages to everybody: see :attr:`exposed_ports`.
         directory: for messages, logs and settings; a later cluster with it has the same messages. None: a
             temporary directory, removed at the end.
         name_server_port: None: a free one.
-        broker_ports: of the brokers, in their order; each takes the ports 2 below and 1 above too. None:
+        broker_ports: of the masters, in their order; each takes the ports 2 below and 1 above too. None:
             free ones.
         broker_settings: more lines for every broker's conf; they win over our own.
         timer_wheel: switch on arbitrary delays; costs 80 MB for each broker.
@@ -62,6 +68,7 @@ class LocalCluster:
         self,
         brokers: int = 1,
         *,
+        slaves: int = 0,
         directory: Path | str | None = None,
         name_server_port: int | None = None,
         broker_ports: Sequence[int] | None = None,
@@ -76,19 +83,22 @@ class LocalCluster:
     ) -> None:
         if not 1 <= brokers <= MAX_BROKERS:
             raise ConfigError(f"brokers={brokers}: a local cluster has 1 to {MAX_BROKERS} brokers")
+        if not 0 <= slaves <= MAX_SLAVES:
+            raise ConfigError(f"slaves={slaves}: a master of a local cluster has 0 to {MAX_SLAVES} slaves")
         if broker_ports is not None and len(broker_ports) != brokers:
             raise ConfigError(
                 f"broker_ports={list(broker_ports)}: want {brokers}, one for each broker (brokers={brokers})"
             )
-        if security is not None and (proxy or version.startswith("4.")):
+        if security is not None and (proxy or slaves or version.startswith("4.")):
             raise ConfigError(
-                f"security with version={version!r}, proxy={proxy}: a secured cluster has servers 5.x and no "
-                "proxy, which listens on every address: leave one of them out"
+                f"security with version={version!r}, proxy={proxy}, slaves={slaves}: a secured cluster has "
+                "servers 5.x, no proxy and no slaves, which listen on every address: leave one of them out"
             )
         self._security = security
         self._secured = Secured()
         self._wanted = locked_jars(version, proxy=proxy) if jars is None else ()
         self._brokers = brokers
+        self._slaves = slaves
         self._asked_directory = directory
         self._asked_port = name_server_port
         self._broker_ports = broker_ports
@@ -96,6 +106,7 @@ class LocalCluster:
         self._timer_wheel = timer_wheel
         self._has_proxy = proxy
         self._jars = jars
+        self._java = ""
         self._start_timeout = start_timeout
         self._progress = progress
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -105,7 +116,7 @@ class LocalCluster:
 
     @property
     def servers(self) -> Sequence[Server]:
-        """The name server, then the brokers, then the proxy.
+        """The name server, then the masters, then the slaves, then the proxy.
 
         Raises:
             ClusterError: not running. The properties below raise it too.
@@ -126,8 +137,8 @@ class LocalCluster:
 
     @property
     def broker_addrs(self) -> dict[str, str]:
-        """``host:port`` by broker name."""
-        return {server.name: server.address for server in self._broker_servers}
+        """``host:port`` of the masters, by broker name."""
+        return {server.name: server.address for server in self._broker_servers if not server.broker_id}
 
     @property
     def proxy(self) -> str:
@@ -164,16 +175,15 @@ class LocalCluster:
         Raises:
             ClusterError: no Java, no jars, directory or port in use, or a server that does not start.
         """
-        java = find_java()
+        self._java = find_java()
         try:
             directory = self._occupy()
             if self._security is not None:
                 self._secured = secure(directory, self._security)
             self._servers = self._plan(directory)
-            jars = (
-                self._jars if self._jars is not None else ensure_jars(self._wanted, progress=self._progress)
-            )
-            self._start_all(java, jars)
+            if self._jars is None:
+                self._jars = ensure_jars(self._wanted, progress=self._progress)
+            self._start_all()
         except BaseException:
             self._end(grace=0)
             raise
@@ -185,20 +195,67 @@ class LocalCluster:
         # data that are removed anyway need not be stored first
         self._end(grace=0 if self._temporary else STOP_GRACE)
 
+    def stop_server(self, name: str) -> bool:
+        """Stop one server as an operator would (SIGTERM), and kill it after 30 s; return whether it ran.
+
+        Args:
+            name: ``broker-a``, ``broker-a-slave-1``, ..., ``namesrv`` or ``proxy``.
+
+        Raises:
+            ClusterError: not running, or there is no such server.
+        """
+        return self._running.end(self._named(name).name, grace=STOP_GRACE)
+
+    def kill_server(self, name: str) -> bool:
+        """End one server as a crash would (SIGKILL); return whether it ran. See :meth:`stop_server`."""
+        return self._running.end(self._named(name).name, grace=0)
+
+    def start_server(self, name: str, *, wait: bool = True) -> bool:
+        """Start a server that was stopped or has died; return whether it had to be started.
+
+        Args:
+            name: as for :meth:`stop_server`.
+            wait: return when it answers; a broker is registered then, with a name server all that run are.
+
+        Raises:
+            ClusterError: not running, there is no such server, or it does not start.
+        """
+        server = self._named(name)
+        if self._running.runs(name):
+            return False
+        self._start([server])
+        if wait:
+            self.await_server(name)
+        return True
+
+    def await_server(self, name: str) -> None:
+        """Wait until a server that runs answers. A broker is registered then; with a name server, all are.
+
+        Raises:
+            ClusterError: as :meth:`start_server`.
+        """
+        server = self._named(name)
+        with self._probe() as probe:
+            if server.is_proxy:
+                probe.await_proxy(server)
+            elif server is self.servers[0]:
+                probe.await_brokers([one for one in self._broker_servers if self._running.runs(one.name)])
+            else:
+                probe.await_brokers([server])
+
     def detach(self) -> None:
         """Let the servers run on without this process; :func:`stop_cluster` stops them.
 
         Raises:
             ClusterError: not running, or the directory is temporary and would never be removed.
         """
-        if self._children is None:
-            raise ClusterError(_NOT_RUNNING)
+        children = self._running
         if self._temporary:
             raise ClusterError(
                 f"{self.directory} is temporary: give a directory to a cluster that is detached"
             )
-        self._children.state(owner=os.getpid(), detached=True).persist(self.directory)
-        self._children.release()
+        children.state(owner=os.getpid(), detached=True).persist(self.directory)
+        children.release()
         self._forget_servers()
 
     def __enter__(self) -> Self:
@@ -225,35 +282,36 @@ class LocalCluster:
         picker = PortPicker()
         asked = [picker.broker_port(port) for port in self._broker_ports or ()]  # before any is picked
         first = name_server(directory, picker.name_server_port(self._asked_port), secured=self._secured)
-        brokers = (
+        ports = asked or [picker.broker_port() for _ in range(self._brokers)]
+        masters = [
             broker(
                 index,
-                asked[index] if asked else picker.broker_port(),
+                port,
                 name_server=first,
-                settings=self._settings,
+                settings={**(replicating(port) if self._slaves else {}), **self._settings},
                 timer_wheel=self._timer_wheel,
                 secured=self._secured,
             )
-            for index in range(self._brokers)
-        )
+            for index, port in enumerate(ports)
+        ]
+        slaves = [
+            slave(master, broker_id, picker.broker_port())
+            for master in masters
+            for broker_id in range(1, self._slaves + 1)
+        ]
         last = [proxy(*picker.proxy_ports(), name_server=first)] if self._has_proxy else []
-        return (first, *brokers, *last)
+        return (first, *masters, *slaves, *last)
 
-    def _start_all(self, java: str, jars: Sequence[Path]) -> None:
+    def _start_all(self) -> None:
         """Start the name server first, then all brokers at once: they connect to it early in their start."""
-        self._children = children = Children(self.directory)
-        with ReadinessProbe(
-            ClientConfig.from_mapping({k: str(v) for k, v in self.client_settings.items()}),
-            timeout=self._start_timeout,
-            check=children.refuse_dead,
-            logs=f"{self.directory}/*/server.log",
-        ) as probe:
-            self._start(self._servers[:1], java, jars)
+        self._children = Children(self.directory)
+        with self._probe() as probe:
+            self._start(self._servers[:1])
             probe.await_name_server()
-            self._start(self._broker_servers, java, jars)
+            self._start(self._broker_servers)
             probe.await_brokers(self._broker_servers)
             if self._has_proxy:  # it ends at once where no broker is registered
-                self._start(self._servers[-1:], java, jars)
+                self._start(self._servers[-1:])
                 probe.await_proxy(self._servers[-1])
         if self._security is not None and (exposed := self.exposed_ports):
             raise ClusterError(
@@ -261,11 +319,31 @@ class LocalCluster:
                 "everybody: a secured cluster has no slaves; leave brokerRole and haListenPort out"
             )
 
-    def _start(self, servers: Sequence[Server], java: str, jars: Sequence[Path]) -> None:
-        assert self._children is not None
+    def _probe(self) -> ReadinessProbe:
+        return ReadinessProbe(
+            ClientConfig.from_mapping({k: str(v) for k, v in self.client_settings.items()}),
+            timeout=self._start_timeout,
+            check=self._running.refuse_dead,
+            logs=f"{self.directory}/*/server.log",
+        )
+
+    @property
+    def _running(self) -> Children:
+        if self._children is None:
+            raise ClusterError(_NOT_RUNNING)
+        return self._children
+
+    def _named(self, name: str) -> Server:
+        for server in self.servers:
+            if server.name == name:
+                return server
+        raise ClusterError(unknown_name("server", name, [server.name for server in self.servers]))
+
+    def _start(self, servers: Sequence[Server]) -> None:
+        assert self._jars is not None
         for server in servers:
-            self._children.start(server, java, jars)
-            self._children.state(owner=os.getpid(), detached=False).persist(self.directory)
+            self._running.start(server, self._java, self._jars)
+            self._running.state(owner=os.getpid(), detached=False).persist(self.directory)
 
     def _end(self, *, grace: float) -> None:
         if self._children is not None:

@@ -12,11 +12,9 @@ from rmqtools.cluster.state import ClusterState, ServerState, load_state
 from rmqtools.config import ClientConfig
 from rmqtools.unknown_name import unknown_name
 
-_PERMISSION = "brokerPermission"
-
 
 def stop_server(directory: Path, name: str, *, grace: float = 30.0) -> bool:
-    """Stop a server as an operator would (SIGTERM), and kill it after ``grace`` seconds.
+    """Stop a server as an operator would (SIGTERM), and kill it after ``grace`` seconds; 0: at once.
 
     Returns:
         Whether it ran.
@@ -77,13 +75,11 @@ def _await(directory: Path, server: ServerState, config: ClientConfig, timeout: 
 
 
 def _as_broker(directory: Path, server: ServerState) -> Server:
-    """Return what the probe needs, with the permission that the broker's file has."""
+    """Return what the probe needs, with the broker's settings as its file has them."""
     settings = {}
     with suppress(OSError):
         lines = (directory / server.name / "conf" / "server.conf").read_text(encoding="latin-1").splitlines()
-        settings = {
-            name: value for name, _, value in (line.partition("=") for line in lines) if name == _PERMISSION
-        }
+        settings = {name: value for name, _, value in (line.partition("=") for line in lines)}
     port = int(server.address.rpartition(":")[2])
     return Server(
         name=server.name,

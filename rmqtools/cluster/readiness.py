@@ -82,7 +82,8 @@ class ReadinessProbe:
             for broker in brokers:
                 _knock(broker.address)
                 self._ask_broker(broker.address)
-                if broker.name not in known:
+                data = known.get(broker.broker_name)
+                if data is None or broker.broker_id not in data.broker_addrs:
                     self._nudge(broker)
                     raise NotReadyError(f"{broker.name} not registered at name server {self._name_server}")
         except RocketMQError as error:

@@ -9,7 +9,7 @@ import os
 import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rmqtools.cluster.ports import LOOPBACK
@@ -18,6 +18,7 @@ from rmqtools.cluster.security import Secured
 from rmqtools.safe_file import PRIVATE, make_private, open_new, replace_text
 
 CLUSTER_NAME = "DefaultCluster"
+NAME_SERVER = "namesrv"
 NO_HA = Path(__file__).with_name("no_ha")
 """A folder for the class path: brokers 5.x with it open no HA port, and so can have no slaves."""
 _NAME_SERVER_CLASS = "org.apache.rocketmq.namesrv.NamesrvStartup"
@@ -138,6 +139,16 @@ class Server:
         return self.main_class == _PROXY_CLASS
 
     @property
+    def broker_name(self) -> str:
+        """The name that a master shares with its slaves; for other servers :attr:`name`."""
+        return self.settings.get("brokerName", self.name)
+
+    @property
+    def broker_id(self) -> int:
+        """0: a master, or no broker at all."""
+        return int(self.settings.get("brokerId", "0"))
+
+    @property
     def ha_port(self) -> int | None:
         """The port of a broker's replication, which listens on every address; None: it has none."""
         return None if self.main_class != BROKER_CLASS else self.port + 1
@@ -210,7 +221,7 @@ def name_server(directory: Path, port: int, *, secured: Secured | None = None) -
     """Return the name server of a cluster in ``directory``."""
     return Server(
         **_flags(secured),
-        name="namesrv",
+        name=NAME_SERVER,
         port=port,
         directory=directory,
         main_class=_NAME_SERVER_CLASS,
@@ -228,19 +239,16 @@ def broker(
     timer_wheel: bool,
     secured: Secured | None = None,
 ) -> Server:
-    """Return broker number ``index`` (0: broker-a), which registers at ``name_server``."""
+    """Return master number ``index`` (0: broker-a), which registers at ``name_server``."""
     name = f"broker-{chr(ord('a') + index)}"
-    store = name_server.directory / name / "store"
     own = {
         "brokerName": name,
         "namesrvAddr": name_server.address,
         "bindAddress": LOOPBACK,
         "brokerIP1": LOOPBACK,
         "brokerIP2": LOOPBACK,
-        "listenPort": str(port),
-        "storePathRootDir": str(store),
-        "storePathCommitLog": str(store / "commitlog"),
         "timerWheelEnable": str(timer_wheel).lower(),
+        **_place(name_server.directory / name, port),
     }
     return Server(
         name=name,
@@ -251,6 +259,29 @@ def broker(
         settings={**_BROKER_SETTINGS, **own, **(secured.broker_settings if secured else {}), **settings},
         **_flags(secured),
     )
+
+
+def replicating(port: int) -> dict[str, str]:
+    """Return the settings of a master with slaves: it replicates, and slaves serve reads, too."""
+    return {"haListenPort": str(port + 1), "slaveReadEnable": "true"}
+
+
+def slave(master: Server, broker_id: int, port: int) -> Server:
+    """Return slave number ``broker_id`` (1, 2, ...) of a master that replicates; it has the same settings."""
+    name = f"{master.name}-slave-{broker_id}"
+    own = {"brokerId": str(broker_id), "brokerRole": "SLAVE", "haListenPort": str(port + 1)}
+    settings = {**master.settings, **_place(master.directory / name, port), **own}
+    return replace(master, name=name, port=port, settings=settings)
+
+
+def _place(home: Path, port: int) -> dict[str, str]:
+    """Return the settings of a broker that no other server may have."""
+    store = home / "store"
+    return {
+        "listenPort": str(port),
+        "storePathRootDir": str(store),
+        "storePathCommitLog": str(store / "commitlog"),
+    }
 
 
 def _flags(secured: Secured | None) -> dict[str, Sequence[str]]:

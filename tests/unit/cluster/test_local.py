@@ -141,6 +141,12 @@ def test_an_impossible_number_of_brokers_is_refused(brokers: int) -> None:
         LocalCluster(brokers)
 
 
+@pytest.mark.parametrize("slaves", [-1, 10])
+def test_an_impossible_number_of_slaves_is_refused(slaves: int) -> None:
+    with pytest.raises(ConfigError, match=f"slaves={slaves}: .* 0 to 9"):
+        LocalCluster(slaves=slaves)
+
+
 @pytest.mark.parametrize("name", ["name_server", "broker_addrs", "directory", "servers"])
 def test_a_cluster_that_does_not_run_has_no_addresses(name: str) -> None:
     with pytest.raises(ClusterError, match="not running: call start"):
@@ -149,6 +155,12 @@ def test_a_cluster_that_does_not_run_has_no_addresses(name: str) -> None:
 
 def test_stopping_what_does_not_run_does_nothing() -> None:
     LocalCluster().stop()
+
+
+@pytest.mark.parametrize("name", ["stop_server", "kill_server", "start_server", "await_server"])
+def test_a_cluster_that_does_not_run_has_no_servers_to_stop_or_start(name: str) -> None:
+    with pytest.raises(ClusterError, match="not running: call start"):
+        getattr(LocalCluster(), name)("broker-a")
 
 
 @pytest.mark.process

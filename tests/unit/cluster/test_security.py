@@ -37,7 +37,7 @@ def test_clients_get_a_certificate_only_if_servers_want_one(tmp_path):
     assert secure(tmp_path, ClusterSecurity(acl=False)).broker_settings == {}
 
 
-@pytest.mark.parametrize("more", [{"version": "4.9.7"}, {"proxy": True}])
+@pytest.mark.parametrize("more", [{"version": "4.9.7"}, {"proxy": True}, {"slaves": 1}])
 def test_what_cannot_be_secured_is_refused(more):
     with pytest.raises(ConfigError, match="leave one of them out"):
         LocalCluster(security=ClusterSecurity(), **more)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqtools.cluster.server import NO_HA, Server, broker, name_server, tail
+from rmqtools.cluster.server import NO_HA, Server, broker, name_server, slave, tail
 
 
 def make_broker(directory: Path, *, timer_wheel: bool = False, **settings: str) -> Server:
@@ -72,6 +72,20 @@ def test_a_broker_that_may_have_slaves_keeps_its_replication(tmp_path):
     server = make_broker(tmp_path, brokerRole="SYNC_MASTER")
 
     assert server.variables([Path("/jars/a.jar")])["CLASSPATH"] == f"{server.home}/conf:/jars/a.jar"
+
+
+def test_a_slave_has_its_masters_name_and_settings_and_files_and_ports_of_its_own(tmp_path):
+    master = make_broker(tmp_path, haListenPort="10912", brokerPermission="4")
+    copy = slave(master, 2, 10931)
+
+    written, original = conf(copy), conf(master)
+
+    assert (copy.name, copy.broker_name, copy.broker_id) == ("broker-b-slave-2", "broker-b", 2)
+    assert written["storePathCommitLog"] == f"{tmp_path}/broker-b-slave-2/store/commitlog"
+    changed = {name for name in original if written[name] != original[name]}
+    ports, stores = {"listenPort", "haListenPort"}, {"storePathRootDir", "storePathCommitLog"}
+    assert changed == {"brokerId", "brokerRole", *ports, *stores}
+    assert str(NO_HA) not in master.class_path([]) + copy.class_path([])
 
 
 def test_confs_are_for_their_owner_only_and_written_over_no_link(tmp_path):

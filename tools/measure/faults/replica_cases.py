@@ -10,6 +10,7 @@ from pathlib import Path
 from rmqtools import ClientConfig, MessageQueue, QueueRange
 from rmqtools.aio import Admin, Client
 from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.wire.command import RemotingCommand
@@ -17,9 +18,11 @@ from tools.measure.faults.bench import Bench
 from tools.measure.faults.checker import Verdict, answers_in, marked
 from tools.measure.faults.figures import Figure, at_most, holds, within
 from tools.measure.faults.history import Answered
-from tools.measure.faults.replica import MASTER, SLAVE, replica_site
 from tools.measure.faults.run import Outcome, Scene
+from tools.measure.faults.site import LocalSite
 
+MASTER, SLAVE = "broker-a", "broker-a-slave-1"
+_BOTH_STORE = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "1500"}
 _SLAVE_SECONDS = 180.0
 _NOT_REPLICATED = ("FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
@@ -28,12 +31,12 @@ _NOT_REPLICATED = ("FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 async def _on_replica(bench: Bench) -> AsyncIterator[Bench]:
     """Run the same bench on a master with a slave."""
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        context = replica_site(Path(folder))
-        site = await asyncio.to_thread(context.__enter__)
+        cluster = LocalCluster(slaves=1, directory=Path(folder), broker_settings=_BOTH_STORE)
+        await asyncio.to_thread(cluster.start)
         try:
-            yield replace(bench, site=site)
+            yield replace(bench, site=LocalSite(cluster))
         finally:
-            await asyncio.to_thread(context.__exit__, None, None, None)
+            await asyncio.to_thread(cluster.stop)
 
 
 async def slave_away(bench: Bench) -> Outcome:
@@ -99,7 +102,7 @@ async def master_away(bench: Bench) -> Outcome:
 
 
 async def _await_topic_on_slave(scene: Scene) -> None:
-    """Wait until the slave knows the topic: it copies its master's topics every 10 s."""
+    """Wait until the slave knows the topic: it copies its master's topics once a minute."""
     command = RemotingCommand(code=RequestCode.GET_TOPIC_CONFIG, ext_fields={"topic": scene.topic})
     async with Client(ClientConfig(name_server=scene.site.name_server)) as client, Admin(client) as admin:
         table = (await admin.fetch_cluster_info()).broker_addr_table

@@ -49,7 +49,7 @@ class LocalSite:
         self._cluster = cluster
         self._away: dict[str, str] = {}
         self.name_server = cluster.name_server
-        self.broker_addrs = {server.name: server.address for server in cluster.servers[1:]}
+        self.broker_addrs = cluster.broker_addrs
 
     def kill(self, service: str) -> None:
         """See :class:`Site`."""
