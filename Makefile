@@ -62,6 +62,7 @@ faults-quick: $(STAMP) jdk ## the eight most telling faults, on servers from the
 sim: $(STAMP) ## 10,000 simulated runs each of producers and consumers in trouble, of exact appenders, of staged writes: hours
 	@$(BIN)/python -m tools.measure.sim
 	@$(BIN)/python -m tools.measure.sim --exact
+	@$(BIN)/python -m tools.measure.sim --mirror --seeds 1000
 	@$(BIN)/python -m tools.measure.sim --staged
 
 fuzz: $(STAMP) ## damaged bytes for every decoder, for ten minutes

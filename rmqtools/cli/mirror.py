@@ -1,5 +1,6 @@
 """``rmqtools mirror``: copies topics, each message once and in order, and moves groups to the copies."""
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -11,7 +12,17 @@ import typer
 from rmqtools import ClientConfig, Mirror, MirrorConfig, ProducerConfig, QueueMirror
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.moments import clock_text, moment_ms
-from rmqtools.cli.printing import Column, confirm, ends_quietly, now, print_json, print_table, say, warn
+from rmqtools.cli.printing import (
+    Column,
+    confirm,
+    ends_quietly,
+    now,
+    print_json,
+    print_table,
+    say,
+    warn,
+    warning,
+)
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.config.mirror import Begin
 
@@ -46,6 +57,19 @@ Name = Annotated[
 SourceName = Annotated[
     str | None, typer.Option(help="Name of the source cluster, if both clusters have the same.")
 ]
+From = Annotated[
+    str, typer.Option("--from", metavar="FROM", help="earliest, latest, a time, or -30m: at the first start.")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only messages stored before this time; waits for it.")
+]
+Refused = Annotated[
+    str,
+    typer.Option(
+        metavar="stop|skip|TOPIC",
+        help="Messages that the target refuses: stop their topic, skip them, or send them to TOPIC.",
+    ),
+]
 TargetName = Annotated[str | None, typer.Option(help="Name of the target cluster.")]
 
 
@@ -54,16 +78,35 @@ class _Look:
     """A mirror at one moment."""
 
     moment: float
-    copied: int
-    lag: int
+    states: Sequence[QueueMirror]
+
+    @property
+    def copied(self) -> int:
+        """Messages of all queues."""
+        return sum(state.copied for state in self.states)
+
+    @property
+    def lag(self) -> int | None:
+        """Messages of all queues; None: that of one is not known."""
+        return (
+            sum(state.lag for state in self.states) if all(state.is_known for state in self.states) else None
+        )
 
     def line(self, before: "_Look") -> str:
         """Return a line of progress; time left is that at the rate since the look before."""
         seconds = max(0.001, self.moment - before.moment)
-        done = (before.lag - self.lag) / seconds
-        left = f"{self.lag / done:.0f} s left" if done > 0 else "time left unknown"
-        rate = (self.copied - before.copied) / seconds
-        return f"{clock_text(now())}  copied {self.copied}, {rate:.0f}/s, lag {self.lag}, {left}"
+        lag = "unknown" if self.lag is None or not self.states else self.lag
+        parts = [f"copied {self.copied}", f"{(self.copied - before.copied) / seconds:.0f}/s", f"lag {lag}"]
+        if refused := sum(state.refused for state in self.states):
+            parts.append(f"refused {refused}")
+        reasons = Counter(state.waits_for for state in self.states if state.waits_for and not state.error)
+        parts += [f"{count} queues wait for {reason}" for reason, count in reasons.items()]
+        stopped = {state.source.topic: state.error for state in self.states if state.error}
+        parts += [f"topic {topic} has stopped: {error}" for topic, error in stopped.items()]
+        if len(parts) == 3:
+            done = ((before.lag or 0) - (self.lag or 0)) / seconds
+            parts.append(f"{(self.lag or 0) / done:.0f} s left" if done > 0 else "time left unknown")
+        return f"{clock_text(now())}  {', '.join(parts)}"
 
 
 @app.command()
@@ -72,12 +115,8 @@ def run(
     name_server: NameServer = "",
     to: To = "",
     to_profile: ToProfile = None,
-    begin: Annotated[
-        str, typer.Option("--from", metavar="FROM", help="earliest, latest, a time, or -30m: at first only.")
-    ] = "earliest",
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only messages stored before this time; waits for it.")
-    ] = None,
+    begin: From = "earliest",
+    until: Until = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with new messages, until Ctrl-C.")] = False,
     tags: Annotated[str | None, typer.Option(help="Only these tags: 'a || b'.")] = None,
     sql: Annotated[
@@ -88,6 +127,7 @@ def run(
     name: Name = None,
     source_name: SourceName = None,
     target_name: TargetName = None,
+    refused: Refused = "stop",
     new: Annotated[
         bool, typer.Option("--new", help="Allow a first copy to queues whose first messages have expired.")
     ] = False,
@@ -100,8 +140,9 @@ def run(
 ) -> None:
     """Copy topics: bodies, tags, keys, properties, and the order of each queue. Each message is stored once.
 
-    A mirror that was killed continues where it was. The copies must exist and have as many queues. Two
-    mirrors may copy in both directions: a message never comes back to a cluster that it has passed.
+    A mirror that was killed continues where it was. The copies must exist and have as many queues. It waits
+    for queues whose broker is down. Two mirrors may copy in both directions: a message never comes back to a
+    cluster that it has passed.
 
         rmqtools mirror run orders --to 10.0.1.5:9876 --follow
 
@@ -119,6 +160,7 @@ def run(
         name=name,
         source_name=source_name,
         target_name=target_name,
+        refused=refused,
         is_new=new,
         settle_seconds=settle,
     )
@@ -147,10 +189,10 @@ def groups(
     to_settings: ToSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Set the offsets of groups on the copies to the messages that they would consume next at the source.
+    """Set the offsets of groups on the copies, so that the groups go on there where they are at the source.
 
-    Name and topics are those of the mirror. A group must have no members at the target. Messages that are
-    copied later than the offset are consumed again; none is left out.
+    Name and topics are those of the mirror. Refused if a copy is not as far as the group, if failed messages
+    of the group wait in its retry topic, or if it has members at the target.
     """
     config = MirrorConfig(
         source=client_config(name_server, settings, ClientConfig),
@@ -237,12 +279,7 @@ def _watched(mirror: Mirror, done: "Future[list[QueueMirror]]") -> list[QueueMir
 
 
 def _look(mirror: Mirror) -> _Look:
-    states = mirror.progress()
-    return _Look(
-        SYSTEM_CLOCK.monotonic(),
-        sum(state.copied for state in states),
-        sum(state.lag for state in states),
-    )
+    return _Look(SYSTEM_CLOCK.monotonic(), mirror.progress())
 
 
 def _show(states: Sequence[QueueMirror], *, as_json: bool) -> None:
@@ -250,9 +287,16 @@ def _show(states: Sequence[QueueMirror], *, as_json: bool) -> None:
         print_json(states)
         return
     columns = [Column("topic"), Column("queue"), Column("copy"), Column("queue of copy", 2)]
-    columns += [Column("copied"), Column("left out"), Column("position", 1)]
+    columns += [Column("copied"), Column("left out"), Column("refused", 3, warning), Column("position", 1)]
     rows = [
-        (*_place(state.source), *_place(state.target), state.copied, state.left_out, state.position)
+        (
+            *_place(state.source),
+            *_place(state.target),
+            state.copied,
+            state.left_out,
+            state.refused,
+            state.position,
+        )
         for state in states
     ]
     print_table(columns, rows)

@@ -40,10 +40,7 @@ class MirrorConfig:
     """Name of the target cluster; see ``source_name``. Needed if both clusters have the same name."""
 
     begin: Begin = "earliest"
-    """Where to begin in a queue of which nothing was copied yet: earliest, latest, or ms since 1970.
-
-    latest is looked up at each start until a first message was copied.
-    """
+    """Where to begin in a queue at its first start: earliest, latest, or ms since 1970."""
 
     tags: tuple[str, ...] = ()
     """Copy only messages with one of these tags; empty: all."""
@@ -69,16 +66,21 @@ class MirrorConfig:
     See :class:`rmqtools.ExactAppender`.
     """
 
+    refused: str = "stop"
+    """What happens to a message that the target refuses, such as one that is too large for it.
+
+    stop: its topic stops with an error. skip: it is left out, logged and counted. Another word: the topic of
+    the target that gets it instead, with the reason as a property, and without its body if that is refused,
+    too; after a crash it may be there twice.
+    """
+
     request_bytes: int = 1024 * 1024
     """Bytes of messages in one request to the target. Brokers refuse more than their maxMessageSize."""
 
     def __post_init__(self) -> None:
         if not self.topics:
             raise ConfigError("topics is empty: name a topic to copy")
-        for name in ("name", "source_name", "target_name"):
-            value = getattr(self, name)
-            if value is not None and not (value and _NAME_CHARACTERS.issuperset(value)):
-                raise ConfigError(f"{name}={value!r}: want letters, digits, _ and -")
+        self._check_names()
         if self.tags and self.sql is not None:
             raise ConfigError(f"both tags={sorted(self.tags)} and sql={self.sql!r}: give one")
         if not 0.0 < self.share <= 1.0:
@@ -92,3 +94,11 @@ class MirrorConfig:
             raise ConfigError(f"request_bytes={self.request_bytes!r}: want more than 0")
         if isinstance(self.begin, str) and self.begin not in ("earliest", "latest"):
             raise ConfigError(f"begin={self.begin!r}: want earliest, latest, or milliseconds since 1970")
+
+    def _check_names(self) -> None:
+        for name in ("name", "source_name", "target_name"):
+            value = getattr(self, name)
+            if value is not None and not (value and _NAME_CHARACTERS.issuperset(value)):
+                raise ConfigError(f"{name}={value!r}: want letters, digits, _ and -")
+        if not self.refused or not (_NAME_CHARACTERS | {"%"}).issuperset(self.refused):
+            raise ConfigError(f"refused={self.refused!r}: want stop, skip, or the name of a topic")

@@ -28,6 +28,9 @@ from rmqtools.model.queue import MessageQueue
 MIRROR_WAY = "RMQTOOLS_WAY"
 """Property of a copied message: the places that it has passed, ``cluster/topic``, separated by spaces."""
 
+MIRROR_REFUSED = "RMQTOOLS_REFUSED"
+"""Property of a message in the topic of refused ones: the reason of the refusal."""
+
 _COPIED = {
     PROPERTY_DLQ_ORIGIN_MESSAGE_ID,
     PROPERTY_DLQ_ORIGIN_TOPIC,
@@ -80,6 +83,10 @@ class QueueMirror:
         end: the end of ``source`` when it was last fetched.
         copied: messages stored in ``target`` since the start.
         left_out: messages that the filter, the share or their way left out since the start.
+        refused: messages that the target refused, and that were passed, since the start.
+        waits_for: the reason why it does not copy now; empty: it copies.
+        is_known: whether ``position`` and ``end`` are known; if not, ``lag`` says nothing.
+        error: the reason why it has stopped; empty: it has not.
     """
 
     source: MessageQueue
@@ -88,6 +95,10 @@ class QueueMirror:
     end: int
     copied: int
     left_out: int
+    refused: int = 0
+    waits_for: str = ""
+    is_known: bool = True
+    error: str = ""
 
     @property
     def lag(self) -> int:

@@ -8,8 +8,9 @@ or an unknown outcome the last mark of the queue says what is stored, provided t
     nobody else writes            the lock is held, and was renewed a short time ago
 """
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +19,10 @@ from rmqtools.model.append_mark import AppendMark
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
 
+_LOST_END = (
+    "the topic was made anew, or its broker has lost its end; to go on behind the last message that is "
+    "there, delete the groups of this writer"
+)
 LOCK_SECONDS = 60.0  # upstream rocketmq.broker.rebalance.lockMaxLiveTime
 LEAST_SLOW = 1.0  # seconds; a shorter wait for an answer proves nothing about the broker
 
@@ -42,13 +47,24 @@ _STORED = frozenset(
 _TRY_AGAIN = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY})
 
 
-def meaning_of(code: int) -> Answered:
+_BUSY_PAGE_CACHE = "[PC_SYNCHRONIZED]"  # brokers 4.9 and 5.x: SYSTEM_ERROR before anything is stored
+_TOO_LARGE = re.compile("message (body )?size exceeded")  # SYSTEM_ERROR for a batch, before it is stored
+
+
+def meaning_of(code: int, remark: str | None = None) -> Answered:
     """Return what a broker's answer to a send means; an internal error may come after the storing."""
     if code in _STORED:
         return Answered.STORED
-    if code in _TRY_AGAIN:
+    if code in _TRY_AGAIN or _BUSY_PAGE_CACHE in (remark or ""):
         return Answered.TRY_AGAIN
+    if is_of_messages(code, remark):
+        return Answered.REFUSED
     return Answered.UNKNOWN if code == ResponseCode.SYSTEM_ERROR else Answered.REFUSED
+
+
+def is_of_messages(code: int, remark: str | None) -> bool:
+    """Return whether a broker refuses some messages of a request, and may take others."""
+    return code == ResponseCode.MESSAGE_ILLEGAL or bool(_TOO_LARGE.search(remark or ""))
 
 
 @dataclass(slots=True)
@@ -70,9 +86,13 @@ class LockAge:
         """Note that the lock is not held."""
         self._renewed_at = None
 
+    def seconds_left(self, now: float) -> float:
+        """Return for how long the writer may send: half of the lock's life since it was renewed."""
+        return 0.0 if self._renewed_at is None else max(0.0, self._renewed_at + self.seconds / 2 - now)
+
     def may_send(self, now: float) -> bool:
         """Return whether less than half of the lock's life has passed since it was renewed."""
-        return self._renewed_at is not None and now - self._renewed_at < self.seconds / 2
+        return self.seconds_left(now) > 0.0
 
 
 @dataclass(slots=True)
@@ -133,14 +153,20 @@ class Tail:
     """End of a queue, as far as one writer is concerned.
 
     Attributes:
-        position: the position of the writer's last message; None: it has none.
+        position: the position of the writer's last message; None: none was found.
         queue_offset: the offset of that message.
         end: the offset of the queue's next message.
+        next_position: the first position that is not done; None: nothing was done so far.
+        source_ms: when that message was stored at its source; None: not known.
+        noted: a position that was done before, and the time of the last message that was read then.
     """
 
     position: int | None
     queue_offset: int | None
     end: int
+    next_position: int | None = None
+    source_ms: int | None = None
+    noted: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,50 +182,38 @@ class Since:
     position: int
 
 
-def last_mark(
-    marks: Iterable[tuple[int, AppendMark | None]], writer: str, *, lowest: int = 0
-) -> tuple[int, AppendMark] | None:
-    """Return the last of some messages, given by offset and mark, that a writer has stored.
-
-    It is the first one with the highest position. A message behind it with a lower one is a copy that another
-    program has sent into the queue with all properties.
-
-    ``lowest``: the first position of the work; messages before it belong to earlier work.
-    """
-    found = None
-    for queue_offset, mark in marks:
-        if mark is None or mark.writer != writer or mark.position < lowest:
-            continue
-        if found is None or mark.position > found[1].position:
-            found = (queue_offset, mark)
-    return found
-
-
-def windows(begin: int, end: int, *, first: int = 64, most: int = 16_384) -> Iterable[tuple[int, int]]:
-    """Yield ``[begin, end)`` in pieces from its end backwards, each twice as long as the one before."""
-    size = first
-    while end > begin:
-        start = max(begin, end - size)
-        yield start, end
-        end, size = start, min(most, 2 * size)
-
-
-def first_to_read(queue: MessageQueue, *, min_offset: int, end: int, hint: int | None) -> int:
-    """Return the offset at which a scan of a tail ends that goes backwards.
-
-    ``hint``: the offset of a message that the writer has stored; None: not known.
+def check_end(queue: MessageQueue, *, last: int | None, end: int) -> None:
+    """Check that a queue still has the offset of a writer's last message.
 
     Raises:
-        ExactAppendError: the queue has no such offset any more: the topic was made anew.
+        ExactAppendError: it ends before: the topic was made anew.
     """
-    if hint is None:
-        return min_offset
-    if hint >= end:
+    if last is not None and last >= end:
         raise ExactAppendError(
-            f"{queue} ends at offset {end}, and a message was appended at {hint}: the topic was made anew, "
-            "or its broker has lost its end; to begin anew, delete the group of this writer"
+            f"{queue} ends at offset {end}, and a message was appended at {last}: {_LOST_END}"
         )
-    return max(hint, min_offset)
+
+
+def check_last(
+    queue: MessageQueue, writer: str, *, last: int | None, min_offset: int, first: int | None
+) -> None:
+    """Check that the message of a writer is still where it was stored, unless it has expired.
+
+    Args:
+        queue: the writer's queue.
+        writer: its name.
+        last: the offset of the message; None: not known.
+        min_offset: the first offset that is stored.
+        first: the first offset from ``last`` on that has a message of the writer.
+
+    Raises:
+        ExactAppendError: another message is there: the broker has lost the end of the queue.
+    """
+    if last is not None and last >= min_offset and first != last:
+        raise ExactAppendError(
+            f"the message at offset {last} of {queue} is not the one that writer {writer!r} has stored "
+            f"there: {_LOST_END}"
+        )
 
 
 def check_since(queue: MessageQueue, since: int, *, min_offset: int, end: int) -> None:
@@ -221,40 +235,64 @@ def check_since(queue: MessageQueue, since: int, *, min_offset: int, end: int) -
 
 
 def check_nothing_found(
-    queue: MessageQueue, writer: str, *, min_offset: int, hint: int | None, is_new: bool
+    queue: MessageQueue,
+    writer: str,
+    origin: str,
+    *,
+    min_offset: int,
+    last: int | None,
+    is_new: bool,
+    others: Mapping[str, str],
 ) -> None:
     """Check that a queue without a message of a writer means that it has never written there.
 
+    ``others``: writers of other messages, by origin.
+
     Raises:
-        ExactAppendError: it does not: the messages may have expired, or the topic was made anew.
+        ExactAppendError: it does not: the messages may have expired, or it had another name.
     """
-    if hint is not None:
-        what = (
-            f"has expired (the queue begins at {min_offset})" if hint < min_offset else "is another message"
-        )
+    if last is not None:
         raise ExactAppendError(
-            f"the message of writer {writer!r} at offset {hint} of {queue} {what}, and no later one was "
-            "found: its position is not known; delete the group of this writer and set is_new to begin anew"
+            f"the message of writer {writer!r} at offset {last} of {queue} has expired (the queue begins at "
+            f"{min_offset}), and no later one was found: its position is not known; delete the groups of "
+            "this writer and set is_new to begin anew"
         )
-    if min_offset > 0 and not is_new:
+    if is_new:
+        return
+    if min_offset > 0:
         raise ExactAppendError(
             f"{queue} begins at offset {min_offset} and has no message of writer {writer!r}: its last one "
             "may have expired; set is_new if this writer has never written to this queue"
         )
+    for other, name in others.items():
+        if origin and _place(other) == _place(origin):
+            raise ExactAppendError(
+                f"{queue} has messages of writer {name!r} from {other!r}, and none of writer {writer!r}: "
+                f"they would be stored twice; go on with the name {name!r} (a mirror without name has that "
+                "of its source cluster), or set is_new to store them again"
+            )
 
 
 def check_origin(queue: MessageQueue, mark: AppendMark, origin: str) -> None:
     """Check that a writer's last message came from where its next ones come from.
 
+    A cluster may have got another name, if the mark says which message it is: then that is compared.
+
     Raises:
         ExactAppendError: it came from somewhere else, so positions cannot be compared.
     """
-    if mark.origin != origin:
-        raise ExactAppendError(
-            f"the last message of writer {mark.writer!r} in {queue} came from {mark.origin!r}, and the next "
-            f"would come from {origin!r}: positions of two origins cannot be compared; use another writer "
-            "name, or put the queues into their former order"
-        )
+    if mark.origin == origin or (mark.source_ms is not None and _place(mark.origin) == _place(origin)):
+        return
+    raise ExactAppendError(
+        f"the last message of writer {mark.writer!r} in {queue} came from {mark.origin!r}, and the next "
+        f"would come from {origin!r}: positions of two origins cannot be compared; use another writer "
+        "name, or put the queues and the names of clusters into their former order"
+    )
+
+
+def _place(origin: str) -> str:
+    """Return topic, broker and queue of an origin, without the name of the cluster."""
+    return origin.partition("/")[2]
 
 
 def count_stored(
@@ -295,29 +333,20 @@ def check_place(queue: MessageQueue, *, expected: int, got: int) -> None:
         )
 
 
-def check_gap(
-    queue: MessageQueue,
-    marks: Iterable[tuple[int, AppendMark | None]],
-    writer: str,
-    *,
-    lowest: int = 0,
-) -> None:
-    """Check that messages which came in between are not of the same writer.
-
-    ``lowest``: see :func:`last_mark`.
+def check_gap(queue: MessageQueue, last: tuple[int, AppendMark] | None) -> None:
+    """Check that messages which came in between are not of the same writer; ``last``: the last that is.
 
     Raises:
         ExactAppendError: one is: another process writes with the same name.
     """
-    found = last_mark(marks, writer, lowest=lowest)
-    if found is not None:
+    if last is not None:
         raise ExactAppendError(
-            f"another process has stored position {found[1].position} of writer {writer!r} at offset "
-            f"{found[0]} of {queue}: end one of the two"
+            f"another process has stored position {last[1].position} of writer {last[1].writer!r} at offset "
+            f"{last[0]} of {queue}, or sent an old message again with its properties: end it, and start again"
         )
 
 
-def check_positions(positions: Sequence[int], *, count: int, last: int | None) -> None:
+def check_positions(positions: Sequence[int], *, count: int, next_position: int | None) -> None:
     """Check the positions of messages to append.
 
     Raises:
@@ -325,11 +354,11 @@ def check_positions(positions: Sequence[int], *, count: int, last: int | None) -
     """
     if len(positions) != count:
         raise ValueError(f"{len(positions)} positions for {count} messages: give one for each")
-    before = -1 if last is None else last
+    lowest = next_position or 0
     for position in positions:
-        if position <= before:
+        if position < lowest:
             raise ValueError(
-                f"position {position} after {before}: positions of a writer only rise, from 0 on; the last "
-                f"one in the queue is {last}"
+                f"position {position}, want {lowest} or more: positions of a writer only rise, from 0 on; "
+                f"the next one in the queue is {next_position or 0}"
             )
-        before = position
+        lowest = position + 1

@@ -48,30 +48,39 @@ class Mirror(BlockingMirror):
     def run(self, *, follow: bool = False, until_ms: int | None = None) -> list[QueueMirror]:
         """Copy all messages that are stored now, and return the progress of each queue.
 
+        Waits for queues that were copied before and are not there, because a broker is down. An error stops
+        the queues of its topic; it is raised when the other topics are copied.
+
         Args:
-            follow: go on with new messages, until the call is cancelled.
-            until_ms: copy messages stored before this time, in ms since 1970; waits until then.
+            follow: go on with new messages, and with queues that are added, until the call is cancelled.
+            until_ms: copy messages stored before this time, in ms since 1970, by the clocks of the source's
+                brokers; waits until then.
 
         Raises:
-            ConfigError: a target whose end cannot be trusted; see :meth:`rmqtools.ExactAppender.resume`.
+            ConfigError: a target whose end cannot be trusted (see :meth:`rmqtools.ExactAppender.resume`),
+                or topics without as many queues.
             ExactAppendError: another mirror of this name is running, or the target's marks contradict it.
-            DataLossError: messages expired at the source before they were copied.
-            SendError: the target refuses a message.
+            DataLossError: messages expired at the source before they were copied, or its topic was deleted
+                and made again, or its broker has lost its end.
+            SendError: the target refuses a message; see ``refused`` of :class:`rmqtools.MirrorConfig`.
         """
         return self._bridge.run(lambda: self._mirror.run(follow=follow, until_ms=until_ms))
 
     def move_group(self, group: str, *, dry_run: bool = False) -> list[MovedOffset]:
-        """Set a group's offsets on the copies to the messages that it would consume next at the source.
+        """Set a group's offsets on the copies, so that it goes on where it is at the source.
 
         Args:
             group: a group without members at the target.
             dry_run: only return the new offsets.
 
         Returns:
-            Each queue in which the group has an offset, with the new offset. If the next message is not
-            copied yet, this is the end of the copy: messages that are copied later may be consumed again.
+            Each queue in which the group has an offset, with the new offset: behind the last copy that it has
+            consumed. Messages of other producers behind it are consumed, too.
 
         Raises:
-            ConfigError: the group has members at the target: they would overwrite the offsets.
+            ConfigError: a copy is not as far as the group, or how far is not known; failed messages wait in
+                the group's retry topic; or the group has members at the target, which would overwrite the
+                offsets.
+            BrokerError: a broker does not list the group's members.
         """
         return self._bridge.run(lambda: self._mirror.move_group(group, dry_run=dry_run))

@@ -54,7 +54,7 @@ def test_compressed_bodies_of_a_batch_keep_their_flag(site, wire, topic, produce
             queue=writer.queue,
             sys_flag=outgoing.sys_flag,
         )
-        writer._bridge.run(lambda: asynchronous._append_parcel(parcel, [0]))
+        writer._bridge.run(lambda: asynchronous._writer.append(parcel, [0]))
 
     until(lambda: pulled(wire, topic))
     (message,) = pulled(wire, topic)

@@ -11,7 +11,7 @@ import pytest
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
-from rmqtools.engine.exact.settle import Settlement
+from rmqtools.engine.exact.own_broker import OwnBroker
 from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
@@ -107,7 +107,7 @@ async def nothing(*_: object) -> None:
 
 
 def test_an_appender_that_does_not_wait_for_late_requests_is_found(monkeypatch):
-    monkeypatch.setattr(Settlement, "await_answering", nothing)
+    monkeypatch.setattr(OwnBroker, "await_answering", nothing)
 
     assert "stored twice" in simulate_exact(48).found[0]
 
@@ -116,6 +116,14 @@ def test_an_appender_that_trusts_an_old_lock_is_found(monkeypatch):
     monkeypatch.setattr(LockAge, "may_send", lambda self, now: True)
 
     assert "stored twice" in simulate_exact(702).found[0]
+
+
+@pytest.mark.parametrize("seeds", [2, pytest.param(100, marks=pytest.mark.slow)])
+def test_mirrors_copy_each_message_once_whatever_the_trouble(seeds):
+    run = sim("--mirror", "--seeds", str(seeds))
+
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
 
 
 @pytest.mark.parametrize("seeds", [3, pytest.param(100, marks=pytest.mark.slow)])

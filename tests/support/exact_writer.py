@@ -19,7 +19,7 @@ async def write(name_server: str, topic: str, broker: str, end: int, settle_seco
     queue = MessageQueue(topic, broker, 0)
     async with Producer(config) as producer:
         writer = ExactAppender(producer, queue, writer="killed", settle_seconds=settle_seconds)
-        print(writer._lock._locks._client_id, flush=True)
+        print(writer._writer._locks._client_id, flush=True)
         async with writer:
             begin = -1 if writer.last_position is None else writer.last_position
             for first in range(begin + 1, end, BATCH):

@@ -1,31 +1,53 @@
 """A mirror: copies topics to another cluster, or to other topics, each message once and in order."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from asyncio import FIRST_EXCEPTION
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 
 from rmqtools.config.client import check_config
 from rmqtools.config.mirror import MirrorConfig
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
-from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
-from rmqtools.engine.exact.appender import ExactAppender
-from rmqtools.engine.exact.copy_lane import run_all
+from rmqtools.engine.exact.copy_lane import end_all
 from rmqtools.engine.exact.mirror_lane import MirrorLane
-from rmqtools.engine.exact.move_group import find_copy
+from rmqtools.engine.exact.move_group import check_no_members, check_retries, find_place
+from rmqtools.engine.exact.queue_writer import QueueWriter
+from rmqtools.engine.exact.tail import FROM, LAST, WriterNumbers
 from rmqtools.engine.exact.target_checks import check_producer
 from rmqtools.engine.producer.producer import Producer
 from rmqtools.engine.reading.client import Client
-from rmqtools.errors import BrokerError, ClientStateError, ConfigError
+from rmqtools.errors import (
+    ClientStateError,
+    ConfigError,
+    PermissionDeniedError,
+    RemotingError,
+    RocketMQError,
+    TopicNotFoundError,
+)
+from rmqtools.log import get_logger
 from rmqtools.model.mirror import MovedOffset, Place, QueueMirror
 from rmqtools.model.names import is_system_topic
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.route import ClusterInfo
 from rmqtools.policy.endpoint.features import EXACT_APPENDS
 from rmqtools.policy.flow import MessageRate
-from rmqtools.policy.mirror import Way, pair_queues
+from rmqtools.policy.mirror import (
+    Pair,
+    Pairing,
+    Way,
+    cluster_names,
+    decode_pair,
+    key_of_place,
+    pair_queues,
+)
 
-_FOLLOW_PAUSE = 0.5  # seconds between looks for new messages
+log = get_logger(__name__)
+
+_PAIR_PAUSE = 5.0  # seconds between looks for queues that are new, or not there
+_UNKNOWN = "?"  # broker of a queue that is not there
+_AWAY = "a broker is down, or the topic has fewer queues than before"
 
 
 class Mirror(Asynchronous):
@@ -47,12 +69,13 @@ class Mirror(Asynchronous):
         self._config = config
         self._source, self._target = Client(config.source), Producer(config.target)
         self._open = AsyncExitStack()
-        self._lanes: list[MirrorLane] = []
-        self._pairs: list[tuple[MessageQueue, MessageQueue]] = []
+        self._lanes: dict[MessageQueue, MirrorLane] = {}  # by source queue
+        self._waiting: dict[str, list[QueueMirror]] = {}  # queues without a lane, by topic
+        self._free: set[MessageQueue] = set()  # target queues without a copy, when they were searched
         self._names = ("", "")  # of the source cluster, of the target cluster
         limit = config.max_messages_per_second
         self._rate = None if limit is None else MessageRate(limit)
-        self._is_running = False
+        self._is_started = self._is_running = False
 
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:
@@ -66,11 +89,18 @@ class Mirror(Asynchronous):
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(self._source)
             await opened.enter_async_context(self._target)
-            self._names = await self._cluster_names()
+            infos = [
+                await each._client.name_server.fetch_cluster_info() for each in (self._source, self._target)
+            ]
+            names = self._config.source_name, self._config.target_name
+            self._names = cluster_names(*infos, source_name=names[0], target_name=names[1])
             for source, target in self._config.topics.items():
                 self._check_topics(source, target)
-                self._pairs += await self._pair(source, target)
-            self._open = opened.pop_all()
+                with suppress(RemotingError):  # run() waits for brokers
+                    await self._fetch_pairing(source)
+            if self._config.refused not in ("stop", "skip"):
+                await self._target._client.routes.publish_info(self._config.refused)
+            self._open, self._is_started = opened.pop_all(), True
 
     @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
@@ -80,68 +110,181 @@ class Mirror(Asynchronous):
     @blocking("direct")
     def progress(self) -> list[QueueMirror]:
         """Return the progress of each queue; empty before the first :meth:`run`."""
-        return [lane.state for lane in self._lanes]
+        return [lane.state for lane in self._lanes.values()] + [
+            each for states in self._waiting.values() for each in states
+        ]
 
     async def run(self, *, follow: bool = False, until_ms: int | None = None) -> list[QueueMirror]:
         """Copy all messages that are stored now, and return the progress of each queue.
 
+        Waits for queues that were copied before and are not there, because a broker is down. An error stops
+        the queues of its topic; it is raised when the other topics are copied.
+
         Args:
-            follow: go on with new messages, until the call is cancelled.
-            until_ms: copy messages stored before this time, in ms since 1970; waits until then.
+            follow: go on with new messages, and with queues that are added, until the call is cancelled.
+            until_ms: copy messages stored before this time, in ms since 1970, by the clocks of the source's
+                brokers; waits until then.
 
         Raises:
-            ConfigError: a target whose end cannot be trusted; see :meth:`rmqtools.aio.ExactAppender.resume`.
+            ConfigError: a target whose end cannot be trusted (see :meth:`rmqtools.aio.ExactAppender.resume`),
+                or topics without as many queues.
             ExactAppendError: another mirror of this name is running, or the target's marks contradict it.
-            DataLossError: messages expired at the source before they were copied.
-            SendError: the target refuses a message.
+            DataLossError: messages expired at the source before they were copied, or its topic was deleted
+                and made again, or its broker has lost its end.
+            SendError: the target refuses a message; see ``refused`` of :class:`rmqtools.MirrorConfig`.
         """
-        if not self._pairs:
+        if not self._is_started:
             raise ClientStateError("the mirror is not started: call start() or use it in a with block")
         if self._is_running:
             raise ClientStateError("the mirror is running already: it has one run at a time")
         self._is_running = True
         try:
-            if not self._lanes:
-                self._lanes = [self._lane(*pair) for pair in self._pairs]
-                for lane in self._lanes:
-                    self._open.push_async_callback(lane.close)
-            await run_all(*(self._run_lane(lane, follow, until_ms) for lane in self._lanes))
+            works = [self._run_topic(topic, follow, until_ms) for topic in self._config.topics]
+            tasks = [asyncio.create_task(work) for work in works]
+            errors = [error for error in await asyncio.gather(*tasks) if error is not None]
         finally:
+            await end_all(tasks)
             self._is_running = False
+        if errors:
+            raise errors[0]
         return self.progress()
 
+    async def _run_topic(self, topic: str, follow: bool, until_ms: int | None) -> RocketMQError | None:
+        """Copy a topic; return the error that has stopped it, which does not stop the others."""
+        try:
+            await self._copy_topic(topic, follow, until_ms)
+        except RocketMQError as error:
+            log.error("mirror_stopped", topic=topic, reason=str(error))
+            for lane in self._lanes_of(topic):
+                lane.state = replace(lane.state, error=str(error))
+            return error
+        return None
+
+    async def _copy_topic(self, topic: str, follow: bool, until_ms: int | None) -> None:
+        """Copy all queues of a topic; look again and again for queues that are not there, or are new."""
+        tasks: dict[MessageQueue, asyncio.Task[None]] = {}
+        try:
+            while True:
+                pairing = await self._pairing(topic, follow=follow)
+                for source, target in pairing.pairs.items():
+                    lane = self._lane(source, target)
+                    lane.note_width(pairing.width)
+                    if source not in tasks:
+                        tasks[source] = asyncio.create_task(lane.run(follow=follow, until_ms=until_ms))
+                if tasks:
+                    await asyncio.wait(tasks.values(), timeout=_PAIR_PAUSE, return_when=FIRST_EXCEPTION)
+                done = [task.result() for task in tasks.values() if task.done()]
+                if len(done) == len(tasks):
+                    if pairing.is_complete and not follow:
+                        return
+                    await asyncio.sleep(_PAIR_PAUSE)
+        finally:
+            await end_all(tasks.values())
+
+    async def _pairing(self, topic: str, *, follow: bool) -> Pairing:
+        """Return the pairs of a topic, and note those that wait; waits while no name server answers."""
+        while True:
+            try:
+                pairing = await self._fetch_pairing(topic)
+                break
+            except (RemotingError, TopicNotFoundError, PermissionDeniedError) as error:
+                if not isinstance(error, RemotingError) and not self._lanes_of(topic):
+                    raise
+                log.warning("routes_awaited", topic=topic, reason=str(error))
+                await asyncio.sleep(_PAIR_PAUSE)
+        if pairing.unpaired and not pairing.lost and not follow:
+            raise ConfigError(
+                f"topic {topic!r} has {len(pairing.unpaired)} queues for which the target's "
+                f"{self._config.topics[topic]!r} has none that is free: a queue has copies of one queue "
+                "only, so give it more (rmqtools topic alter); to copy another topic to it, name the mirror "
+                "otherwise"
+            )
+        waiting = [
+            _waiting(MessageQueue(topic, _UNKNOWN, 0), target, f"its source queue: {_AWAY}")
+            for target in pairing.awaited
+        ]
+        reason = f"a queue of the target: {_AWAY}" if pairing.lost else "a queue of the target: add one"
+        nowhere = MessageQueue(self._config.topics[topic], _UNKNOWN, 0)
+        waiting += [_waiting(source, nowhere, reason) for source in pairing.unpaired]
+        if waiting and waiting != self._waiting.get(topic):
+            log.warning("queues_awaited", topic=topic, queues=len(waiting), reason=waiting[0].waits_for)
+        self._waiting[topic] = waiting
+        return pairing
+
+    async def _fetch_pairing(self, topic: str) -> Pairing:
+        """Return the pairs of a topic as brokers have them."""
+        from_, to, copy = self._source._client, self._target._client, self._config.topics[topic]
+        await to.routes.refresh(copy)
+        to.endpoint.require(EXACT_APPENDS)
+        targets = (await to.routes.publish_info(copy)).queues
+        recorded = await self._recorded(targets)
+        try:
+            await from_.routes.refresh(topic)
+            from_.endpoint.require(EXACT_APPENDS)
+            sources = await from_.routes.subscribe_queues(topic)
+        except TopicNotFoundError:  # its only broker is down
+            if not recorded:
+                raise
+            sources = []
+        return pair_queues(sources, targets, recorded)
+
+    async def _recorded(self, targets: Sequence[MessageQueue]) -> dict[MessageQueue, Pair]:
+        """Return the records of target queues; a broker that was killed may have lost the last ones."""
+        known = {lane.state.target: lane.pair for lane in self._lanes.values()}
+        numbers = {
+            queue: WriterNumbers(self._target._client, queue, self._writer)
+            for queue in targets
+            if queue not in known
+        }
+        found = dict(zip(numbers, await asyncio.gather(*map(fetch_pair, numbers.values())), strict=True))
+        found |= {queue: known[queue] for queue in targets if queue in known}
+        if any(found.values()):
+            for queue in {queue for queue, pair in found.items() if pair is None} - self._free:
+                if (pair := await pair_of_copies(numbers[queue])) is None:
+                    self._free.add(queue)
+                found[queue] = pair
+        return {queue: pair for queue, pair in found.items() if pair is not None}
+
+    def _lanes_of(self, topic: str) -> list[MirrorLane]:
+        return [lane for source, lane in self._lanes.items() if source.topic == topic]
+
     async def move_group(self, group: str, *, dry_run: bool = False) -> list[MovedOffset]:
-        """Set a group's offsets on the copies to the messages that it would consume next at the source.
+        """Set a group's offsets on the copies, so that it goes on where it is at the source.
 
         Args:
             group: a group without members at the target.
             dry_run: only return the new offsets.
 
         Returns:
-            Each queue in which the group has an offset, with the new offset. If the next message is not
-            copied yet, this is the end of the copy: messages that are copied later may be consumed again.
+            Each queue in which the group has an offset, with the new offset: behind the last copy that it has
+            consumed. Messages of other producers behind it are consumed, too.
 
         Raises:
-            ConfigError: the group has members at the target: they would overwrite the offsets.
+            ConfigError: a copy is not as far as the group, or how far is not known; failed messages wait in
+                the group's retry topic; or the group has members at the target, which would overwrite the
+                offsets.
+            BrokerError: a broker does not list the group's members.
         """
-        source = GroupOffsetAdmin(self._source._client)
-        target = GroupOffsetAdmin(self._target._client)
+        from_, to, topics = self._source._client, self._target._client, self._config.topics
         moved = []
-        for topic in self._config.topics:
-            offsets = await source.fetch_consumer_offsets(group, topic)
-            for queue, twin in (pair for pair in self._pairs if pair[0].topic == topic):
-                offset = offsets.get(queue)
-                if offset is not None:
-                    found = await find_copy(
-                        self._target._client, twin, self._writer, self._origin(queue), offset
-                    )
-                    moved.append(
-                        MovedOffset(source=queue, source_offset=offset, target=twin, target_offset=found)
-                    )
+        for topic in topics:
+            offsets = await GroupOffsetAdmin(from_).fetch_consumer_offsets(group, topic)
+            pairs = (await self._fetch_pairing(topic)).pairs
+            for queue, offset in offsets.items():
+                if offset is None:
+                    continue
+                if (twin := pairs.get(queue)) is None:
+                    raise ConfigError(f"{queue} has no copy so far: run the mirror until it has no lag")
+                numbers = WriterNumbers(to, twin, self._writer)
+                found = await find_place(to, numbers, self._origin(queue), offset)
+                moved.append(
+                    MovedOffset(source=queue, source_offset=offset, target=twin, target_offset=found)
+                )
+        await check_retries(from_, group, topics)
+        await check_no_members(to, group)
         if not dry_run:
-            await self._check_no_members(group)
             for each in moved:
-                await target.update_consumer_offset(group, each.target, each.target_offset)
+                await GroupOffsetAdmin(to).update_consumer_offset(group, each.target, each.target_offset)
         return moved
 
     @property
@@ -154,35 +297,22 @@ class Mirror(Asynchronous):
         return f"{Place(self._names[0], queue.topic)}/{queue.broker_name}/{queue.queue_id}"
 
     def _lane(self, source: MessageQueue, target: MessageQueue) -> MirrorLane:
-        config = self._config
-        appender = ExactAppender(
-            self._target,
-            target,
-            writer=self._writer,
-            origin=self._origin(source),
-            settle_seconds=config.settle_seconds,
-            is_new=config.is_new,
-        )
-        way = Way(Place(self._names[0], source.topic), Place(self._names[1], target.topic))
-        return MirrorLane(self._source._client, source, appender, way, config, self._rate)
-
-    async def _run_lane(self, lane: MirrorLane, follow: bool, until_ms: int | None) -> None:
-        await lane.open()
-        clock = self._source._client.clock
-        while True:
-            is_last = not follow if until_ms is None else clock.now_ms() > until_ms
-            await lane.copy_to(await lane.end(until_ms if is_last else None))
-            if is_last:
-                return
-            await asyncio.sleep(_FOLLOW_PAUSE)
-
-    async def _pair(self, source: str, target: str) -> list[tuple[MessageQueue, MessageQueue]]:
-        from_, to = self._source._client, self._target._client
-        for client, topic in ((from_, source), (to, target)):
-            await client.routes.refresh(topic)
-            client.endpoint.require(EXACT_APPENDS)
-        queues = await from_.routes.subscribe_queues(source)
-        return pair_queues(queues, (await to.routes.publish_info(target)).queues)
+        """Return the lane of a queue; it stays open until the mirror is closed."""
+        if source not in self._lanes:
+            config = self._config
+            writer = QueueWriter(
+                self._target,
+                target,
+                writer=self._writer,
+                origin=self._origin(source),
+                settle_seconds=config.settle_seconds,
+                is_new=config.is_new,
+            )
+            way = Way(Place(self._names[0], source.topic), Place(self._names[1], target.topic))
+            lane = MirrorLane(self._source._client, source, writer, way, config, self._rate, self._target)
+            self._open.push_async_callback(lane.close)
+            self._lanes[source] = lane
+        return self._lanes[source]
 
     def _check_topics(self, source: str, target: str) -> None:
         for topic in (source, target):
@@ -191,44 +321,32 @@ class Mirror(Asynchronous):
         if self._names[0] == self._names[1] and source == target:
             raise ConfigError(f"topic {source!r} would be copied to itself: name another topic or cluster")
 
-    async def _cluster_names(self) -> tuple[str, str]:
-        """Return the names of both clusters; the same name twice means the same cluster."""
-        clients = (self._source._client, self._target._client)
-        from_, to = [await client.name_server.fetch_cluster_info() for client in clients]
-        is_same = bool(_addresses(from_) & _addresses(to))
-        source = self._config.source_name or _only_name(from_, "source_name")
-        target = self._config.target_name or (source if is_same else _only_name(to, "target_name"))
-        if source == target and not is_same:
-            raise ConfigError(
-                f"both clusters have the name {source!r}, by which a message's way is noted: give "
-                "source_name and target_name, the same ones to all mirrors"
-            )
-        if source != target and is_same:
-            raise ConfigError(
-                f"{source!r} and {target!r} are the same cluster: give it one name, and another target topic"
-            )
-        return source, target
 
-    async def _check_no_members(self, group: str) -> None:
-        """Refuse a group with members at the target."""
-        try:
-            members = await GroupAdmin(self._target._client).fetch_consumer_ids(group)
-        except BrokerError:  # brokers refuse to list the members of a group that has none
-            return
-        if members:
-            raise ConfigError(
-                f"group {group!r} has {len(members)} members at the target, which would overwrite its "
-                "offsets: stop them first"
-            )
+async def fetch_pair(numbers: WriterNumbers) -> Pair | None:
+    """Return the record of a target queue; None: there is none.
+
+    A mirror of 0.3.0 has made no record: the mark of its last message names the source.
+    """
+    if (record := await numbers.fetch(FROM)) is not None:
+        return decode_pair(record)
+    last = await numbers.fetch(LAST)
+    return None if last is None else await pair_of_copies(numbers, last, last + 1)
 
 
-def _only_name(info: ClusterInfo, setting: str) -> str:
-    """Return the name of the one cluster that a name server knows."""
-    names = sorted(info.cluster_addr_table)
-    if len(names) != 1:
-        raise ConfigError(f"the name server knows the clusters {', '.join(names) or 'none'}: give {setting}")
-    return names[0]
+async def pair_of_copies(numbers: WriterNumbers, begin: int = 0, end: int = 2**62) -> Pair | None:
+    """Return the record of a target queue by the last copy in a part of it; None: it has none."""
+    mark = await numbers.last_mark(begin, end)
+    return None if mark is None else Pair(key_of_place(mark.origin.partition("/")[2]), 0)
 
 
-def _addresses(info: ClusterInfo) -> set[str]:
-    return {addr for data in info.broker_addr_table.values() for addr in data.broker_addrs.values()}
+def _waiting(source: MessageQueue, target: MessageQueue, reason: str) -> QueueMirror:
+    return QueueMirror(
+        source=source,
+        target=target,
+        position=0,
+        end=0,
+        copied=0,
+        left_out=0,
+        waits_for=reason,
+        is_known=False,
+    )

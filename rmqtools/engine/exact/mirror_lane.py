@@ -1,125 +1,297 @@
-"""One queue of a mirror: what is copied of it, which way a copy has come, and how far the copy is."""
+"""One queue of a mirror: where it goes on, what is copied of it, and how far the copy is."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from rmqtools.config.mirror import MirrorConfig
+from rmqtools.engine.admin.broker_requests import fetch_runtime_info
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.exact.appender import ExactAppender
-from rmqtools.engine.exact.copy_lane import LEFT_OUT, MARK, MOST_MESSAGES, CopyLane, Portion
+from rmqtools.engine.exact.copy_lane import MOST_MESSAGES, CopyLane, Portion, Seen
+from rmqtools.engine.exact.queue_writer import QueueWriter
+from rmqtools.engine.exact.tail import FROM
+from rmqtools.engine.producer.producer import Producer
 from rmqtools.engine.reading.range_filter import read_filter
-from rmqtools.errors import RocketMQError
+from rmqtools.engine.reading.read_messages import read_messages
+from rmqtools.errors import (
+    DataLossError,
+    ExactAppendError,
+    MessageRejectedError,
+    ProtocolError,
+    RocketMQError,
+    SendError,
+)
+from rmqtools.log import get_logger
 from rmqtools.model.copy_message import copy_message
-from rmqtools.model.message import Message
+from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
     PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from rmqtools.model.mirror import MIRROR_WAY, QueueMirror
+from rmqtools.model.mirror import MIRROR_REFUSED, QueueMirror
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.policy.flow import MessageRate
-from rmqtools.policy.mirror import Way, is_in_share
+from rmqtools.policy.mirror import MirrorCopies, Pair, Way, decode_pair, key_of, source_time_ms
 from rmqtools.protocol.messages.copied import StoredParts
 from rmqtools.protocol.messages.stored import decode_message
 
-_WAY, _TAGS = MIRROR_WAY.encode(), PROPERTY_TAGS.encode()
-_KEY_NAMES = tuple(
-    name.encode() for name in (PROPERTY_SHARDING_KEY, PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
-)
+T = TypeVar("T")
+log = get_logger(__name__)
+
+_FOLLOW_PAUSE = 0.5  # seconds between looks for new messages
+_ROUNDS_BETWEEN_CHECKS = 20  # while nothing new comes
+_LOOK = 1.0  # seconds between looks at what is visible while the writer waits
+_LOOKS = 3  # at an end that fell: a broker that has just started may not show all yet
 
 
 class MirrorLane(CopyLane):
-    """The copy of one queue of a mirror; ``rate`` is shared by all of them."""
+    """The copy of one queue of a mirror; ``rate`` is for all of them, ``target`` sends refused messages."""
 
     def __init__(
         self,
         client: ClientCore,
         source: MessageQueue,
-        appender: ExactAppender,
+        writer: QueueWriter,
         way: Way,
         config: MirrorConfig,
         rate: MessageRate | None,
+        target: Producer,
     ) -> None:
         super().__init__(
             client,
             source,
-            appender,
+            writer,
             request_bytes=config.request_bytes,
             read_filter=read_filter(source.topic, tags=config.tags, sql=config.sql),
             rate=rate,
         )
-        self._way, self._config = way, config
-        self._admin = QueueAdmin(client)
-        self._tags = frozenset(tag.encode() for tag in config.tags)
-        self._chooses = bool(self._tags) or config.share < 1.0
-        self._was_open = False
-        self._goes_singly = appender.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-        self._ways: dict[bytes, bytes | None] = {}
-        self._state = QueueMirror(
-            source=source, target=appender.queue, position=0, end=0, copied=0, left_out=0
+        self._config, self._target, self._admin = config, target, QueueAdmin(client)
+        self._goes_singly = writer.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        mark = writer.mark_text(0, 0).partition(" ")[2].removesuffix("0")
+        self._copies = MirrorCopies(way, tags=config.tags, share=config.share, mark=mark)
+        self._seen: Seen | None = None  # the last message that was read and is done
+        self._refused_before = self._idle_rounds = 0
+        self.pair = Pair(key_of(source), 0)
+        self.state = QueueMirror(
+            source=source,
+            target=writer.queue,
+            position=0,
+            end=0,
+            copied=0,
+            left_out=0,
+            waits_for="its broker",
+            is_known=False,
         )
 
-    @property
-    def state(self) -> QueueMirror:
-        """Progress of this queue."""
-        return self._state
+    async def run(self, *, follow: bool, until_ms: int | None) -> None:
+        """Copy what is there, or what was stored before a time; ``follow``: go on with new messages."""
+        self.state = replace(self.state, error="")
+        await self._open()
+        while True:
+            is_last = not follow if until_ms is None else await self._is_past(until_ms)
+            await self._copy_round(until_ms if is_last else None)
+            if is_last:
+                return
+            await asyncio.sleep(_FOLLOW_PAUSE)
 
-    async def open(self) -> None:
-        """Find out what is copied already; errors as of :meth:`ExactAppender.resume`."""
-        await self._appender.start()
-        last = self._appender.last_position
-        if last is not None:
-            position = last + 1
-        elif self._was_open:  # nothing of what it has passed was to be copied
-            position = self._state.position
-        else:
-            position = await self._first()
-        self._was_open = True
-        self._state = replace(self._state, position=position, end=max(position, self._state.end))
+    def note_width(self, width: int) -> None:
+        """Note how many queues the target topic has; recorded with the pair."""
+        self.pair = Pair(key_of(self._source), width)
+        self._writer.numbers.put(FROM, self.pair.encode())
 
     async def close(self) -> None:
         """Stop writing."""
-        await self._appender.close()
+        await self._writer.close()
 
-    async def end(self, until_ms: int | None = None) -> int:
-        """Return where the source ends now, or where the messages begin that were stored at a time."""
-        while True:
-            try:
-                if until_ms is None:
-                    return await self._admin.max_offset(self._source)
-                return await self._admin.search_offset(self._source, until_ms)
-            except RocketMQError as error:
-                await self._await_source(error)
-
-    async def copy_to(self, end: int) -> None:
-        """Copy up to an offset of the source.
+    async def _open(self) -> None:
+        """Take the writer's lock, find out what is copied, and check that the source is the one of before.
 
         Raises:
-            DataLossError: messages expired before they were copied.
-            SendError, ExactAppendError: of the target; see :class:`ExactAppender`.
+            DataLossError: it is not.
+            ExactAppendError: the target belongs to another source queue; see :meth:`QueueWriter.resume`.
         """
-        self._state = replace(self._state, end=end)
-        await self._copy([(self._state.position, end)])
+        opening = asyncio.create_task(self._writer.resume())
+        try:
+            while not (await asyncio.wait({opening}, timeout=_LOOK))[0]:
+                with suppress(RocketMQError):
+                    await self._look()
+            opening.result()
+        finally:
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+        record = await self._writer.number(FROM)
+        if record is not None and decode_pair(record).key != key_of(self._source):
+            raise ExactAppendError(
+                f"{self._writer.queue} has copies of another queue than {self._source}: another mirror of "
+                "this name has paired it; end one of the two, and start again"
+            )
+        position = await self._begin()
+        await self._writer.keep_numbers()
+        end = await self._end()
+        self.state = replace(
+            self.state, position=position, end=max(position, end), waits_for="", is_known=True
+        )
+
+    async def _look(self) -> None:
+        """Show what is known before the lock is taken."""
+        waits_for = self._writer.waits_for or "its broker"
+        self.state = replace(self.state, waits_for=waits_for)
+        position = self.state.position if self.state.is_known else (await self._writer.look()).next_position
+        if position is not None:
+            end = await self._admin.max_offset(self._source)
+            self.state = replace(self.state, position=position, end=max(position, end), is_known=True)
+
+    async def _begin(self) -> int:
+        """Return where the copy goes on, after a comparison of the source with what was read of it before."""
+        tail = self._writer.tail
+        if tail.position is not None and tail.source_ms is not None:
+            await self._check_seen((tail.position, tail.source_ms))
+        if tail.noted is not None:
+            position, seen_ms = tail.noted
+            found = await self._stored_ms(position - 1)
+            if found is not None and found > seen_ms:  # all that was read before is older
+                raise self._replaced(position - 1)
+        begin = tail.next_position if tail.next_position is not None else await self._first()
+        await self._check_end(begin, await self._end())
+        await self._pass_to(begin)
+        return begin
 
     async def _first(self) -> int:
         begin = self._config.begin
         if begin == "earliest":
-            return await self._admin.min_offset(self._source)
-        if begin == "latest":
-            return await self._admin.max_offset(self._source)
-        return await self._admin.search_offset(self._source, int(begin))
+            return await self._from_source(lambda: self._admin.min_offset(self._source))
+        return await self._end(None if begin == "latest" else int(begin))
+
+    async def _end(self, until_ms: int | None = None) -> int:
+        """Return where the source ends now, or where the messages begin that were stored at a time."""
+        if until_ms is None:
+            return await self._from_source(lambda: self._admin.max_offset(self._source))
+        return await self._from_source(lambda: self._admin.search_offset(self._source, until_ms))
+
+    async def _is_past(self, until_ms: int) -> bool:
+        """Return whether the source's broker stores later messages only, by its own clock."""
+
+        async def fetch() -> dict[str, str]:
+            addr = self._client.routes.master_addr(self._source.broker_name)
+            return await fetch_runtime_info(self._client, addr)
+
+        now_ms = source_time_ms(await self._from_source(fetch))
+        return (self._client.clock.now_ms() if now_ms is None else now_ms) > until_ms
+
+    async def _copy_round(self, until_ms: int | None) -> None:
+        """Copy what the source has now.
+
+        Raises:
+            DataLossError: messages expired before they were copied, or the source was made anew.
+            SendError, ExactAppendError: of the target; see :class:`QueueWriter`.
+        """
+        position, end = self.state.position, await self._end()
+        await self._check_end(position, end)
+        if until_ms is not None:
+            end = min(end, await self._end(until_ms))
+        self.state = replace(self.state, end=max(position, end))
+        self._idle_rounds = 0 if end > position else self._idle_rounds + 1
+        if self._idle_rounds % _ROUNDS_BETWEEN_CHECKS == 0:
+            await self._check_seen(self._seen)
+        if end > position:
+            await self._copy([(position, end)])
+            await self._pass_to(end)
+
+    async def _pass_to(self, position: int) -> None:
+        """Note that all before a position is done, and which message is before it."""
+        if self._seen is None or self._seen[0] != position - 1:
+            seen_ms = await self._stored_ms(position - 1)
+            self._seen = None if seen_ms is None else (position - 1, seen_ms)
+        self._writer.pass_to(position, None if self._seen is None else self._seen[1])
+
+    async def _check_end(self, position: int, end: int) -> None:
+        """Check that the source has not become shorter."""
+        for _ in range(_LOOKS):
+            if end >= position:
+                return
+            await asyncio.sleep(_LOOK)
+            end = await self._end()
+        raise DataLossError(f"{self._source} ends at offset {end}, and was read up to {position}: {_REMEDY}")
+
+    async def _check_seen(self, seen: Seen | None) -> None:
+        """Check that the source still has the message that was read last, unless it has expired."""
+        seen = seen or self._seen
+        if seen is not None:
+            found = await self._stored_ms(seen[0])
+            if found is not None and found != seen[1]:
+                raise self._replaced(seen[0])
+
+    def _replaced(self, offset: int) -> DataLossError:
+        return DataLossError(
+            f"{self._source} has another message at offset {offset} than the one that was read: {_REMEDY}"
+        )
+
+    async def _stored_ms(self, offset: int) -> int | None:
+        """Return when the source stored a message; None: there is none."""
+        message = None if offset < 0 else await self._from_source(lambda: self._read_one(offset))
+        return None if message is None else message.store_timestamp_ms
+
+    async def _read_one(self, offset: int) -> MessageExt | None:
+        """Return the message at an offset; None: there is none, or it has expired."""
+        read = read_messages(
+            self._client,
+            QueueRange(self._source, offset, offset + 1),
+            max_messages=1,
+            max_bytes=1,
+            corrupt_body="raw",
+        )
+        begin, end = await self._admin.min_offset(self._source), await self._admin.max_offset(self._source)
+        if not begin <= offset < end:
+            return None
+        found = [message async for messages in read for message in messages]
+        return found[0] if found else None
+
+    async def _from_source(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Return an answer of the source; waits while it is away."""
+        while True:
+            try:
+                return await request()
+            except RocketMQError as error:
+                await self._await_source(error)
+
+    async def _refused(self, portion: Portion, error: SendError | ProtocolError) -> None:
+        """Stop, leave the message out, or store it in the topic of refused ones."""
+        place = self._config.refused
+        if place == "stop":
+            raise error
+        (offset,) = portion.positions
+        log.warning("message_refused", queue=str(self._source), offset=offset, reason=str(error))
+        self.state = replace(self.state, refused=self.state.refused + 1)
+        if place == "skip" or (message := await self._from_source(lambda: self._read_one(offset))) is None:
+            return
+        text = f"{self._source.broker_name}/{self._source.queue_id}/{offset}: {error}"
+        reason = "".join(char if char.isprintable() else " " for char in text[:500])
+        copied = copy_message(message, place)
+        copied = replace(copied, properties={**copied.properties, MIRROR_REFUSED: reason})
+        try:
+            await self._target.send(copied)
+        except (SendError, MessageRejectedError):
+            await self._target.send(replace(copied, body=b"refused"))
 
     def _passed(self, portion: Portion) -> None:
-        now = self._state
-        self._state = replace(
+        now, refused = self.state, self.state.refused - self._refused_before
+        self._refused_before = self.state.refused
+        count = len(portion.positions) - refused
+        self.state = replace(
             now,
             position=portion.next_position,
-            copied=now.copied + portion.count,
-            left_out=now.left_out + portion.next_position - now.position - portion.count,
+            copied=now.copied + count,
+            left_out=now.left_out + portion.next_position - now.position - count - refused,
         )
+        if portion.seen is not None:
+            self._seen = portion.seen
+            self._writer.pass_to(portion.seen[0] + 1, portion.seen[1])
 
     def _most_messages(self) -> int:
         limit = self._config.max_messages_per_second
@@ -127,48 +299,22 @@ class MirrorLane(CopyLane):
 
     def _copied_properties(self, parts: StoredParts) -> bytes | None:
         """Return the properties of a copy; None: the message is not copied."""
-        kept, way = [], b""
-        for pair in parts.properties:
-            name, _, value = pair.partition(b"\x01")
-            if name not in LEFT_OUT:
-                if value:
-                    kept.append(pair)
-            elif name == _WAY:
-                way = value
-        if self._chooses and not self._is_chosen(parts):
-            return None
-        following = self._next_way(way)
-        if following is None:
-            return None
-        mark = self._appender._mark_text(parts.queue_offset).encode()
-        kept.append(b"%s\x01%s\x02%s\x01%s\x02" % (MARK, mark, _WAY, following))
-        return b"\x02".join(kept)
-
-    def _is_chosen(self, parts: StoredParts) -> bool:
-        """Return whether a message has one of the tags, and belongs to the share."""
-        pairs = (pair.partition(b"\x01") for pair in parts.properties)
-        found = {name: value for name, _, value in pairs}
-        if self._tags and found.get(_TAGS) not in self._tags:
-            return False
-        key = next((found[name] for name in _KEY_NAMES if found.get(name)), b"")
-        return self._config.share >= 1.0 or is_in_share(key, self._config.share)
-
-    def _next_way(self, way: bytes) -> bytes | None:
-        if way not in self._ways:
-            following = self._way.next(way.decode("utf-8", "replace"))
-            if len(self._ways) >= 1000:
-                self._ways.clear()
-            self._ways[way] = None if following is None else following.encode()
-        return self._ways[way]
+        return self._copies.properties(parts.properties, parts.queue_offset, parts.store_timestamp_ms)
 
     def _single(self, data: bytes, start: int, properties: bytes) -> Message | None:
         """Return a message for a retry topic, which takes no batches; None: another topic."""
         if not self._goes_singly:
             return None
         stored = decode_message(data, start)
-        copied = copy_message(stored, self._appender.queue.topic)
+        copied = copy_message(stored, self._writer.queue.topic)
         pairs = (pair.partition("\x01") for pair in properties.decode("utf-8", "replace").split("\x02"))
         own = {PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_SHARDING_KEY, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}
         return replace(
             copied, properties={name: value for name, _, value in pairs if name and name not in own}
         )
+
+
+_REMEDY = (
+    "its topic was deleted and made again, or its broker has lost its end. Nothing more is copied. To copy "
+    "what is there now behind the old copies, give the mirror another name, and is_new (--name NAME --new)"
+)

@@ -1,49 +1,116 @@
-"""Finds where a group goes on in a copy: by binary search of the position in the marks of its messages."""
+"""Moves of groups to a copy: where a group goes on there, and what must not be left behind."""
 
-from rmqtools.engine.admin.queues import QueueAdmin
+from collections.abc import Collection
+
+from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
+from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.exact.tail import read_marks
+from rmqtools.engine.exact.tail import LAST, WriterNumbers, find_tail, own_marks
+from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.append_mark import AppendMark
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.names import pop_retry_topic, retry_topic
 from rmqtools.policy.exact_append import check_origin
 
 _FIRST_LOOK, _LONGEST_LOOK = 32, 8192  # messages
 
 
-async def find_copy(client: ClientCore, queue: MessageQueue, writer: str, origin: str, position: int) -> int:
-    """Return the offset of the first message of a writer that has this position or a later one.
+async def find_place(client: ClientCore, numbers: WriterNumbers, origin: str, position: int) -> int:
+    """Return the offset behind the last copy that a group has consumed; ``position``: its next source offset.
 
-    The end of the queue, if there is none. Messages of others may stand in between.
+    Without a consumed copy, this is the begin of the queue. So no message of other producers is left out.
 
     Raises:
+        ConfigError: the copy is not as far as the group.
         ExactAppendError: the writer's messages came from another queue.
     """
-    admin = QueueAdmin(client)
-    low, high = await admin.min_offset(queue), await admin.max_offset(queue)
-    best = high
+    queue, writer = numbers.queue, numbers.writer
+    copied = (await find_tail(client, numbers, origin=origin, is_new=False)).next_position
+    if copied is None or copied < position:
+        how_far = "is not known" if copied is None else f"is {position - copied} messages behind the group"
+        raise ConfigError(
+            f"the copy of {origin!r} in {queue} {how_far}: wait until the mirror {writer!r} has no lag, and "
+            "move the group then"
+        )
+    admin = GroupOffsetAdmin(client)
+    low, high, last = await admin.min_offset(queue), await admin.max_offset(queue), await numbers.fetch(LAST)
+    if (
+        last is not None
+        and low <= last < high
+        and (mark := await numbers.last_mark(last, last + 1)) is not None
+    ):
+        if mark.position < position:
+            return await _behind(client, numbers, last, high, position)
+        high = last + 1
     while low < high:
         middle = (low + high) // 2
-        found = await _first_mark(client, queue, writer, middle, high)
+        found = await _first_mark(client, numbers, middle, high)
         if found is None:
             high = middle
             continue
         check_origin(queue, found[1], origin)
         if found[1].position >= position:
-            best, high = found[0], middle
+            high = middle
         else:
             low = found[0] + 1
-    return best
+    return low
+
+
+async def _behind(client: ClientCore, numbers: WriterNumbers, begin: int, end: int, position: int) -> int:
+    """Return the offset behind the last copy before a position, without old copies that were sent again."""
+    low, highest = begin, -1
+    async for offset, mark in own_marks(client, numbers.queue, numbers.writer, begin, end):
+        if highest < mark.position < position:
+            low, highest = offset + 1, mark.position
+    return low
 
 
 async def _first_mark(
-    client: ClientCore, queue: MessageQueue, writer: str, begin: int, end: int
+    client: ClientCore, numbers: WriterNumbers, begin: int, end: int
 ) -> tuple[int, AppendMark] | None:
     """Return the first message of a writer in a range: its offset and mark; None: there is none."""
     size = _FIRST_LOOK
     while begin < end:
         stop = min(end, begin + size)
-        for queue_offset, mark in await read_marks(client, queue, begin, stop):
-            if mark is not None and mark.writer == writer:
-                return queue_offset, mark
+        async for found in own_marks(client, numbers.queue, numbers.writer, begin, stop):
+            return found
         begin, size = stop, min(_LONGEST_LOOK, 2 * size)
     return None
+
+
+async def check_retries(client: ClientCore, group: str, topics: Collection[str]) -> None:
+    """Refuse a group with failed messages that wait in its retry topics, unless these are among the topics.
+
+    Raises:
+        ConfigError: names the topic, and how many messages wait there.
+    """
+    admin = GroupOffsetAdmin(client)
+    names = [retry_topic(group), *(pop_retry_topic(topic, group) for topic in topics)]
+    for name in names:
+        try:
+            offsets = {} if name in topics else await admin.fetch_consumer_offsets(group, name)
+        except TopicNotFoundError:
+            continue
+        waiting = 0
+        for queue, offset in offsets.items():
+            begin = await admin.min_offset(queue) if offset is None else offset
+            waiting += max(0, await admin.max_offset(queue) - begin)
+        if waiting:
+            raise ConfigError(
+                f"group {group!r} has {waiting} failed messages in {name!r}, which the mirror does not copy: "
+                "let its members consume them first, or name this topic, too, when you copy and move"
+            )
+
+
+async def check_no_members(client: ClientCore, group: str) -> None:
+    """Refuse a group with members.
+
+    Raises:
+        ConfigError: it has some.
+        BrokerError: a broker does not list them.
+    """
+    members = (await GroupAdmin(client).fetch_consumer_connection(group)).connection_set
+    if members:
+        raise ConfigError(
+            f"group {group!r} has {len(members)} members at the target, which would overwrite its "
+            "offsets: stop them first"
+        )

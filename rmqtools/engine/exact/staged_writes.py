@@ -22,9 +22,9 @@ from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
-from rmqtools.engine.exact.appender import ExactAppender
 from rmqtools.engine.exact.copy_lane import run_all
 from rmqtools.engine.exact.decision_log import READABLE_TIMEOUT
+from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.engine.exact.staged_topics import PAUSE, StagedTopics
 from rmqtools.engine.exact.tail import find_last
@@ -288,7 +288,7 @@ class StagedWrites(Asynchronous):
         check_targets(own, await self._topics.target_queues(), self._topics.target, is_decided=False)
         await self._await_staged(rows.batch, own.values())
         appenders = {queue: self._appender(opened, queue) for queue in own}
-        ends = await asyncio.gather(*(appender._reserve() for appender in appenders.values()))
+        ends = await asyncio.gather(*(appender.reserve() for appender in appenders.values()))
         parts = [
             StagedQueue(ranges=own[queue], target=queue, since=end)
             for queue, end in zip(own, ends, strict=True)
@@ -311,7 +311,7 @@ class StagedWrites(Asynchronous):
         return decided, lanes
 
     async def _take_up(
-        self, opened: AsyncExitStack, decided: BatchDecision, appenders: Mapping[MessageQueue, ExactAppender]
+        self, opened: AsyncExitStack, decided: BatchDecision, appenders: Mapping[MessageQueue, QueueWriter]
     ) -> list[StagedLane]:
         """Find out what is copied of rows that were decided before; a commit that ended needs nothing."""
         if decided.end:
@@ -374,9 +374,9 @@ class StagedWrites(Asynchronous):
         found = await find_last(self._client, queue, self._name, begin, end, lowest=first)
         return 0 if found is None else rows_up_to(part, found[1].position)
 
-    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> ExactAppender:
+    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> QueueWriter:
         """Return an appender of a target queue, which is closed with ``opened``."""
-        appender = ExactAppender(
+        appender = QueueWriter(
             self._producer,
             queue,
             writer=self._name,
@@ -386,7 +386,7 @@ class StagedWrites(Asynchronous):
         opened.push_async_callback(appender.close)
         return appender
 
-    def _lane(self, part: StagedQueue, appender: ExactAppender) -> StagedLane:
+    def _lane(self, part: StagedQueue, appender: QueueWriter) -> StagedLane:
         return StagedLane(self._client, part, appender, request_bytes=self._producer.config.max_batch_bytes)
 
 

@@ -75,7 +75,11 @@ class _Prediction:
 
 
 class RangeReader:
-    """Reads one range in order, once. At most ``in_flight`` pulls run ahead of its caller."""
+    """Reads one range in order, once. At most ``in_flight`` pulls run ahead of its caller.
+
+    Attributes:
+        interruptions: requests without an answer so far; another broker may have answered since.
+    """
 
     def __init__(
         self,
@@ -98,6 +102,7 @@ class RangeReader:
         self._step = MAX_MSG_NUMS
         self._waiting: deque[_Prediction] = deque()
         self._templates: dict[str, RequestTemplate] = {}  # by broker name
+        self.interruptions = 0
 
     async def blocks(self, *, max_messages: int, max_bytes: int) -> AsyncGenerator[MessageBlock, None]:
         """Yield the range as blocks of at least ``max_messages`` or ``max_bytes``; the last may be smaller.
@@ -256,6 +261,7 @@ class RangeReader:
         """Ask for the position again. Answers in flight are for later offsets, so they are discarded."""
         self._forget_predictions()
         if isinstance(error, RemotingError):
+            self.interruptions += 1
             with contextlib.suppress(RocketMQError):  # the master may be down while a slave answers
                 await self._client.routes.refresh(self._range.queue.topic)
 

@@ -10,6 +10,7 @@ import struct
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
+from rmqtools.model.sys_flag import BORNHOST_V6_FLAG
 from rmqtools.protocol.messages.batch import FIXED_BYTES, MAX_PROPERTIES_BYTES
 from rmqtools.protocol.messages.stored import (
     MESSAGE_FLAG_POSITION,
@@ -20,6 +21,8 @@ from rmqtools.protocol.messages.stored_head import HEAD_FORMS, V6_FLAGS
 
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
+_LONG = struct.Struct(">q")
+_STORE_TIME_AT = 56  # behind size, magic, crc, queue id, flag, two offsets, sys flag, born time and host
 _COPIED_HEAD = struct.Struct(">iiiii")
 
 
@@ -27,6 +30,7 @@ class StoredParts(NamedTuple):
     """The parts of a stored message that a copy has; the properties are its text, one ``bytes`` each."""
 
     queue_offset: int
+    store_timestamp_ms: int
     sys_flag: int
     flag: int
     body: bytes
@@ -46,6 +50,9 @@ def stored_parts(data: bytes, start: int) -> StoredParts:
             form = HEAD_FORMS[sys_flag & V6_FLAGS].needed
             *_, length = form.unpack_from(data, start)
         (flag,) = _INT.unpack_from(data, start + MESSAGE_FLAG_POSITION)
+        (stored_ms,) = _LONG.unpack_from(
+            data, start + _STORE_TIME_AT + bool(sys_flag & BORNHOST_V6_FLAG) * 12
+        )
         body_at = start + form.size
         body_end = body_at + max(0, length)
         if magic == MESSAGE_MAGIC_CODE:
@@ -61,7 +68,12 @@ def stored_parts(data: bytes, start: int) -> StoredParts:
     if not body_end < topic_end <= end <= start + size <= len(data):
         raise ProtocolError(f"message at {start} says {size} bytes and holds {end - start}")
     return StoredParts(
-        queue_offset, sys_flag, flag, data[body_at:body_end], data[topic_end + 2 : end].split(b"\x02")
+        queue_offset,
+        stored_ms,
+        sys_flag,
+        flag,
+        data[body_at:body_end],
+        data[topic_end + 2 : end].split(b"\x02"),
     )
 
 

@@ -119,6 +119,7 @@ class Administration:
             "brokerActive": "true",
             "putTps": "0.0 0.0 0.0",
             "bootTimestamp": str(self._state.boot_timestamp_ms),
+            "runtime": _runtime_text(self._state.timers.now_ms() - self._state.boot_timestamp_ms),
         }
         for level in range(1, len(DELAY_SECONDS) + 1):
             stored = self._state.log.queue(SCHEDULE_TOPIC, level - 1).max_offset
@@ -191,3 +192,11 @@ def _changed(topic: TopicConfig | None, text: str) -> dict[str, str]:
         else:
             attributes.pop(name, None)
     return attributes
+
+
+def _runtime_text(milliseconds: int) -> str:
+    """Return the time since a broker's start as it writes it."""
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"

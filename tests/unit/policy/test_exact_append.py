@@ -1,5 +1,7 @@
 """Decisions of exact appenders, without any I/O."""
 
+from functools import partial
+
 import pytest
 
 from rmqtools import MessageQueue
@@ -10,15 +12,15 @@ from rmqtools.policy.exact_append import (
     AnsweringPeriod,
     Fence,
     LockAge,
+    check_end,
+    check_last,
     check_nothing_found,
     check_origin,
     check_place,
     check_positions,
     count_stored,
-    first_to_read,
     is_restarted,
     meaning_of,
-    windows,
 )
 
 QUEUE = MessageQueue("t", "b", 0)
@@ -40,6 +42,18 @@ QUEUE = MessageQueue("t", "b", 0)
 )
 def test_an_answer_says_stored_not_stored_or_perhaps(code, meaning):
     assert meaning_of(code) is meaning
+
+
+@pytest.mark.parametrize(
+    ("remark", "meaning"),
+    [
+        ("[PC_SYNCHRONIZED]broker busy, start flow control for a while", Answered.TRY_AGAIN),
+        ("java.lang.RuntimeException: message body size exceeded", Answered.REFUSED),
+        ("java.lang.NullPointerException", Answered.UNKNOWN),
+    ],
+)
+def test_the_remark_of_an_internal_error_says_whether_something_may_be_stored(remark, meaning):
+    assert meaning_of(1, remark) is meaning
 
 
 def test_a_lock_is_good_for_half_of_its_life():
@@ -89,29 +103,44 @@ def test_a_fence_is_passed_when_its_offset_is_visible():
     assert [Fence(5).is_passed(end) for end in (5, 6)] == [False, True]
 
 
-def test_windows_cover_a_range_backwards_without_gaps():
-    pieces = list(windows(3, 1000, first=10, most=400))
-
-    assert pieces[0] == (990, 1000)
-    assert pieces[-1][0] == 3
-    assert [stop for start, stop in pieces[1:]] == [start for start, _ in pieces[:-1]]
-    assert list(windows(5, 5)) == []
-
-
-def test_a_hint_shortens_the_scan_and_above_the_end_it_is_refused():
-    assert first_to_read(QUEUE, min_offset=5, end=20, hint=None) == 5
-    assert first_to_read(QUEUE, min_offset=5, end=20, hint=18) == 18
-    assert first_to_read(QUEUE, min_offset=5, end=20, hint=3) == 5
+def test_a_queue_that_ends_before_the_last_message_is_refused():
+    check_end(QUEUE, last=None, end=20)
+    check_end(QUEUE, last=19, end=20)
     with pytest.raises(ExactAppendError, match="made anew"):
-        first_to_read(QUEUE, min_offset=5, end=20, hint=20)
+        check_end(QUEUE, last=20, end=20)
 
 
 def test_nothing_found_means_new_only_where_nothing_has_expired_or_the_caller_says_so():
-    check_nothing_found(QUEUE, "w", min_offset=0, hint=None, is_new=False)
-    check_nothing_found(QUEUE, "w", min_offset=7, hint=None, is_new=True)
-    for hint, is_new in ((None, False), (3, True), (9, True)):
+    check_nothing_found(QUEUE, "w", "", min_offset=0, last=None, is_new=False, others={})
+    check_nothing_found(QUEUE, "w", "", min_offset=7, last=None, is_new=True, others={})
+    for last, is_new in ((None, False), (3, True), (9, True)):
         with pytest.raises(ExactAppendError):
-            check_nothing_found(QUEUE, "w", min_offset=7, hint=hint, is_new=is_new)
+            check_nothing_found(QUEUE, "w", "", min_offset=7, last=last, is_new=is_new, others={})
+
+
+def test_the_same_source_under_another_name_of_the_writer_is_refused_unless_it_is_meant():
+    others = {"old/orders/b/0": "old"}
+    found = partial(check_nothing_found, QUEUE, "w", min_offset=0, last=None, others=others)
+
+    found("new/orders/b/1", is_new=False)
+    found("new/orders/b/0", is_new=True)
+    with pytest.raises(ExactAppendError, match="messages of writer 'old' from 'old/orders/b/0'"):
+        found("new/orders/b/0", is_new=False)
+
+
+def test_the_last_message_must_be_where_it_was_stored_unless_it_has_expired():
+    check_last(QUEUE, "w", last=None, min_offset=0, first=None)
+    check_last(QUEUE, "w", last=4, min_offset=0, first=4)
+    check_last(QUEUE, "w", last=4, min_offset=5, first=7)
+    for first in (None, 6):
+        with pytest.raises(ExactAppendError, match="is not the one that writer 'w' has stored"):
+            check_last(QUEUE, "w", last=4, min_offset=0, first=first)
+
+
+def test_a_mark_with_a_time_has_another_origin_for_a_mirror_that_does_not_know_times():
+    text = str(AppendMark(3, "w", "east/orders/b/0", 7))
+
+    assert text.partition(" ")[2].partition(" ")[2] != "east/orders/b/0"
 
 
 @pytest.mark.parametrize(("found", "stored"), [(4, 0), (7, 1), (8, 2), (12, 3)])
@@ -138,16 +167,33 @@ def test_positions_of_two_origins_are_not_compared():
         check_origin(QUEUE, AppendMark(1, "w", "a"), "b")
 
 
+def test_a_cluster_may_get_another_name_if_the_mark_says_which_message_it_is():
+    check_origin(QUEUE, AppendMark(1, "w", "old/orders/b/0", 5), "new/orders/b/0")
+    for mark, origin in (
+        ((1, "w", "old/orders/b/0", 5), "new/orders/b/1"),
+        ((1, "w", "old/o/b/0"), "new/o/b/0"),
+    ):
+        with pytest.raises(ExactAppendError, match="two origins"):
+            check_origin(QUEUE, AppendMark(*mark), origin)
+
+
 def test_positions_rise_from_the_last_one_on():
-    check_positions([3, 9], count=2, last=2)
-    check_positions([0], count=1, last=None)
-    for positions, last in (([3, 3], None), ([2], 2), ([-1], None)):
+    check_positions([3, 9], count=2, next_position=3)
+    check_positions([0], count=1, next_position=None)
+    for positions, following in (([3, 3], None), ([2], 3), ([-1], None)):
         with pytest.raises(ValueError, match="only rise"):
-            check_positions(positions, count=len(positions), last=last)
+            check_positions(positions, count=len(positions), next_position=following)
 
 
 @pytest.mark.parametrize(
-    "mark", [AppendMark(0, "w"), AppendMark(17, "w", "east/orders/broker a/3"), AppendMark(2**62, "w-1", "")]
+    "mark",
+    [
+        AppendMark(0, "w"),
+        AppendMark(17, "w", "east/orders/broker a/3"),
+        AppendMark(2**62, "w-1", ""),
+        AppendMark(3, "w", "east/orders/b/0", 1_700_000_000_000),
+        AppendMark(3, "w", "", 0),
+    ],
 )
 def test_a_mark_is_read_as_it_was_written(mark):
     assert parse_mark(str(mark)) == mark

@@ -11,7 +11,7 @@ from rmqtools.model.decision import DECISION_TOKEN
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_KEYS
 from rmqtools.model.staged import StagedQueue
-from rmqtools.policy.exact_append import check_gap, check_since, last_mark
+from rmqtools.policy.exact_append import check_gap, check_since
 from rmqtools.policy.staged import (
     COPIED,
     DECIDED,
@@ -171,14 +171,10 @@ def test_a_retention_that_cannot_be_read_is_not_refused():
         check_retention("a", "71", 72 * 3600)
 
 
-def test_marks_of_earlier_work_do_not_count():
-    marks = [(5, AppendMark(3, "w")), (6, AppendMark(9, "other")), (7, None)]
-
-    assert last_mark(marks, "w", lowest=4) is None
-    assert last_mark(marks, "w", lowest=3) == marks[0]
-    check_gap(TARGET, marks, "w", lowest=4)
+def test_a_message_of_the_same_writer_in_between_is_refused():
+    check_gap(TARGET, None)
     with pytest.raises(ExactAppendError, match="another process has stored position 3"):
-        check_gap(TARGET, marks, "w", lowest=3)
+        check_gap(TARGET, (5, AppendMark(3, "w")))
 
 
 def test_a_queue_that_lost_what_came_after_an_offset_is_refused():

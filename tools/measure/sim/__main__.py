@@ -11,6 +11,7 @@ import sys
 import time
 
 from tools.measure.sim.exact import simulate_exact
+from tools.measure.sim.mirror import simulate_mirror
 from tools.measure.sim.run import Result, simulate
 from tools.measure.sim.staged import simulate_staged
 
@@ -21,6 +22,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10_000, help="how many runs (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: %(default)s)")
     parser.add_argument("--exact", action="store_true", help="runs of exact appenders")
+    parser.add_argument("--mirror", action="store_true", help="runs of mirrors")
     parser.add_argument("--staged", action="store_true", help="runs of staged writes")
     parser.add_argument("--seed", type=int, help="run this one, and print its history")
     arguments = parser.parse_args()
@@ -34,6 +36,8 @@ def main() -> int:
     run, kind = simulate, ""
     if arguments.exact:
         run, kind = simulate_exact, " --exact"
+    elif arguments.mirror:
+        run, kind = simulate_mirror, " --mirror"
     elif arguments.staged:
         run, kind = simulate_staged, " --staged"
     if arguments.seed is not None:

@@ -8,7 +8,7 @@ continues after it stood still: that is the window that appenders promise to cov
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -58,22 +58,15 @@ class _Writer:
     may_run: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
 
-    @property
-    def appenders(self) -> list[ExactAppender]:
-        """Those that are open."""
-        return [self.appender]
-
     async def pause(self) -> None:
         """Stop as a stopped process does: it renews no lock."""
         self.may_run.clear()
-        for appender in self.appenders:
-            await appender._background.stop()
+        await self.appender._writer.pause()
 
     async def go_on(self) -> None:
         """Continue; its timers come first."""
-        for appender in self.appenders:
-            with suppress(RocketMQError):
-                await appender._keep()
+        with suppress(RocketMQError):
+            await self.appender._writer.keep()
         self.may_run.set()
 
 
@@ -85,6 +78,7 @@ class World:
     chance: random.Random
     writers: list[_Writer] = field(default_factory=list)
     is_down: bool = False
+    most_seconds: float = 3600.0  # of a run
     ended: list[str] = field(default_factory=list)
 
     def stored(self) -> list[int]:
@@ -94,6 +88,9 @@ class World:
             for message in self.cluster.messages(_TOPIC, _QUEUE)
         ]
         return [mark.position for mark in marks if mark is not None]
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Start what the run needs beside the cluster."""
 
     def create_topics(self) -> None:
         """Make the topics of the run."""
@@ -151,7 +148,7 @@ class World:
         self.writers.remove(writer)
         writer.may_run.clear()
         for _ in range(300):
-            if writer.appender._state == "ready":
+            if writer.appender._writer._state == "ready":
                 break
             await asyncio.sleep(0.1)
         writer.task.cancel()
@@ -165,8 +162,7 @@ class World:
         self.writers.remove(writer)
         writer.task.cancel()
         await asyncio.gather(writer.task, return_exceptions=True)
-        writer.appender._own.close()
-        await writer.appender._background.stop()
+        await writer.appender._writer.abandon()
         await writer.producer._client.close()
 
 
@@ -216,17 +212,19 @@ async def _scenario(
     worlds: list[World],
     make: Callable[[FakeCluster, random.Random], World],
 ) -> None:
-    async with FakeCluster(auto_create_topics=False) as cluster:
+    async with FakeCluster(auto_create_topics=False) as cluster, AsyncExitStack() as stack:
         world = make(cluster, random.Random(chance.getrandbits(64)))
+        await world.open(stack)
         world.create_topics()
         worlds.append(world)
-        async with asyncio.timeout(3600):
+        async with asyncio.timeout(world.most_seconds):
             await world.start()
             began = asyncio.get_running_loop().time()
             striking = [asyncio.create_task(_strike(trouble, kinds, world, began)) for trouble in troubles]
             supervising = asyncio.create_task(_supervise(world))
             await asyncio.gather(*striking)
             await supervising
+            await _supervise(world)  # a trouble may have come after the end
             await asyncio.sleep(2 * _LATE)  # what may still come late
             for writer in [*world.writers]:
                 await world.kill(writer)
@@ -248,7 +246,8 @@ async def _strike(trouble: Trouble, kinds: Kinds, world: World, began: float) ->
     await kinds[trouble.what](trouble, world)
 
 
-async def _kill(_: Trouble, world: World) -> None:
+async def kill_writer(_: Trouble, world: World) -> None:
+    """Kill the writer that runs longest."""
     if world.writers:
         await world.kill(world.writers[0])
 
@@ -285,7 +284,7 @@ async def _freeze(trouble: Trouble, world: World) -> None:
 async def _freeze_and_kill(trouble: Trouble, world: World) -> None:
     world.cluster.freeze(_BROKER)
     await asyncio.sleep(trouble.number * 10.0)
-    await _kill(trouble, world)
+    await kill_writer(trouble, world)
     await asyncio.sleep(trouble.other * _STANDS_STILL)
     world.cluster.thaw(_BROKER)
 
@@ -338,7 +337,7 @@ async def _hide(trouble: Trouble, world: World) -> None:
 async def _hide_and_kill(trouble: Trouble, world: World) -> None:
     world.cluster.hide_new(_BROKER)
     await asyncio.sleep(trouble.other * 10.0)
-    await _kill(trouble, world)
+    await kill_writer(trouble, world)
     await asyncio.sleep(60.0 + trouble.number * 30.0)
     world.cluster.show_all(_BROKER)
 
@@ -359,14 +358,15 @@ async def _prefix(_: Trouble, world: World) -> None:
     def store_some(request: RemotingCommand) -> Reaction:
         batch = decode_batch(request.body)
         for one in batch[: len(batch) // 2]:
-            world.cluster.store(_TOPIC, one.body, queue=_QUEUE, properties=one.properties)
+            queue = MessageQueue(_TOPIC, _BROKER, int(request.ext_fields["e"] or 0))
+            world.cluster.store(_TOPIC, one.body, queue=queue, properties=one.properties)
         return Reaction.DISCONNECT
 
     world.cluster.fault(code=_BATCH, answer=store_some)
 
 
 KINDS: Kinds = {
-    "the writer dies": _kill,
+    "the writer dies": kill_writer,
     "a second writer comes": _second,
     "the writer is paused": _pause_writer,
     "the broker stands still": _freeze,

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from rmqtools import Message, MessageQueue, ProducerConfig, QueueRange
-from rmqtools.aio import ExactAppender, Producer, StagedWrites
+from rmqtools.aio import Producer, StagedWrites
 from rmqtools.engine.exact.copy_lane import CopyLane
+from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ExactAppendError, RocketMQError
 from rmqtools.model.staged import decisions_topic
@@ -71,14 +72,14 @@ class _Driver:
     checkpoint: _Checkpoint
     may_run: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
-    appenders: list[ExactAppender] = field(default_factory=list)
+    appenders: list[QueueWriter] = field(default_factory=list)
     is_killed: bool = False
 
     async def pause(self) -> None:
         """Stop as a stopped process does: it renews no lock."""
         self.may_run.clear()
         for appender in self.appenders:
-            await appender._background.stop()
+            await appender.pause()
 
     async def go_on(self) -> None:
         """Continue."""
@@ -88,7 +89,7 @@ class _Driver:
 class _Writes(StagedWrites):
     """Staged writes whose driver may be paused, or killed, where a process may."""
 
-    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> ExactAppender:
+    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> QueueWriter:
         driver, own = _DRIVER.get(), AsyncExitStack()
         assert driver is not None
         appender = super()._appender(own, queue)
@@ -98,11 +99,10 @@ class _Writes(StagedWrites):
         return appender
 
 
-async def _close(driver: _Driver, appender: ExactAppender) -> None:
+async def _close(driver: _Driver, appender: QueueWriter) -> None:
     driver.appenders.remove(appender)
     if driver.is_killed:  # its lock stays
-        appender._own.close()
-        await appender._background.stop()
+        await appender.abandon()
     else:
         await appender.close()
 

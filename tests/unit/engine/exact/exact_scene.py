@@ -31,8 +31,7 @@ def appender(producer: Producer, **settings: Any) -> ExactAppender:
 
 def cut(writer: ExactAppender) -> None:
     """Break the connection of a writer."""
-    assert writer._own._connection is not None
-    writer._own._connection.abort()
+    writer._writer._broker.abort()
 
 
 def messages(positions: Sequence[int]) -> list[Message]:

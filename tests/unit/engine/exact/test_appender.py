@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from rmqtools import ClientConfig, MessageQueue
-from rmqtools.aio import Admin, ExactAppender
+from rmqtools import ClientConfig, MessageQueue, ProducerConfig
+from rmqtools.aio import Admin, ExactAppender, Producer
 from rmqtools.errors import ClientStateError, ConfigError, ExactAppendError, SendError, UnsupportedError
 from rmqtools.model.append_mark import FENCE_TOPIC
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from rmqtools.testing.fake.topics import TopicConfig
+from tests.support.relay import Relay
 from tests.unit.engine.exact.exact_scene import (
     QUEUE,
     TOPIC,
@@ -29,7 +30,7 @@ from tests.unit.engine.exact.exact_scene import (
 
 
 def transport_of(writer: ExactAppender) -> asyncio.Transport:
-    connection = writer._own._connection
+    connection = writer._writer._broker._connection
     assert connection is not None
     assert connection._transport is not None
     return connection._transport
@@ -64,8 +65,7 @@ async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():
         await writer.start()
         await append(writer, 3, 7)
         cluster.store(TOPIC, *[b"foreign"] * 500, queue=QUEUE)
-        writer._own.close()  # as the end of its process does; its lock stays for a minute
-        await writer._background.stop()
+        await writer._writer.abandon()  # as the end of its process does; its lock stays for a minute
         cluster.advance(61.0)
 
         async with appender(producer) as second:
@@ -116,7 +116,7 @@ async def test_rule_2_what_a_frozen_broker_stores_when_it_continues_is_waited_fo
         cluster.fault(code=BATCH, answer=Reaction.PASS, delay=1.5)  # it lies in a buffer for so long
         arrived = asyncio.get_running_loop().time() + 2.0
         appending = asyncio.create_task(append(writer, 0, 1))
-        await until(lambda: writer._own.has_request)
+        await until(lambda: writer._writer._broker.has_request)
         cut(writer)  # lost, with the request at the broker
         await appending
         await asyncio.sleep(max(0.0, arrived - asyncio.get_running_loop().time()))
@@ -126,10 +126,10 @@ async def test_rule_2_what_a_frozen_broker_stores_when_it_continues_is_waited_fo
 
 async def test_rule_2_ends_where_the_broker_was_started_again_as_its_buffers_are_gone():
     async with scene() as (cluster, producer), appender(producer) as writer:
-        writer._settle_seconds = 10_000.0  # never over in a test
+        writer._writer._settle_seconds = 10_000.0  # never over in a test
         cluster.fault(code=BATCH, answer=Reaction.SILENCE)
         appending = asyncio.create_task(append(writer, 0, 1))
-        await until(lambda: writer._own.has_request)
+        await until(lambda: writer._writer._broker.has_request)
         cluster.stop("broker-a")
         cluster.restart("broker-a")
         await appending
@@ -207,7 +207,7 @@ async def test_rule_6_a_writer_that_was_paused_looks_before_it_sends():
         await append(writer, 0)
         cluster.advance(61.0)  # brokers keep a lock for a minute
         second = appender(producer)
-        writer._lock.age.renewed(asyncio.get_running_loop().time() - 61.0)
+        writer._writer._age.renewed(asyncio.get_running_loop().time() - 61.0)
         await second.start()
         await append(second, 1)
         sent = len(cluster.requests(BATCH))
@@ -222,11 +222,11 @@ async def test_rule_6_a_writer_that_was_paused_looks_before_it_sends():
 async def test_rule_6_a_lock_that_grew_old_is_not_renewed_in_passing():
     async with scene() as (cluster, producer), appender(producer) as writer:
         await append(writer, 0)
-        writer._lock.age.renewed(asyncio.get_running_loop().time() - 61.0)
+        writer._writer._age.renewed(asyncio.get_running_loop().time() - 61.0)
         cluster.advance(61.0)
         async with appender(producer) as second:
             await append(second, 1)
-        await writer._keep()  # the timer of the one that was paused, before it sends
+        await writer._writer.keep()  # the timer of the one that was paused, before it sends
 
         await append(writer, 1, 2)
         assert stored(cluster) == [0, 1, 2]
@@ -364,3 +364,39 @@ async def test_positions_that_do_not_rise_are_refused(positions):
     async with scene() as (_, producer), appender(producer) as writer:
         with pytest.raises(ValueError, match="position"):
             await writer.append(messages((0, 1)), positions)
+
+
+async def test_rule_6_a_writer_that_is_cut_off_resets_its_connection_when_its_lock_is_old():
+    async with scene() as (cluster, producer), Relay(cluster.addr()) as relay:
+        name_server, addresses = cluster.name_server, {cluster.addr(): relay.addr}
+        config = ProducerConfig(name_server=name_server, broker_address_map=addresses, request_timeout=1.0)
+        async with Producer(config) as own:
+            writer = appender(own)
+            writer._writer._age.seconds = 4.0  # of a lock's life
+            await writer.start()
+            await append(writer, 0)
+            relay.cut()
+            appending = asyncio.create_task(append(writer, 1))
+            await asyncio.sleep(3.0)
+            cluster.advance(61.0)
+            async with appender(producer) as second:  # on the other side of the network
+                await append(second, 1)
+                relay.heal()
+                with pytest.raises(ExactAppendError, match="another writer has the lock"):
+                    await appending
+
+        assert stored(cluster) == [0, 1]
+
+
+async def test_a_writer_goes_on_at_another_master_when_the_former_one_stores_no_more():
+    async with scene() as (cluster, producer), Relay(cluster.addr()) as relay, appender(producer) as writer:
+        await append(writer, 0)
+
+        def answer(request):  # the former master never takes messages again; requests and messages go apart
+            return Reaction.PASS if relay.accepted > 1 else ResponseCode.SERVICE_NOT_AVAILABLE
+
+        cluster.fault(code=BATCH, times=None, answer=answer)
+        cluster.announce("broker-a", relay.addr)
+        await append(writer, 1)
+
+        assert stored(cluster) == [0, 1]

@@ -10,7 +10,7 @@ import pytest
 
 from rmqtools import ClientConfig, Message, MessageQueue, MirrorConfig, ProducerConfig
 from rmqtools.aio import Mirror, Producer
-from rmqtools.engine.exact import writer_lock
+from rmqtools.engine.exact import queue_writer
 from rmqtools.errors import ConfigError, ExactAppendError, SendError
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.mirror import MIRROR_WAY
@@ -212,7 +212,7 @@ async def test_a_lost_answer_stores_nothing_twice():
 
 
 async def test_a_second_mirror_of_the_same_name_is_refused(monkeypatch):
-    monkeypatch.setattr(writer_lock, "_PATIENCE", 1.0)
+    monkeypatch.setattr(queue_writer, "_PATIENCE", 1.0)
     async with clusters() as (east, west), mirror(east, west) as first, mirror(east, west) as second:
         await first.run()
 
@@ -220,14 +220,14 @@ async def test_a_second_mirror_of_the_same_name_is_refused(monkeypatch):
             await second.run()
 
 
-async def test_another_order_of_queues_is_noticed():
+async def test_another_source_topic_gets_no_queue_that_has_copies_of_the_first_one():
     async with clusters() as (east, west):
         east.store(TOPIC, b"1", queue=queue())
         await copy(east, west)
         east.create_topic("other", queues=2)
         east.store("other", b"2", queue=MessageQueue("other", "broker-a", 0))
 
-        with pytest.raises(ExactAppendError, match="use another writer name"):
+        with pytest.raises(ConfigError, match="name the mirror otherwise"):
             await copy(east, west, topics={"other": TOPIC})
 
 

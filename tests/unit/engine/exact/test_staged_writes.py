@@ -9,7 +9,7 @@ import pytest
 
 from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Admin, Producer, StagedWrites
-from rmqtools.engine.exact import staged_topics, writer_lock
+from rmqtools.engine.exact import queue_writer, staged_topics
 from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
 from rmqtools.policy.exact_append import LOCK_SECONDS
@@ -111,7 +111,7 @@ async def interrupt(cluster: FakeCluster, commit: Awaitable[object], *, copied: 
 
 
 async def test_of_two_processes_that_commit_the_same_rows_one_copies_them(monkeypatch):
-    monkeypatch.setattr(writer_lock, "_PAUSE", 0.05)
+    monkeypatch.setattr(queue_writer, "_PAUSE", 0.05)
     async with scene() as (cluster, producer, writes), staged(producer) as other:
         mine, theirs = [await stage(producer, "a", "b")], [await stage(producer, "a", "b")]
 
@@ -123,7 +123,7 @@ async def test_of_two_processes_that_commit_the_same_rows_one_copies_them(monkey
 
 
 async def test_of_two_processes_that_commit_other_rows_one_stops(monkeypatch):
-    monkeypatch.setattr(writer_lock, "_PAUSE", 0.05)
+    monkeypatch.setattr(queue_writer, "_PAUSE", 0.05)
     async with scene() as (cluster, producer, writes), staged(producer) as other:
         mine, theirs = [await stage(producer, "a", "b")], [await stage(producer, "c", "d")]
 
@@ -482,7 +482,7 @@ async def test_a_process_that_was_paused_after_its_decision_looks_what_another_o
 
         async def paused_copy(lane: StagedLane) -> None:
             monkeypatch.setattr(StagedLane, "copy", copy)
-            await lane._appender._lock.release()  # as brokers do after a minute
+            await lane._writer.release_lock()  # as brokers do after a minute
             async with staged(producer) as other:
                 assert (await other.commit(1, ranges)).copied == 1
             await copy(lane)

@@ -1,0 +1,403 @@
+"""Mirrors whose source, target or brokers change: one test for each rule, which fails without it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from rmqtools import ClientConfig, MessageQueue
+from rmqtools.aio import Admin, Mirror
+from rmqtools.errors import (
+    BrokerError,
+    ConfigError,
+    DataLossError,
+    ExactAppendError,
+    SendError,
+)
+from rmqtools.model.append_mark import APPEND_MARK, AppendMark
+from rmqtools.model.mirror import MIRROR_REFUSED
+from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
+from rmqtools.testing.fake.state import refused
+from tests.unit.engine.exact.exact_scene import until
+from tests.unit.engine.exact.test_mirror import TOPIC, bodies, clusters, copy, mirror, queue
+
+
+async def die(dead: Mirror, *clusters: FakeCluster) -> None:
+    """End a mirror as the end of its process does; brokers forget its locks a minute later."""
+    for lane in dead._lanes.values():
+        await lane._writer.abandon()
+    for cluster in clusters:
+        cluster.advance(61.0)
+
+
+def all_bodies(cluster: FakeCluster, topic: str = TOPIC) -> list[bytes]:
+    return sorted(message.body for message in cluster.messages(topic))
+
+
+# the source
+
+
+async def make_anew(cluster: FakeCluster) -> None:
+    async with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        await admin.delete_topic(TOPIC)
+    cluster.create_topic(TOPIC, queues=2)
+
+
+@pytest.mark.parametrize("count", [2, 5], ids=["shorter", "longer"])
+async def test_a_source_topic_that_was_made_anew_stops_the_mirror(count):
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"1", b"2", b"3", queue=queue())
+        await copy(east, west)
+        await make_anew(east)
+        east.advance(1.0)
+        east.store(TOPIC, *[b"new"] * count, queue=queue())
+
+        with pytest.raises(DataLossError, match="deleted and made again"):
+            await copy(east, west)
+        assert bodies(west) == [b"1", b"2", b"3"]
+
+
+async def test_a_source_that_lost_its_end_is_noticed_by_a_mirror_that_runs():
+    async with clusters() as (east, west), mirror(east, west) as copying:
+        east.store(TOPIC, b"1", b"2", b"3", queue=queue())
+        running = asyncio.create_task(copying.run(follow=True))
+        await until(lambda: len(bodies(west)) == 3)
+        east.end_at(queue(), 1)
+        east.advance(1.0)
+        east.store(TOPIC, *[b"new"] * 4, queue=queue())
+
+        with pytest.raises(DataLossError, match="another message at offset 2"):
+            await running
+
+
+async def test_a_source_made_anew_is_noticed_though_the_filter_let_nothing_through():
+    async with clusters() as (east, west):
+        east.store(TOPIC, *[b"no"] * 5, queue=queue(), tags="no")
+        assert await copy(east, west, tags=("yes",)) == 0
+        await make_anew(east)
+        east.advance(1.0)
+        east.store(TOPIC, *[b"yes"] * 9, queue=queue(), tags="yes")
+
+        with pytest.raises(DataLossError, match="another message at offset 4"):
+            await copy(east, west, tags=("yes",))
+
+
+async def test_a_mirror_goes_on_at_its_stored_position_where_nothing_was_to_be_copied():
+    async with clusters() as (east, west):
+        east.store(TOPIC, *[b"no"] * 5, queue=queue(), tags="no")
+        await copy(east, west, tags=("yes",))
+        east.begin_at(queue(), 5)  # what was left out has expired
+        east.store(TOPIC, b"yes", queue=queue(), tags="yes")
+
+        assert await copy(east, west, tags=("yes",)) == 1
+
+
+async def test_a_mirror_goes_on_though_all_its_copies_have_expired():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"1", b"2", queue=queue())
+        await copy(east, west)
+        west.store(TOPIC, b"foreign", queue=queue())
+        west.begin_at(queue(), 3)
+        east.store(TOPIC, b"3", queue=queue())
+        assert await copy(east, west) == 1
+
+        assert bodies(west) == [b"3"]
+
+
+async def test_latest_is_looked_up_at_the_first_start_only():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"before", queue=queue())
+        assert await copy(east, west, begin="latest") == 0
+        east.store(TOPIC, b"1", queue=queue())
+        east.store(TOPIC, b"2", queue=queue(1))
+
+        assert await copy(east, west, begin="latest") == 2
+
+
+async def test_a_time_is_past_when_the_clock_of_the_sources_broker_says_so():
+    async with clusters() as (east, west), mirror(east, west) as copying:
+        east.advance(1000.0)  # its clock is ahead
+        until_ms = copying._source._client.clock.now_ms() + 500_000
+        for number in range(4):
+            east.store(TOPIC, b"%d" % number, queue=queue(), store_timestamp_ms=until_ms - 2 + number)
+        await copying.run(until_ms=until_ms)
+
+        assert bodies(west) == [b"0", b"1"]
+
+
+# copies that other programs send again
+
+
+def send_again(cluster: FakeCluster, count: int) -> None:
+    for message in cluster.messages(TOPIC, queue())[:count]:
+        kept = {APPEND_MARK: message.properties[APPEND_MARK]}
+        cluster.store(TOPIC, message.body, queue=queue(), properties=kept)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 15.0], ids=["no position stored", "position stored"])
+async def test_old_copies_behind_the_last_one_do_not_set_a_mirror_back_that_was_killed(seconds):
+    async with clusters() as (east, west):
+        east.store(TOPIC, *[b"%d" % number for number in range(1000)], queue=queue())
+        async with mirror(east, west) as copying:
+            running = asyncio.create_task(copying.run(follow=True))
+            await until(lambda: len(bodies(west)) == 1000)
+            await asyncio.sleep(seconds)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await die(copying, west)
+        send_again(west, 100)
+
+        assert await copy(east, west) == 0
+
+
+# pairs
+
+
+async def test_queues_whose_broker_is_down_at_a_start_are_awaited_and_then_copied():
+    brokers = ("broker-a", "broker-b")
+    async with FakeCluster(brokers, cluster="east") as east, FakeCluster(cluster="west") as west:
+        east.create_topic(TOPIC, queues=1)
+        west.create_topic(TOPIC, queues=2)
+        for name in brokers:
+            east.store(TOPIC, name.encode(), queue=MessageQueue(TOPIC, name, 0))
+        await copy(east, west)
+        east.store(TOPIC, b"more", queue=MessageQueue(TOPIC, "broker-b", 0))
+        east.stop("broker-b", in_route=False)
+        async with mirror(east, west) as copying:
+            running = asyncio.create_task(copying.run())
+            await until(lambda: any("broker is down" in each.waits_for for each in copying.progress()))
+            await asyncio.sleep(5.0)
+            assert not running.done()
+            east.restart("broker-b")
+            await running
+
+        assert all_bodies(west) == [b"broker-a", b"broker-b", b"more"]
+
+
+async def test_both_topics_may_grow_though_their_brokers_differ_in_number():
+    brokers = ("broker-a", "broker-b")
+    async with FakeCluster(brokers, cluster="east") as east, FakeCluster(cluster="west") as west:
+        east.create_topic(TOPIC, queues=1)
+        west.create_topic(TOPIC, queues=2)
+        for name in brokers:
+            east.store(TOPIC, name.encode(), queue=MessageQueue(TOPIC, name, 0))
+        await copy(east, west)
+        east.create_topic(TOPIC, queues=2)
+        west.create_topic(TOPIC, queues=4)
+        for name in brokers:
+            for number in (0, 1):
+                east.store(TOPIC, b"more", queue=MessageQueue(TOPIC, name, number))
+        assert await copy(east, west) == 4
+
+        assert len(west.messages(TOPIC)) == 6
+
+
+async def test_queues_that_are_added_join_a_running_mirror():
+    async with clusters(queues=1) as (east, west), mirror(east, west) as copying:
+        running = asyncio.create_task(copying.run(follow=True))
+        await until(lambda: copying.progress() and not copying.progress()[0].waits_for)
+        east.create_topic(TOPIC, queues=2)
+        east.store(TOPIC, b"added", queue=queue(1))
+        await until(lambda: any("add one" in each.waits_for for each in copying.progress()))
+        west.create_topic(TOPIC, queues=2)
+        await until(lambda: bodies(west, 1))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+        assert bodies(west, 1) == [b"added"]
+
+
+async def test_a_queue_without_a_place_in_the_target_is_refused_without_follow():
+    async with clusters(queues=1) as (east, west):
+        await copy(east, west)
+        east.create_topic(TOPIC, queues=2)
+
+        with pytest.raises(ConfigError, match="has 1 queues for which"):
+            await copy(east, west)
+
+
+async def test_another_name_of_the_mirror_does_not_copy_everything_again_by_accident():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"1", queue=queue())
+        await copy(east, west)
+
+        with pytest.raises(ExactAppendError, match="go on with the name 'east'"):
+            await copy(east, west, source_name="first")
+        assert await copy(east, west, source_name="first", name="east") == 0
+        assert await copy(east, west, source_name="first", is_new=True) == 1
+
+
+async def test_a_mirror_of_0_3_0_goes_on_and_its_positions_are_stored_then():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"0", b"1", queue=queue(1))
+        for number in (0, 1):
+            mark = str(AppendMark(number, "east", f"east/{TOPIC}/broker-a/1"))
+            west.store(TOPIC, b"%d" % number, queue=queue(0), properties={APPEND_MARK: mark})
+        west.commit("RMQTOOLS_EXACT-east", queue(0), 1)  # the offset of its last message
+        east.store(TOPIC, b"2", queue=queue(1))
+        assert await copy(east, west) == 1
+
+        assert bodies(west) == [b"0", b"1", b"2"]
+        assert west.committed("RMQTOOLS_EXACT-east%NEXT", queue(0)) == 3
+
+
+# messages that the target refuses
+
+
+def refuse_poison(cluster: FakeCluster) -> None:
+    def judge(request):
+        return ResponseCode.MESSAGE_ILLEGAL if b"poison" in request.body else Reaction.PASS
+
+    for code in (RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_MESSAGE_V2):
+        cluster.fault(code=code, times=None, answer=judge)
+
+
+@asynccontextmanager
+async def poisoned() -> AsyncIterator[tuple[FakeCluster, FakeCluster]]:
+    """Clusters with a message that the target refuses, in the middle of others."""
+    async with clusters() as (east, west):
+        for cluster in (east, west):
+            cluster.create_topic("other", queues=1)
+            cluster.create_topic("refused", queues=1)
+        east.store(TOPIC, *[b"%d" % number for number in range(10)], queue=queue())
+        east.store(TOPIC, b"poison", queue=queue())
+        east.store(TOPIC, *[b"%d" % number for number in range(10, 20)], queue=queue())
+        east.store("other", b"x", b"y")
+        refuse_poison(west)
+        yield east, west
+
+
+BOTH = {TOPIC: TOPIC, "other": "other"}
+REST = [b"%d" % number for number in range(20)]
+
+
+async def test_a_refused_message_stops_its_topic_and_no_other():
+    async with poisoned() as (east, west), mirror(east, west, topics=BOTH) as copying:
+        running = asyncio.create_task(copying.run(follow=True))
+        await until(lambda: any(each.error for each in copying.progress()))
+        east.store("other", b"z")
+        await until(lambda: len(west.messages("other")) == 3)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+        assert b"10" not in bodies(west)
+        assert {each.source.topic for each in copying.progress() if each.error} == {TOPIC}
+
+
+async def test_a_run_that_ends_raises_the_refusal():
+    async with poisoned() as (east, west), mirror(east, west, topics=BOTH) as copying:
+        with pytest.raises(SendError, match="did not take 1 message"):
+            await copying.run()
+
+        assert len(west.messages("other")) == 2
+
+
+async def test_refused_messages_can_be_skipped_and_are_counted():
+    async with poisoned() as (east, west), mirror(east, west, refused="skip") as copying:
+        first, _ = await copying.run()
+
+        assert bodies(west) == REST
+        assert (first.copied, first.refused, first.left_out, first.lag) == (20, 1, 0, 0)
+
+
+async def test_refused_messages_can_go_to_a_topic_of_their_own():
+    async with poisoned() as (east, west), mirror(east, west, refused="refused") as copying:
+        await copying.run()
+
+        (message,) = west.messages("refused")
+        assert bodies(west) == REST
+        assert message.properties[MIRROR_REFUSED].startswith("broker-a/0/10: ")
+        assert message.body == b"refused"  # its own body is refused there, too
+
+
+async def test_a_busy_page_cache_is_no_refusal():
+    busy = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"1", b"2", queue=queue())
+        west.fault(
+            code=RequestCode.SEND_BATCH_MESSAGE, times=3, answer=refused(ResponseCode.SYSTEM_ERROR, busy)
+        )
+
+        assert await copy(east, west) == 2
+
+
+# groups
+
+
+async def test_a_group_goes_on_behind_its_last_consumed_copy_and_gets_what_others_sent():
+    async with clusters() as (east, west):
+        east.store(TOPIC, *[b"%d" % number for number in range(20)], queue=queue())
+        await copy(east, west)
+        west.store(TOPIC, *[b"own"] * 5, queue=queue())
+        east.commit("readers", queue(), 20)
+        async with mirror(east, west) as copying:
+            (moved,) = await copying.move_group("readers")
+
+        assert (moved.target_offset, west.committed("readers", queue())) == (20, 20)
+
+
+async def test_a_group_is_not_moved_to_a_copy_that_is_behind_or_not_known():
+    async with clusters() as (east, west), mirror(east, west) as copying:
+        east.store(TOPIC, *[b"%d" % number for number in range(20)], queue=queue())
+        east.commit("readers", queue(), 15)
+        with pytest.raises(ConfigError, match="is not known"):
+            await copying.move_group("readers")
+        await copy(east, west)
+        east.store(TOPIC, b"more", b"more", queue=queue())
+        east.commit("readers", queue(), 22)
+        with pytest.raises(ConfigError, match="is 2 messages behind the group"):
+            await copying.move_group("readers")
+
+        assert west.committed("readers", queue()) is None
+
+
+async def test_a_group_with_failed_messages_is_not_moved():
+    async with clusters() as (east, west), mirror(east, west) as copying:
+        east.store(TOPIC, b"1", queue=queue())
+        await copying.run()
+        east.commit("readers", queue(), 1)
+        east.create_topic("%RETRY%readers", queues=1)
+        east.store("%RETRY%readers", b"1")
+
+        with pytest.raises(ConfigError, match="1 failed messages in '%RETRY%readers'"):
+            await copying.move_group("readers")
+
+
+@pytest.mark.parametrize(
+    "code", [ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR]
+)
+async def test_a_broker_that_does_not_list_members_is_an_error(code):
+    async with clusters() as (east, west), mirror(east, west) as copying:
+        east.commit("readers", queue(), 0)
+        await copying.run()
+        west.add_member("readers", "member-1")
+        west.fault(code=RequestCode.GET_CONSUMER_LIST_BY_GROUP, times=None, answer=code)
+        west.fault(code=RequestCode.GET_CONSUMER_CONNECTION_LIST, times=None, answer=code)
+
+        with pytest.raises(BrokerError):
+            await copying.move_group("readers")
+        assert west.committed("readers", queue()) is None
+
+
+# waits
+
+
+async def test_a_mirror_that_waits_for_a_lock_says_so_and_knows_its_lag():
+    async with clusters() as (east, west):
+        east.store(TOPIC, *[b"%d" % number for number in range(20)], queue=queue())
+        async with mirror(east, west) as copying:
+            await copying.run()
+            await die(copying)
+        east.store(TOPIC, *[b"more"] * 5, queue=queue())
+        async with mirror(east, west) as second:
+            running = asyncio.create_task(second.run())
+            await until(lambda: second.progress() and second.progress()[0].lag)
+            first = second.progress()[0]
+            west.advance(61.0)
+            await running
+
+        assert (first.lag, first.is_known, first.copied) == (5, True, 0)
+        assert "lock of group 'RMQTOOLS_EXACT-east'" in first.waits_for
+        assert second.progress()[0].waits_for == ""
