@@ -11,11 +11,15 @@ import pytest
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
+from rmqtools.engine.exact import staged_writes
 from rmqtools.engine.exact.own_broker import OwnBroker
 from rmqtools.engine.exact.staged_lane import StagedLane
+from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
+from rmqtools.model.message import MessageExt
 from rmqtools.policy.exact_append import LockAge
+from rmqtools.policy.staged import Decisions
 from tools.measure.sim.exact import simulate_exact
 from tools.measure.sim.run import simulate
 from tools.measure.sim.staged import simulate_staged
@@ -127,11 +131,38 @@ def test_mirrors_copy_each_message_once_whatever_the_trouble(seeds):
 
 
 @pytest.mark.parametrize("seeds", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_staged_writes_store_the_rows_of_one_attempt_of_each_micro_batch_once(seeds):
+def test_staged_writes_store_the_first_rows_of_the_source_once_and_in_order(seeds):
     run = sim("--staged", "--seeds", str(seeds))
 
     assert run.returncode == 0, run.stdout
     assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
+
+
+def test_a_driver_that_decides_a_commit_again_is_found(monkeypatch):
+    note = Decisions.note
+
+    def count_any(self: Decisions, message: MessageExt) -> None:
+        last, self.last = self.last, None
+        note(self, message)
+        if self.last is None:  # no decision
+            self.last = last
+            note(self, message)
+
+    monkeypatch.setattr(Decisions, "note", count_any)
+
+    assert "14, 15, 16, 14, 15, 16" in simulate_staged(8).found[0]
+
+
+def test_a_driver_that_does_not_compare_the_rows_of_a_repeat_is_found(monkeypatch):
+    monkeypatch.setattr(staged_writes, "check_same", lambda *_, **__: None)
+
+    assert simulate_staged(SEED_COMPARE).found
+
+
+def test_a_driver_that_does_not_keep_the_number_of_its_last_commit_is_found(monkeypatch):
+    monkeypatch.setattr(WriterDecisions, "store_place", nothing)
+
+    assert simulate_staged(SEED_NOTED).found
 
 
 def test_a_driver_that_does_not_look_at_what_is_copied_is_found(monkeypatch):
@@ -140,4 +171,4 @@ def test_a_driver_that_does_not_look_at_what_is_copied_is_found(monkeypatch):
 
     monkeypatch.setattr(StagedLane, "take_up", begin)
 
-    assert "['8/9/0', '8/9/0'] are stored" in simulate_staged(7).found[0]
+    assert simulate_staged(SEED_TAKE).found

@@ -70,6 +70,7 @@ class _Driver:
 
     producer: Producer
     checkpoint: _Checkpoint
+    pace: float  # seconds before and after it decides, in which it may be paused
     may_run: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
     appenders: list[QueueWriter] = field(default_factory=list)
@@ -113,6 +114,13 @@ async def _wait_for_driver(*_: object) -> None:
     await driver.may_run.wait()
 
 
+async def _pass_time() -> None:
+    driver = _DRIVER.get()
+    assert driver is not None
+    await asyncio.sleep(driver.pace)
+    await driver.may_run.wait()
+
+
 @dataclass
 class _StagedWorld(World):
     """Drivers of one query, and its checkpoint."""
@@ -128,7 +136,9 @@ class _StagedWorld(World):
             self.cluster.create_topic(topic, queues=1, broker_names=["broker-a"])
 
     def is_finished(self) -> bool:
-        return self.stored_rows() == list(range(_ROWS)) or (self.may_stop and self.errors >= _MOST_ERRORS)
+        rows = self.stored_rows()
+        is_wrong = rows != list(range(len(rows)))  # it stays so
+        return is_wrong or len(rows) == _ROWS or (self.may_stop and self.errors >= _MOST_ERRORS)
 
     def stored_rows(self) -> list[int]:
         bodies = (message.body.decode() for message in self.cluster.messages(_TOPIC, _QUEUE))
@@ -154,7 +164,7 @@ class _StagedWorld(World):
         )
         producer = Producer(config)
         await producer.start()
-        driver = _Driver(producer, checkpoint)
+        driver = _Driver(producer, checkpoint, self.chance.uniform(0.0, 8.0))
         driver.may_run.set()
         driver.task = asyncio.create_task(self._run(driver))
         self.writers.append(driver)  # type: ignore[arg-type]
@@ -265,9 +275,9 @@ def simulate_staged(seed: int) -> Result:
     decide = WriterDecisions.decide
 
     async def paused_decide(decisions: WriterDecisions, wanted: BatchDecision) -> BatchDecision:
-        await _wait_for_driver()
+        await _pass_time()
         decided = await decide(decisions, wanted)
-        await _wait_for_driver()
+        await _pass_time()
         return decided
 
     with pytest.MonkeyPatch.context() as patch:
