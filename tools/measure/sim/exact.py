@@ -163,7 +163,9 @@ class World:
         writer.task.cancel()
         await asyncio.gather(writer.task, return_exceptions=True)
         await writer.appender._writer.abandon()
+        await writer.appender.close()  # of what is left here of its process
         await writer.producer._client.close()
+        await writer.producer.close()
 
 
 Kinds: TypeAlias = Mapping[str, Callable[[Trouble, World], Awaitable[None]]]

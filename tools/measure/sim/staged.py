@@ -230,6 +230,7 @@ class _StagedWorld(World):
         writer.task.cancel()
         await asyncio.gather(writer.task, return_exceptions=True)
         await writer.producer._client.close()
+        await writer.producer.close()
 
 
 def _an_older(trouble: Trouble, world: _StagedWorld) -> _Checkpoint:

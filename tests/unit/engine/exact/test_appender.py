@@ -66,6 +66,7 @@ async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():
         await append(writer, 3, 7)
         cluster.store(TOPIC, *[b"foreign"] * 500, queue=QUEUE)
         await writer._writer.abandon()  # as the end of its process does; its lock stays for a minute
+        await writer.close()
         cluster.advance(61.0)
 
         async with appender(producer) as second:
@@ -384,6 +385,7 @@ async def test_rule_6_a_writer_that_is_cut_off_resets_its_connection_when_its_lo
                 relay.heal()
                 with pytest.raises(ExactAppendError, match="another writer has the lock"):
                     await appending
+            await writer.close()
 
         assert stored(cluster) == [0, 1]
 
