@@ -79,7 +79,8 @@ class ConsumerConfig(ClientConfig):
     pull_threshold_bytes_for_queue: int = 100 * _MIB
     """Bytes of bodies of one queue that are held in memory; upstream pullThresholdSizeForQueue.
 
-    Lower it where messages are large and memory is small: a member may hold this much for each of its queues.
+    Lower it where messages are large and memory is small: a push consumer may hold this much for each of its
+    queues, a pull consumer ``pull_threshold_bytes_for_all`` together.
     """
     pull_timeout: float = 30.0
     """Seconds for one pull, long poll included; upstream consumerTimeoutMillisWhenSuspend.
@@ -153,13 +154,13 @@ class PushConsumerConfig(ConsumerConfig):
     Pulling waits above: one message that takes long then stops its queue. Not used by ``orderly``.
     """
     pull_threshold_for_topic: int | None = None
-    """Messages that are held in memory, divided equally among all queues of the member, of every topic.
+    """Messages of all the member's queues that are held in memory, divided equally among its queues.
 
     Takes the place of ``pull_threshold_for_queue``; upstream pullThresholdForTopic. Default None: each queue
     has its own limit only. Set it where a member holds many queues.
     """
     pull_threshold_bytes_for_topic: int | None = None
-    """Bytes of bodies that are held in memory, divided equally among all queues of the member.
+    """Bytes of bodies of all the member's queues that are held in memory, divided equally among its queues.
 
     Takes the place of ``pull_threshold_bytes_for_queue``; upstream pullThresholdSizeForTopic. Default None:
     each queue has its own limit only. Set it where a member holds many queues. A queue gets 1 MiB or more.
@@ -250,6 +251,18 @@ class PullConsumerConfig(ConsumerConfig):
 
     Lower it to poll fewer messages again after a crash.
     """
+    pull_threshold_for_all: int = 10_000
+    """Messages of all queues together that are held in memory; pulling waits above.
+
+    Upstream pullThresholdForAll. Lower it to save memory where messages are small and a member has many
+    queues. Each queue may hold one answer more.
+    """
+    pull_threshold_bytes_for_all: int = 64 * _MIB
+    """Bytes of bodies of all queues together that are held in memory; pulling waits above. Ours.
+
+    A process with the default needs about 150 MiB. Raise it where a member has to fetch further ahead of its
+    polls, lower it in smaller containers. Each queue may hold one answer more, of 256 KiB or one message.
+    """
     poll_batch_size: int = 10
     """Messages that ``poll`` returns at most by default; upstream pullBatchSize of the lite consumer.
 
@@ -264,6 +277,7 @@ class PullConsumerConfig(ConsumerConfig):
     def __post_init__(self) -> None:
         super(PullConsumerConfig, self).__post_init__()
         require_positive(self, "auto_commit_interval", "poll_batch_size", "poll_timeout")
+        require_positive(self, "pull_threshold_for_all", "pull_threshold_bytes_for_all")
 
 
 def _require_member(config: object, name: str, kind: type[MessageModel] | type[ConsumeFromWhere]) -> None:

@@ -1,7 +1,11 @@
 """Flow control: whether a queue may be pulled, or its member must first consume the messages it holds.
 
-Source of the rules: DefaultMQPushConsumerImpl.pullMessage, RebalancePushImpl.messageQueueChanged (Java
-client). Java compares sizes in whole MiB and so stops up to one MiB later; here sizes are bytes.
+A queue that holds no message may be pulled however much the others hold: one that is paused, or whose message
+fails again and again, would stop the others for good. So a member holds at most its limit, and one answer of
+each queue more.
+Source of the rules: DefaultMQPushConsumerImpl.pullMessage, RebalancePushImpl.messageQueueChanged,
+DefaultLitePullConsumerImpl.PullTaskImpl (Java client). Java compares sizes in whole MiB and so stops up to
+one MiB later; here sizes are bytes. Java counts the answers of a pull consumer, and no bytes.
 """
 
 from dataclasses import dataclass, replace
@@ -18,18 +22,34 @@ class Cached:
     span: int = 0
 
 
+@dataclass(slots=True)
+class CachedByMember:
+    """The unconsumed messages that a member holds of all its queues; each queue adds and removes its own."""
+
+    count: int = 0
+    size_bytes: int = 0
+
+    def add(self, count: int, size_bytes: int) -> None:
+        """Count messages that have come; negative: that are gone."""
+        self.count += count
+        self.size_bytes += size_bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullThresholds:
-    """Bounds of one queue's held messages; pulling pauses above them, not at them."""
+    """Bounds of the messages that a member holds, of one queue and of all; pulling pauses above, not at them.
+
+    ``member_count`` and ``member_size_bytes`` are of all queues together; None: no bound.
+    """
 
     max_count: int = 1000  # upstream pullThresholdForQueue
     max_size_bytes: int = 100 * MIB  # upstream pullThresholdSizeForQueue
     max_span: int | None = 2000  # upstream consumeConcurrentlyMaxSpan; None for ordered consumption
+    member_count: int | None = None  # upstream pullThresholdForTopic, pullThresholdForAll
+    member_size_bytes: int | None = None  # upstream pullThresholdSizeForTopic
 
-    def shared(
-        self, queue_count: int, *, topic_count: int | None = None, topic_size_bytes: int | None = None
-    ) -> "PullThresholds":
-        """Return these limits; a limit of the topic is divided among the member's queues.
+    def shared(self, queue_count: int) -> "PullThresholds":
+        """Return these limits; each queue gets an equal part of the member's in place of its own.
 
         ``queue_count`` counts all queues of the member, of every topic, as in Java. A queue gets at least
         one message and one MiB.
@@ -38,8 +58,8 @@ class PullThresholds:
             return self
         return replace(
             self,
-            max_count=_share(topic_count, queue_count, 1) or self.max_count,
-            max_size_bytes=_share(topic_size_bytes, queue_count, MIB) or self.max_size_bytes,
+            max_count=_share(self.member_count, queue_count, 1) or self.max_count,
+            max_size_bytes=_share(self.member_size_bytes, queue_count, MIB) or self.max_size_bytes,
         )
 
 
@@ -52,19 +72,33 @@ class Exceeded:
     limit: int
 
 
-def exceeded_threshold(cached: Cached, thresholds: PullThresholds) -> Exceeded | None:
-    """Return the first limit that forbids pulling; None if the queue may be pulled."""
+def exceeded_threshold(
+    cached: Cached, thresholds: PullThresholds, *, of_member: CachedByMember
+) -> Exceeded | None:
+    """Return the first limit that forbids pulling a queue; None if it may be pulled.
+
+    ``cached`` is of the queue, ``of_member`` of all queues.
+    """
     if cached.count > thresholds.max_count:
         return Exceeded("max_count", cached.count, thresholds.max_count)
     if cached.size_bytes > thresholds.max_size_bytes:
         return Exceeded("max_size_bytes", cached.size_bytes, thresholds.max_size_bytes)
     if thresholds.max_span is not None and cached.span > thresholds.max_span:
         return Exceeded("max_span", cached.span, thresholds.max_span)
+    return _exceeded_by_member(of_member, thresholds) if cached.count else None
+
+
+def _exceeded_by_member(cached: CachedByMember, thresholds: PullThresholds) -> Exceeded | None:
+    most, most_bytes = thresholds.member_count, thresholds.member_size_bytes
+    if most is not None and cached.count > most:
+        return Exceeded("member_count", cached.count, most)
+    if most_bytes is not None and cached.size_bytes > most_bytes:
+        return Exceeded("member_size_bytes", cached.size_bytes, most_bytes)
     return None
 
 
-def _share(of_topic: int | None, queue_count: int, least: int) -> int | None:
-    return None if of_topic is None else max(least, of_topic // queue_count)
+def _share(of_member: int | None, queue_count: int, least: int) -> int | None:
+    return None if of_member is None else max(least, of_member // queue_count)
 
 
 class MessageRate:

@@ -17,7 +17,8 @@ class PullConsumer(BlockingPullConsumer):
     """A member of a consumer group that polls its messages, like Java's DefaultLitePullConsumer.
 
     Queues are shared among the members (``subscribe``) or fixed (``assign``). Messages are fetched in the
-    background, up to ``pull_threshold_for_queue`` per queue, and returned in the order of their queue.
+    background, up to ``pull_threshold_for_queue`` per queue and ``pull_threshold_bytes_for_all`` together,
+    and returned in the order of their queue.
 
     With ``auto_commit``, ``poll`` commits the messages of earlier polls every ``auto_commit_interval``
     seconds, and closing commits everything returned. If a block is left by an exception, or a queue goes to

@@ -7,7 +7,7 @@ client).
 import random
 from typing import Protocol
 
-from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
@@ -136,6 +136,8 @@ class PushFetch:
             max_count=config.pull_threshold_for_queue,
             max_size_bytes=config.pull_threshold_bytes_for_queue,
             max_span=None if config.orderly else config.consume_concurrently_max_span,
+            member_count=config.pull_threshold_for_topic,
+            member_size_bytes=config.pull_threshold_bytes_for_topic,
         )
 
     def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
@@ -144,7 +146,8 @@ class PushFetch:
             return False
         if self._member.is_orderly and not held.is_locked:
             return False
-        return exceeded_threshold(held.cached(coming), self._thresholds()) is None
+        limits, member = self._limits.shared(len(self._member.held.pulled)), self._member.held.cached
+        return exceeded_threshold(held.cached(coming), limits, of_member=member) is None
 
     def may_pop(self, held: PopProcessQueue) -> bool:
         """Return whether a queue may be popped now."""
@@ -156,33 +159,27 @@ class PushFetch:
         """See :class:`FetchPolicy`."""
         self._member.offsets.update(held.queue, held.next_offset, increase_only=True)
 
-    def _thresholds(self) -> PullThresholds:
-        config = self._config
-        if config.pull_threshold_for_topic is None and config.pull_threshold_bytes_for_topic is None:
-            return self._limits
-        return self._limits.shared(
-            len(self._member.held.pulled),
-            topic_count=config.pull_threshold_for_topic,
-            topic_size_bytes=config.pull_threshold_bytes_for_topic,
-        )
-
 
 class PollFetch:
     """Fetches ahead of polls, up to the limits; offsets are stored only by commits."""
 
-    def __init__(self, member: Member, hand_out: HandOut) -> None:
-        config = member.config
+    def __init__(self, member: Member, config: PullConsumerConfig, hand_out: HandOut) -> None:
         self.rate = FetchRate(member)
         self._hand_out = hand_out
+        self._cached = member.held.cached
         self._limits = PullThresholds(
             max_count=config.pull_threshold_for_queue,
             max_size_bytes=config.pull_threshold_bytes_for_queue,
             max_span=None,
+            member_count=config.pull_threshold_for_all,
+            member_size_bytes=config.pull_threshold_bytes_for_all,
         )
 
     def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
         """See :class:`FetchPolicy`."""
-        return not held.is_paused and exceeded_threshold(held.cached(coming), self._limits) is None
+        if held.is_paused:
+            return False
+        return exceeded_threshold(held.cached(coming), self._limits, of_member=self._cached) is None
 
     def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
         """See :class:`FetchPolicy`."""

@@ -48,7 +48,8 @@ class PullConsumer(Connected):
     """A member of a consumer group that polls its messages, like Java's DefaultLitePullConsumer.
 
     Queues are shared among the members (``subscribe``) or fixed (``assign``). Messages are fetched in the
-    background, up to ``pull_threshold_for_queue`` per queue, and returned in the order of their queue.
+    background, up to ``pull_threshold_for_queue`` per queue and ``pull_threshold_bytes_for_all`` together,
+    and returned in the order of their queue.
 
     With ``auto_commit``, ``poll`` commits the messages of earlier polls every ``auto_commit_interval``
     seconds, and closing commits everything returned. If a block is left by an exception, or a queue goes to
@@ -89,7 +90,7 @@ class PullConsumer(Connected):
         self._names, self._held, self._offsets = member.names, member.held, member.offsets
         self._queues = QueueAdmin(self._client)
         self._hand_out = HandOut(member.names.plain_message)
-        self._puller = Puller(member, PollFetch(member, self._hand_out))
+        self._puller = Puller(member, PollFetch(member, config, self._hand_out))
         self._ownership = Ownership(
             member,
             start_offset=StartOffsets(member, self._queues, stores=config.auto_commit).find,

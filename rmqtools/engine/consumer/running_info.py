@@ -52,6 +52,7 @@ _JAVA_NAMES = {  # our settings, by the names that Java's consumers report
     "consume_from": "consumeFromWhere",
     "pull_batch_size": "pullBatchSize",
     "pull_threshold_for_queue": "pullThresholdForQueue",
+    "pull_threshold_for_all": "pullThresholdForAll",
     "consume_threads": "consumeThreadMax",
     "consume_message_batch_max_size": "consumeMessageBatchMaxSize",
     "consume_concurrently_max_span": "consumeConcurrentlyMaxSpan",

@@ -17,6 +17,7 @@ from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.queue_lock import QueueLocks
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.flow import CachedByMember
 
 _PATIENCE = 0.5  # seconds to wait for an orderly listener to end; upstream tryRemoveOrderMessageQueue
 
@@ -27,6 +28,7 @@ class HeldQueues:
     Attributes:
         pulled: queues that are pulled, including dropped ones that are not given up yet.
         popped: queues that are popped (brokers 5.x keep their offsets).
+        cached: the messages that all pulled queues hold.
         keeps_offsets: no other member can own these queues, so their noted offsets stay valid after release.
     """
 
@@ -34,6 +36,7 @@ class HeldQueues:
         """``locks``: the broker locks for orderly consumption; None: queues are not locked."""
         self.pulled: dict[MessageQueue, ProcessQueue] = {}
         self.popped: dict[MessageQueue, PopProcessQueue] = {}
+        self.cached = CachedByMember()
         self.keeps_offsets = False
         self._clock = clock
         self._offsets = offsets
@@ -117,7 +120,7 @@ class HeldQueues:
 
     def hold(self, queue: MessageQueue, offset: int) -> ProcessQueue:
         """Take a queue to pull from ``offset`` on. If locks are used, the caller has the lock already."""
-        held = ProcessQueue(queue, self._clock, offset)
+        held = ProcessQueue(queue, self._clock, offset, self.cached)
         held.lock(True)
         self._begin(held)
         return held
@@ -135,7 +138,8 @@ class HeldQueues:
         ``note``: also set the group's offset to it, in memory and in the store.
         """
         held.drop()
-        fresh = ProcessQueue(held.queue, self._clock, offset)
+        held.leave_member()
+        fresh = ProcessQueue(held.queue, self._clock, offset, self.cached)
         fresh.take_over(held)
         for callback in self._on_move:
             callback(held, fresh)
@@ -214,4 +218,5 @@ class HeldQueues:
             await self._locks.unlock(queues)
         for held in doomed:
             self._kept.discard(held)
+            held.leave_member()
             del self.pulled[held.queue]

@@ -16,7 +16,7 @@ from rmqtools.errors import CorruptBodyError
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult
-from rmqtools.policy.flow import Cached
+from rmqtools.policy.flow import Cached, CachedByMember
 
 _PULL_MAX_IDLE_TIME = 120.0  # seconds; upstream ProcessQueue.PULL_MAX_IDLE_TIME
 _LOCK_MAX_LIVE_TIME = (
@@ -36,7 +36,14 @@ class ProcessQueue(HeldQueue):
         consuming: locked while a listener has messages of the queue (orderly consumption).
     """
 
-    def __init__(self, queue: MessageQueue, clock: Clock, next_offset: int = 0) -> None:
+    def __init__(
+        self,
+        queue: MessageQueue,
+        clock: Clock,
+        next_offset: int = 0,
+        by_member: CachedByMember | None = None,
+    ) -> None:
+        """``by_member``: the counts of the member, to which this queue adds its own."""
         super().__init__(queue)
         self.next_offset = next_offset
         self.broker_end = -1
@@ -50,6 +57,7 @@ class ProcessQueue(HeldQueue):
         self._gone = 0  # messages removed since that dictionary was made: looking for its first passes them
         self._taken: dict[int, MessageExt] = {}
         self._cached_bytes = 0
+        self._by_member = CachedByMember() if by_member is None else by_member
         self._end = -1  # highest offset ever held, plus one
         self._last_pull = self._last_lock = clock.monotonic()
 
@@ -171,7 +179,7 @@ class ProcessQueue(HeldQueue):
             for offset in [one for one in fresh if one in self._messages or one in self._taken]:
                 del fresh[offset]
         self._messages.update(fresh)
-        self._cached_bytes += _bytes_of(fresh.values())
+        self._count(len(fresh), _bytes_of(fresh.values()))
         self._end = max(self._end, next(reversed(fresh), -1) + 1)
         self.wake()
 
@@ -179,7 +187,7 @@ class ProcessQueue(HeldQueue):
         """Remove consumed messages; return the committable offset, -1 if no message was ever held."""
         popped = map(self._messages.pop, map(_offset_of, messages), repeat(None))
         removed = [message for message in popped if message is not None]
-        self._cached_bytes -= _bytes_of(removed)
+        self._count(-len(removed), -_bytes_of(removed))
         self._note_gone(len(removed))
         self.last_consume_ms = self._clock.now_ms()
         self.wake()
@@ -214,7 +222,7 @@ class ProcessQueue(HeldQueue):
 
     def commit(self) -> int:
         """Note that the taken messages are consumed; return the committable offset."""
-        self._cached_bytes -= _bytes_of(self._taken.values())
+        self._count(-len(self._taken), -_bytes_of(self._taken.values()))
         self._taken.clear()
         self.wake()
         return self.committable
@@ -235,6 +243,15 @@ class ProcessQueue(HeldQueue):
         }
         self._messages = {**again, **self._messages}
         self.wake()
+
+    def leave_member(self) -> None:
+        """Let the member no longer count this queue: its messages are given up."""
+        self._by_member.add(-self.count, -self._cached_bytes)
+        self._by_member = CachedByMember()
+
+    def _count(self, count: int, size_bytes: int) -> None:
+        self._cached_bytes += size_bytes
+        self._by_member.add(count, size_bytes)
 
     def _note_gone(self, count: int) -> None:
         """Note that messages have left the table, and make it anew before they are most of it."""

@@ -128,7 +128,14 @@ DEFAULTS = {
         "trace_topic": "RMQ_SYS_TRACE_TOPIC",
     },
     PullConsumerConfig: CONSUMER
-    | {"auto_commit": True, "auto_commit_interval": 5.0, "poll_batch_size": 10, "poll_timeout": 5.0},
+    | {
+        "pull_threshold_for_all": 10_000,
+        "pull_threshold_bytes_for_all": 64 * MIB,
+        "auto_commit": True,
+        "auto_commit_interval": 5.0,
+        "poll_batch_size": 10,
+        "poll_timeout": 5.0,
+    },
     ProducerConfig: CLIENT
     | {
         "group": "DEFAULT_PRODUCER",

@@ -1,16 +1,22 @@
 import pytest
 
-from rmqtools.policy.flow import MIB, Cached, Exceeded, PullThresholds, exceeded_threshold
+from rmqtools.policy.flow import MIB, Cached, CachedByMember, Exceeded, PullThresholds, exceeded_threshold
 
 LIMITS = PullThresholds(max_count=10, max_size_bytes=100, max_span=5)
+OF_MEMBER = PullThresholds(member_count=7, member_size_bytes=5 * MIB)
+ONE = Cached(count=1, size_bytes=1)
+
+
+def exceeded(cached, limits=LIMITS, **of_member):
+    return exceeded_threshold(cached, limits, of_member=CachedByMember(**of_member))
 
 
 def test_at_the_limits_a_queue_is_still_pulled():
-    assert exceeded_threshold(Cached(count=10, size_bytes=100, span=5), LIMITS) is None
+    assert exceeded(Cached(count=10, size_bytes=100, span=5)) is None
 
 
 @pytest.mark.parametrize(
-    ("cached", "exceeded"),
+    ("cached", "first"),
     [
         (Cached(count=11), Exceeded("max_count", 11, 10)),
         (Cached(size_bytes=101), Exceeded("max_size_bytes", 101, 100)),
@@ -19,12 +25,12 @@ def test_at_the_limits_a_queue_is_still_pulled():
         (Cached(size_bytes=101, span=6), Exceeded("max_size_bytes", 101, 100)),
     ],
 )
-def test_the_first_limit_exceeded_is_named(cached, exceeded):
-    assert exceeded_threshold(cached, LIMITS) == exceeded
+def test_the_first_limit_exceeded_is_named(cached, first):
+    assert exceeded(cached) == first
 
 
 def test_in_order_the_span_has_no_limit():
-    assert exceeded_threshold(Cached(span=10**9), PullThresholds(max_span=None)) is None
+    assert exceeded(Cached(span=10**9), PullThresholds(max_span=None)) is None
 
 
 def test_defaults_are_those_of_java():
@@ -34,15 +40,31 @@ def test_defaults_are_those_of_java():
 @pytest.mark.parametrize(
     ("queue_count", "max_count", "max_mib"), [(1, 7, 5), (2, 3, 2), (7, 1, 1), (100, 1, 1)]
 )
-def test_limits_of_a_topic_are_shared_by_the_queues(queue_count, max_count, max_mib):
-    shared = LIMITS.shared(queue_count, topic_count=7, topic_size_bytes=5 * MIB)
+def test_limits_of_a_member_are_shared_by_the_queues(queue_count, max_count, max_mib):
+    shared = OF_MEMBER.shared(queue_count)
 
-    assert (shared.max_count, shared.max_size_bytes // MIB, shared.max_span) == (max_count, max_mib, 5)
+    assert (shared.max_count, shared.max_size_bytes // MIB, shared.max_span) == (max_count, max_mib, 2000)
 
 
-def test_without_limits_of_a_topic_those_of_a_queue_stay():
+@pytest.mark.parametrize(
+    ("of_member", "first"),
+    [
+        ({"count": 7, "size_bytes": 5 * MIB}, None),
+        ({"count": 8}, Exceeded("member_count", 8, 7)),
+        ({"size_bytes": 5 * MIB + 1}, Exceeded("member_size_bytes", 5 * MIB + 1, 5 * MIB)),
+    ],
+)
+def test_what_all_queues_hold_together_is_limited(of_member, first):
+    assert exceeded(ONE, OF_MEMBER, **of_member) == first
+
+
+def test_a_queue_that_holds_nothing_may_be_pulled_whatever_the_others_hold():
+    assert exceeded(Cached(), OF_MEMBER, count=10**9, size_bytes=10**12) is None
+
+
+def test_without_limits_of_a_member_those_of_a_queue_stay():
     assert LIMITS.shared(3) == LIMITS
 
 
 def test_without_queues_there_is_nothing_to_share():
-    assert LIMITS.shared(0, topic_count=7, topic_size_bytes=7) == LIMITS
+    assert OF_MEMBER.shared(0) == OF_MEMBER

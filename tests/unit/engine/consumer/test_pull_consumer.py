@@ -9,6 +9,7 @@ from rmqtools import aio
 from rmqtools.errors import ClientStateError, ConfigError, DataLossError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import MessageExt
+from rmqtools.policy.flow import CachedByMember
 from tests.unit.engine.consumer.pull_scene import Q0, Q1, TOPIC, BrokerSet, config, polled, reading
 from tests.unit.engine.consumer.push_scene import until
 
@@ -88,6 +89,38 @@ async def test_bytes_over_the_threshold_stop_the_fetching():
         await until(lambda: brokers.pulls() == [0, 10])
         await polled(consumer, 20)
         await until(lambda: brokers.pulls()[2:3] == [20])
+
+
+@pytest.mark.parametrize(
+    "limit", [{"pull_threshold_for_all": 45}, {"pull_threshold_bytes_for_all": 90}], ids=["messages", "bytes"]
+)
+async def test_all_queues_together_hold_no_more_than_the_limit_and_an_answer_each(limit):
+    brokers = BrokerSet(100, queues=8, low=10)
+    async with reading(brokers, pull_batch_size=5, **limit) as consumer:
+        await until(lambda: len(brokers.pulls()) >= 9)
+        await asyncio.sleep(2)
+        assert 45 < consumer._held.cached.count <= 45 + 8 * 5
+        assert sorted(await polled(consumer, 8 * 90)) == sorted([*range(10, 100)] * 8)
+        assert consumer._held.cached == CachedByMember()
+
+
+async def test_a_paused_queue_that_fills_the_limit_of_all_does_not_stop_the_others():
+    brokers = BrokerSet(100, queues=2)
+    async with reading(brokers, pull_threshold_for_all=10, pull_batch_size=10) as consumer:
+        await until(lambda: len(brokers.pulls()) >= 2)
+        consumer.pause([Q0])
+        assert await polled(consumer, 100) == list(range(100))
+
+
+async def test_messages_that_are_given_up_no_longer_count_for_the_member():
+    brokers = BrokerSet(100, queues=2)
+    async with reading(brokers, pull_threshold_for_queue=20, pull_batch_size=10) as consumer:
+        await until(lambda: len(brokers.pulls()) == 6)
+        await consumer.seek(Q0, 100)
+        await until(lambda: consumer._held.cached.count == consumer._held.pulled[Q1].count)
+        consumer.unsubscribe(TOPIC)
+        await until(lambda: consumer.queues == [])
+        await until(lambda: consumer._held.cached == CachedByMember())
 
 
 async def test_a_paused_queue_hands_out_and_fetches_nothing_then_goes_on_where_it_was():

@@ -12,7 +12,7 @@ from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult, PullStatus
-from rmqtools.policy.flow import Cached
+from rmqtools.policy.flow import Cached, CachedByMember
 from tests.support.clock import ManualClock
 from tests.unit.engine.consumer.push_scene import stored
 
@@ -161,7 +161,10 @@ class Model:
     """Applies random operations to a ProcessQueue, and checks it against sets."""
 
     def __init__(self) -> None:
-        self.held = ProcessQueue(QUEUE, ManualClock())
+        self.by_member = CachedByMember()
+        other = ProcessQueue(MessageQueue("T", "broker-a", 1), ManualClock(), 0, self.by_member)
+        other.put(messages(9, 10))
+        self.held = ProcessQueue(QUEUE, ManualClock(), 0, self.by_member)
         self.fetched: set[int] = set()
         self.consumed: set[int] = set()
         self.next = 0
@@ -195,6 +198,7 @@ class Model:
         bodies = sum(len(b"%d" % offset) for offset in waiting)
         assert self.held.committable == min(waiting, default=max(self.fetched, default=-2) + 1)
         assert (self.held.count, self.held.cached_bytes) == (len(waiting), bodies)
+        assert self.by_member == CachedByMember(len(waiting) + 2, bodies + 3)  # with the other queue's
         assert offsets(self.held.held) == sorted(waiting)
 
 
@@ -209,6 +213,18 @@ def test_no_offset_is_committable_beyond_a_message_not_consumed_and_bytes_are_co
     model.remove(0)
 
     assert (model.held.count, model.held.cached_bytes) == (0, 0)
+
+
+@given(st.lists(ACTS, max_size=30), st.lists(ACTS, max_size=5))
+def test_a_queue_that_leaves_counts_for_its_member_no_more_whatever_happens_to_it(before, after):
+    model = Model()
+    for kind, number in before:
+        model.act(kind, number)
+    model.held.leave_member()
+    for kind, number in after:
+        getattr(model, kind)(number)
+
+    assert model.by_member == CachedByMember(2, 3)
 
 
 @given(st.permutations(range(12)))
