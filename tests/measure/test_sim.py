@@ -11,10 +11,7 @@ import pytest
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
-from rmqtools.engine.exact import staged_writes
 from rmqtools.engine.exact.own_broker import OwnBroker
-from rmqtools.engine.exact.staged_lane import StagedLane
-from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
 from rmqtools.model.message import MessageExt
@@ -151,24 +148,3 @@ def test_a_driver_that_decides_a_commit_again_is_found(monkeypatch):
     monkeypatch.setattr(Decisions, "note", count_any)
 
     assert "14, 15, 16, 14, 15, 16" in simulate_staged(8).found[0]
-
-
-def test_a_driver_that_does_not_compare_the_rows_of_a_repeat_is_found(monkeypatch):
-    monkeypatch.setattr(staged_writes, "check_same", lambda *_, **__: None)
-
-    assert simulate_staged(SEED_COMPARE).found
-
-
-def test_a_driver_that_does_not_keep_the_number_of_its_last_commit_is_found(monkeypatch):
-    monkeypatch.setattr(WriterDecisions, "store_place", nothing)
-
-    assert simulate_staged(SEED_NOTED).found
-
-
-def test_a_driver_that_does_not_look_at_what_is_copied_is_found(monkeypatch):
-    async def begin(self: StagedLane) -> None:
-        self.begin()
-
-    monkeypatch.setattr(StagedLane, "take_up", begin)
-
-    assert simulate_staged(SEED_TAKE).found
