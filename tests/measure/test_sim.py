@@ -11,13 +11,16 @@ import pytest
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
+from rmqtools.engine.exact import tail
 from rmqtools.engine.exact.own_broker import OwnBroker
 from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
 from rmqtools.model.message import MessageExt
 from rmqtools.policy.exact_append import LockAge
 from rmqtools.policy.staged import Decisions
+from tools.measure.sim import exact
 from tools.measure.sim.exact import simulate_exact
+from tools.measure.sim.mirror import MIRROR_KINDS, MirrorWorld
 from tools.measure.sim.run import simulate
 from tools.measure.sim.staged import simulate_staged
 from tools.measure.sim.trouble import KINDS, plan
@@ -125,6 +128,33 @@ def test_mirrors_copy_each_message_once_whatever_the_trouble(seeds):
 
     assert run.returncode == 0, run.stdout
     assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
+
+
+def found_with(monkeypatch, seed: int, *kinds: str) -> list[str]:
+    """Findings of one run of mirrors that has only these troubles."""
+    wanted = {name: {**exact.KINDS, **MIRROR_KINDS}[name] for name in kinds}
+    monkeypatch.setattr(exact, "KINDS", {})
+    return exact.simulate_exact(seed, MirrorWorld, wanted).found
+
+
+@pytest.mark.slow
+def test_a_mirror_that_compares_no_times_where_nothing_was_copied_is_found(monkeypatch):
+    monkeypatch.setattr(tail, "SEEN", "%NEVER")  # nothing is stored under this name
+
+    kinds = (
+        "the source loses its end",
+        "the source topic is made anew",
+        "messages expire",
+        "the writer dies",
+    )
+    assert "want the first of" in found_with(monkeypatch, 0, *kinds)[0]
+
+
+@pytest.mark.slow
+def test_a_mirror_that_is_cut_off_and_keeps_its_connection_is_found(monkeypatch):
+    monkeypatch.setattr(OwnBroker, "abort", lambda self: None)
+
+    assert "are copied, want" in found_with(monkeypatch, 2, "the mirror alone is cut off")[0]
 
 
 @pytest.mark.parametrize("seeds", [3, pytest.param(100, marks=pytest.mark.slow)])

@@ -72,7 +72,7 @@ class Listener:
 @pytest.fixture
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster() as cluster:
-        for topic, queues in {"orders": 2, "target": 2, "staging": 2, "decisions": 1}.items():
+        for topic, queues in {"orders": 2, "target": 2, "decisions": 1}.items():
             cluster.create_topic(topic, queues=queues)
         cluster.store("orders", *(b"%d" % number for number in range(COUNT)), queue=Q0)
         yield cluster
@@ -156,6 +156,7 @@ def given() -> dict[str, Any]:
         "positions": [1],
         "key": "k",
         "record": b"r",
+        "batch": 1,
         "name_server": "127.0.0.1:9876",
         "timestamp_ms": 0,
         "broker_name": "broker-a",
