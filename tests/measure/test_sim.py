@@ -11,7 +11,7 @@ import pytest
 from rmqtools import Outcome
 from rmqtools.engine.connection.transport import Connection
 from rmqtools.engine.consumer.hand_out import HandOut
-from rmqtools.engine.exact import tail
+from rmqtools.engine.exact import staged_writes, tail
 from rmqtools.engine.exact.own_broker import OwnBroker
 from rmqtools.engine.group import membership
 from rmqtools.engine.producer import send
@@ -178,3 +178,9 @@ def test_a_driver_that_decides_a_commit_again_is_found(monkeypatch):
     monkeypatch.setattr(Decisions, "note", count_any)
 
     assert "14, 15, 16, 14, 15, 16" in simulate_staged(8).found[0]
+
+
+def test_a_driver_that_does_not_compare_the_rows_of_a_repeat_is_found(monkeypatch):
+    monkeypatch.setattr(staged_writes, "check_same", lambda *_, **__: None)
+
+    assert "rows" in simulate_staged(23).found[0]

@@ -24,19 +24,19 @@ class Query:
     """A stream of files, each a micro-batch unless a run reads several at a time."""
 
     def __init__(self, spark, name_server, topic, read_rows, folder):
-        self.topic, self.checkpoint, self._lines = topic, folder / "checkpoint", folder / "lines"
+        self.topic, self.checkpoint, self.lines = topic, folder / "checkpoint", folder / "lines"
         self.options = {"nameServer": name_server, "topic": topic, "delivery": "exactlyOnce"} | PATIENT_WRITE
         self._spark, self._read_rows = spark, read_rows
-        self._lines.mkdir()
+        self.lines.mkdir()
 
     def add(self, number, rows):
-        file = self._lines / f"{number}.txt"
+        file = self.lines / f"{number}.txt"
         file.write_text("\n".join(map(str, rows)))
         os.utime(file, (number, number))  # the order in which Spark reads them
 
     def run(self, checkpoint=None, *, files=1, body="value"):
         """Run until all files are read, again only where Spark did not reach its own worker in time."""
-        frame = self._spark.readStream.option("maxFilesPerTrigger", files).text(str(self._lines))
+        frame = self._spark.readStream.option("maxFilesPerTrigger", files).text(str(self.lines))
         writer = frame.selectExpr(f"{body} AS body").writeStream.format("rocketmq").options(**self.options)
         writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint))
         for tries_left in (2, 1, 0):
@@ -141,7 +141,7 @@ def in_threads(spark, query, start, **options):
             except PythonException as error:
                 errors.append(str(error))
 
-    frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(query._lines))
+    frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(query.lines))
     stream = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(query.checkpoint))
     assert stream.trigger(availableNow=True).start().awaitTermination(PATIENCE)
     return errors

@@ -164,7 +164,7 @@ class World:
         await asyncio.gather(writer.task, return_exceptions=True)
         await writer.appender._writer.abandon()
         await writer.appender.close()  # of what is left here of its process
-        await writer.producer._client.close()
+        await writer.producer.close()
         await writer.producer.close()
 
 

@@ -229,7 +229,7 @@ class _StagedWorld(World):
         writer.is_killed = True
         writer.task.cancel()
         await asyncio.gather(writer.task, return_exceptions=True)
-        await writer.producer._client.close()
+        await writer.producer.close()
         await writer.producer.close()
 
 
