@@ -88,7 +88,7 @@ def push(cluster: FakeCluster, listener, **settings) -> aio.PushConsumer:
     return consumer
 
 
-def test_a_message_sent_after_the_start_arrives_though_the_broker_was_slow_to_say_where_its_queue_ends():
+def test_a_message_sent_after_the_start_arrives_though_the_broker_was_slow_to_say_where_the_group_is():
     heard: list[bytes] = []
 
     async def listen(messages, context) -> None:
@@ -97,7 +97,8 @@ def test_a_message_sent_after_the_start_arrives_though_the_broker_was_slow_to_sa
     async def scenario():
         async with FakeCluster() as cluster:
             cluster.create_topic("T", queues=1)
-            cluster.fault(code=RequestCode.GET_MAX_OFFSET, delay=1.0)
+            cluster.begin_at(QUEUE, 5)
+            cluster.fault(code=RequestCode.QUERY_CONSUMER_OFFSET, topic="T", delay=1.0)
             async with push(cluster, listen):
                 cluster.store("T", b"at once")
                 await until(lambda: heard)
