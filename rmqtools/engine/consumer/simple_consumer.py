@@ -217,7 +217,8 @@ class SimpleConsumer(Connected):
         self, count: int, invisible: float, wait: float
     ) -> tuple[bool, asyncio.Task[list[MessageExt]]]:
         """Return whether a pop is new, and the pop: one that a call has left, or a new one."""
-        if wait and (pops := self._pops_left.get((count, invisible))):
+        pops = self._pops_left.get((count, invisible), [])
+        if wait and pops and not pops[-1].done():  # of one that has ended the messages are kept in a moment
             pop = pops.pop()
             pop.remove_done_callback(self._end_of_left)
             return False, pop
