@@ -2,8 +2,8 @@
 
 Source of the rules: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper (Java client). Ours: an offset that
 is no longer stored or was reset (OFFSET_ILLEGAL) is corrected at once (Java gives the queue up and takes it
-again after 10 s); a slave is asked if the master does not answer; a broker that has forgotten this member
-gets a heartbeat at once.
+again after 10 s); a slave is asked if the master does not answer, and the master if the slave refuses; a
+broker that has forgotten this member gets a heartbeat at once.
 """
 
 import asyncio
@@ -50,6 +50,7 @@ class _Asked(NamedTuple):
     offset: int
     subscription: SubscriptionData
     broker_addr: str
+    is_slave: bool
     began: float
     answer: asyncio.Future[RemotingCommand]
 
@@ -111,24 +112,28 @@ class Puller:
         command = self._request(held, offset, is_slave=found.is_slave)
         began, timeout = self._client.clock.monotonic(), self._config.pull_timeout
         answer = self._client.remoting.invoke(found.broker_addr, command, timeout=timeout)
-        return _Asked(offset, subscription, found.broker_addr, began, asyncio.ensure_future(answer))
+        return _Asked(
+            offset, subscription, found.broker_addr, found.is_slave, began, asyncio.ensure_future(answer)
+        )
 
     async def _answer(self, queue: MessageQueue, asked: _Asked) -> PullResult:
         try:
-            answer = await asked.answer
+            result = parse_pull(await asked.answer, asked.broker_addr)
         except RemotingError:
-            self._unanswered[asked.broker_addr] = self._client.clock.monotonic()
-            self._turn_to_next(queue)
+            self._turn_to_next(queue, asked)
             self._member.offsets.forget_stored(self._client.routes.broker_name(queue))
             raise
-        result = parse_pull(answer, asked.broker_addr)
+        except BrokerError:
+            if asked.is_slave:  # by default slaves refuse pulls, and they do not know new topics and groups
+                self._turn_to_next(queue, asked)
+            raise
         self._client.refusals.accepted(FETCH, queue.broker_name)
         if self._answers(queue, result.suggest_which_broker_id):
             self._broker_ids[queue] = result.suggest_which_broker_id
         return result
 
     def _answers(self, queue: MessageQueue, broker_id: int) -> bool:
-        """Return whether a broker suggested by another one has not left a recent pull unanswered."""
+        """Return whether a broker suggested by another one has answered its recent pulls."""
         addr = self._client.routes.reading_addr(queue, broker_id).broker_addr
         return self._client.clock.monotonic() - self._unanswered.get(addr, -_TRUST_AGAIN) >= _TRUST_AGAIN
 
@@ -331,8 +336,9 @@ class Puller:
             held.pulled()
             await held.changed(left)
 
-    def _turn_to_next(self, queue: MessageQueue) -> None:
-        """Use another broker of the set for the next pull, if there is one."""
+    def _turn_to_next(self, queue: MessageQueue, failed: _Asked) -> None:
+        """Use another broker of the set for the next pull, if there is one; the first after the last one."""
+        self._unanswered[failed.broker_addr] = self._client.clock.monotonic()
         ids = sorted(self._client.routes.tables.broker_addrs.get(queue.broker_name, ()))
         now = self._broker_ids.get(queue, MASTER_ID)
         if ids:

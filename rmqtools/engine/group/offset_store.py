@@ -6,11 +6,16 @@ Ours: commits are acknowledged requests, repeated when they fail. A stored offse
 request to its broker went unanswered (a killed broker loses offsets not yet flushed). Each broker gets
 one offset at a time: a broker that receives the first two of a group and topic together loses one
 (ConsumerOffsetManager.commitOffset).
+
+While a master is out of the route, its slave gets the offsets. The master knows nothing of them when it is
+back, and its slave takes the master's older ones within a minute (SlaveSynchronize). So what is known to be
+stored belongs to one address: all offsets go to the next one again.
 """
 
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
@@ -93,6 +98,16 @@ class NotedOffsets:
         return dict(self._offsets)
 
 
+@dataclass(slots=True)
+class _Stored:
+    """Offsets that a server is known to have stored."""
+
+    addr: str
+    offsets: dict[MessageQueue, int] = field(default_factory=dict)
+    topics: set[str] = field(default_factory=set)
+    """Topics of which it has got an offset."""
+
+
 class RemoteBrokerOffsetStore(NotedOffsets):
     """Offsets on the brokers. Queues have wire names.
 
@@ -103,8 +118,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
         super().__init__()
         self._client = client
         self._group = group
-        self._stored: dict[str, dict[MessageQueue, int]] = defaultdict(dict)  # by broker name
-        self._told: dict[str, set[str]] = defaultdict(set)  # broker name -> topics it has an offset of
+        self._stored: dict[str, _Stored] = {}  # by broker name
         self._storing: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # keeps requests in order
         self._unanswered: Counter[str] = Counter()  # broker name -> offsets it did not answer for
 
@@ -113,7 +127,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
 
         Pulls are not serialized with commits, so they carry no offset until the broker has one of the topic.
         """
-        is_known = queue.topic in self._told[self._broker_name(queue)]
+        is_known = queue.topic in self._stored_at(self._broker_name(queue)).topics
         return self._offsets.get(queue) if is_known else None
 
     async def read_store(self, queue: MessageQueue) -> int | None:
@@ -121,17 +135,16 @@ class RemoteBrokerOffsetStore(NotedOffsets):
         header = QueryConsumerOffsetRequestHeader(
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
         )
-        broker_name = self._broker_name(queue)
-        addr = self._client.routes.admin_addr(broker_name)
+        stored = self._stored_at(self._broker_name(queue))
         try:
-            answer = await self._client.remoting.invoke_ok(addr, request(header))
+            answer = await self._client.remoting.invoke_ok(stored.addr, request(header))
         except BrokerError as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
             raise
         offset = decode_header(OffsetResponseHeader, answer.ext_fields).offset
         if known_offset(offset) is not None:
-            self._offsets[queue] = self._stored[broker_name][queue] = offset
+            self._offsets[queue] = stored.offsets[queue] = offset
         return offset
 
     async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:
@@ -153,12 +166,12 @@ class RemoteBrokerOffsetStore(NotedOffsets):
     def forget_stored(self, broker_name: str) -> None:
         """See :class:`OffsetStore`."""
         self._stored.pop(broker_name, None)
-        self._told.pop(broker_name, None)
 
     def remove(self, queue: MessageQueue) -> None:
         """See :class:`OffsetStore`."""
         self._offsets.pop(queue, None)
-        self._stored[self._broker_name(queue)].pop(queue, None)
+        if (stored := self._stored.get(self._broker_name(queue))) is not None:
+            stored.offsets.pop(queue, None)
 
     async def _persist_on(self, broker_name: str, queues: Iterable[MessageQueue], *, again: bool) -> None:
         """Store offsets one after the other; stop once the broker leaves any request unanswered."""
@@ -168,12 +181,13 @@ class RemoteBrokerOffsetStore(NotedOffsets):
                 if self._unanswered[broker_name] > unanswered:
                     return
                 offset = self._offsets.get(queue)
-                if offset is not None and (again or self._stored[broker_name].get(queue) != offset):
-                    await self._try_to_store(queue, offset)
+                if offset is not None:
+                    await self._try_to_store(queue, offset, again=again)
 
-    async def _try_to_store(self, queue: MessageQueue, offset: int) -> None:
+    async def _try_to_store(self, queue: MessageQueue, offset: int, *, again: bool) -> None:
         try:
-            await self._store(queue, offset)
+            if again or self._stored_at(self._broker_name(queue)).offsets.get(queue) != offset:
+                await self._store(queue, offset)
         except RocketMQError as error:
             log.warning("consumer_offset_not_stored", queue=str(queue), offset=offset, reason=str(error))
 
@@ -191,17 +205,29 @@ class RemoteBrokerOffsetStore(NotedOffsets):
             bname=queue.broker_name,
         )
         broker_name = self._broker_name(queue)
-        addr = self._client.routes.admin_addr(broker_name)
+        stored = self._stored_at(broker_name)
         try:
-            answer = await self._client.remoting.invoke_ok(addr, request(header))
+            answer = await self._client.remoting.invoke_ok(stored.addr, request(header))
         except RemotingError:
             self._unanswered[broker_name] += 1
             self.forget_stored(broker_name)
             raise
         if answer.remark:  # the broker answers SUCCESS but stores nothing (useServerSideResetOffset)
             raise RocketMQError(f"offset {offset} of {queue} was not stored: {answer.remark}")
-        self._stored[broker_name][queue] = offset
-        self._told[broker_name].add(queue.topic)
+        stored.offsets[queue] = offset
+        stored.topics.add(queue.topic)
+
+    def _stored_at(self, broker_name: str) -> _Stored:
+        """Return what the server that gets a broker's offsets now has stored: its master, else a slave.
+
+        Raises:
+            RemotingConnectError: none is in the route.
+        """
+        addr = self._client.routes.admin_addr(broker_name)
+        stored = self._stored.get(broker_name)
+        if stored is None or stored.addr != addr:
+            stored = self._stored[broker_name] = _Stored(addr)
+        return stored
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
         grouped: dict[str, list[MessageQueue]] = defaultdict(list)
