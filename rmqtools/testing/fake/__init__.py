@@ -7,7 +7,8 @@ Intended differences from real brokers 5.5.0:
 - A long poll ends at its timeout; real brokers check every 5 s.
 - Half messages are checked when a test requests it (``check_transactions``), not every 30 s; none is dropped.
 - A reply is acknowledged as soon as it is pushed; a real broker waits for the requesting client.
-- Slaves have their master's messages at once.
+- Slaves have their master's messages, topics, groups and offsets at once (real ones all but the messages
+  within a minute), and serve reads (real ones if ``slaveReadEnable`` is set).
 - There are no SQL92 filters (as in a broker with default settings), no POP, no static topics and no access
   control. A request with an unknown code is answered REQUEST_CODE_NOT_SUPPORTED.
 

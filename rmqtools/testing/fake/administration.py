@@ -116,7 +116,7 @@ class Administration:
     def _runtime_info(self, _request: RemotingCommand, _: Peer) -> RemotingCommand:
         table = {
             "brokerVersionDesc": "fake",
-            "brokerActive": "true",
+            "brokerActive": str(not self._state.is_slave).lower(),  # whether it delivers delayed messages
             "putTps": "0.0 0.0 0.0",
             "bootTimestamp": str(self._state.boot_timestamp_ms),
             "runtime": _runtime_text(self._state.timers.now_ms() - self._state.boot_timestamp_ms),

@@ -1,7 +1,10 @@
 """One broker of a fake cluster: its tables, and the handler of each request."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
 from rmqtools.errors import ProtocolError
-from rmqtools.model.codes import ResponseCode
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.names import HALF_TOPIC, REPLY_TOPIC_POSTFIX
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.administration import Administration
@@ -20,7 +23,7 @@ from rmqtools.testing.fake.transactions import Transactions
 
 
 class Broker:
-    """A master, and the slaves that read its messages."""
+    """A master."""
 
     def __init__(self, name: str, cluster: str, settings: Settings, timers: Timers) -> None:
         log = CommitLog(name, settings.max_bytes, self._appended)
@@ -32,6 +35,7 @@ class Broker:
         self.members = Members(self.state)
         self.sends = Sends(self.state)
         self.pulls = Pulls(self.state, self.members)
+        self.all_pulls = [self.pulls]  # the slaves' too
         self.pops = Pops(self.state)
         self.transactions = Transactions(self.state, self.members, self.sends)
         replies = Replies(self.state, self.members, self.sends)
@@ -42,14 +46,13 @@ class Broker:
 
     def handle(self, request: RemotingCommand, peer: Peer) -> Answer:
         """Answer one request; None: the answer comes later."""
-        handler = self._handlers.get(request.code)
-        if handler is None:
-            remark = f" request type {request.code} not supported"
-            return refused(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
-        try:
-            return handler(request, peer)
-        except ProtocolError as error:
-            return refused(ResponseCode.SYSTEM_ERROR, str(error))
+        return _handled(self._handlers, request, peer)
+
+    def slave(self, is_master_up: Callable[[], bool]) -> "Slave":
+        """Return a new slave; ``is_master_up`` is called at each request."""
+        made = Slave(self, self._handlers, is_master_up)
+        self.all_pulls.append(made.pulls)
+        return made
 
     def forget(self, peer: Peer) -> None:
         """Handle the end of a connection."""
@@ -60,5 +63,59 @@ class Broker:
     def _appended(self, key: QueueKey, entry: Entry) -> None:
         if key[0] == HALF_TOPIC:
             self.transactions.prepared(entry)
-        self.pulls.appended(key, entry)
+        for pulls in self.all_pulls:
+            pulls.appended(key, entry)
         self.pops.appended(key)
+
+
+class Slave:
+    """A slave: its master's messages, topics and groups at once; members and offsets of its own.
+
+    While the master runs, the slave takes the master's offsets; its own never go to the master.
+    Source of the rules: SlaveSynchronize, SendMessageProcessor.rejectRequest, EndTransactionProcessor,
+    BrokerController.isSpecialServiceRunning (broker 5.5.0).
+    """
+
+    def __init__(
+        self, master: Broker, handlers: Mapping[int, Handler], is_master_up: Callable[[], bool]
+    ) -> None:
+        self._master = master
+        self._is_master_up = is_master_up
+        self.state = replace(master.state, offsets={}, resets={}, is_slave=True)
+        self.members = Members(self.state)
+        self.pulls = Pulls(self.state, self.members)
+        self._handlers: dict[int, Handler] = {**handlers}
+        for part in (self.members, self.pulls, Offsets(self.state), Administration(self.state)):
+            self._handlers.update(part.handlers)
+        self._handlers.update(dict.fromkeys(master.sends.handlers, _refuse_send))
+        self._handlers[RequestCode.END_TRANSACTION] = _refuse_end
+
+    def handle(self, request: RemotingCommand, peer: Peer) -> Answer:
+        """See :meth:`Broker.handle`."""
+        if self._is_master_up():
+            self.state.offsets.update(self._master.state.offsets)
+        return _handled(self._handlers, request, peer)
+
+    def forget(self, peer: Peer) -> None:
+        """See :meth:`Broker.forget`."""
+        self.members.forget(peer)
+        self.pulls.forget(peer)
+
+
+def _refuse_send(_request: RemotingCommand, _: Peer) -> RemotingCommand:
+    return refused(ResponseCode.SYSTEM_BUSY, "[REJECTREQUEST]system busy, start flow control for a while")
+
+
+def _refuse_end(_request: RemotingCommand, _: Peer) -> RemotingCommand:
+    return refused(ResponseCode.SLAVE_NOT_AVAILABLE, "")
+
+
+def _handled(handlers: Mapping[int, Handler], request: RemotingCommand, peer: Peer) -> Answer:
+    handler = handlers.get(request.code)
+    if handler is None:
+        remark = f" request type {request.code} not supported"
+        return refused(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+    try:
+        return handler(request, peer)
+    except ProtocolError as error:
+        return refused(ResponseCode.SYSTEM_ERROR, str(error))

@@ -41,7 +41,7 @@ class FakeCluster:
     Args:
         brokers: the names of the brokers, all masters.
         slaves: number of slaves per broker, named ``broker-a/1`` and so on; they have their master's
-            messages.
+            messages, and take no sends.
         name_servers: number of name servers; settings written to one are not copied to the others.
         cluster: the name of the cluster.
         auto_create_topics: whether a message to an unknown topic creates it, as on a broker by default.
@@ -289,9 +289,13 @@ class FakeCluster:
         return self._call(lambda: sum(broker.transactions.check(group) for broker in self._brokers.values()))
 
     def suggest_broker(self, broker_id: int, *, broker: str = "broker-a") -> None:
-        """Make a broker's answers to pulls suggest another broker id for the next pull."""
-        pulls = self._brokers[broker].pulls
-        self._call(lambda: setattr(pulls, "suggested_broker_id", broker_id))
+        """Make a broker and its slaves suggest another broker id in their answers to pulls."""
+
+        def suggest() -> None:
+            for pulls in self._brokers[broker].all_pulls:
+                pulls.suggested_broker_id = broker_id
+
+        self._call(suggest)
 
     def advance(self, seconds: float) -> None:
         """Advance the brokers' clock: delays end, locks expire, held pulls return."""

@@ -51,7 +51,7 @@ class _Held:
 
 
 class Pulls:
-    """Answers pulls to a master and its slaves."""
+    """Answers pulls to a master, or to a slave."""
 
     def __init__(self, state: State, members: Members) -> None:
         self._state = state

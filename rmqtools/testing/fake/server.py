@@ -103,6 +103,11 @@ class Server:
         self.accepted = 0  # connections so far
         self.addr = ""
 
+    @property
+    def is_listening(self) -> bool:
+        """True between :meth:`start` and :meth:`stop`."""
+        return self._opening is not None
+
     def start(self) -> None:
         """Listen at a free port, or after :meth:`stop` at the former one; accepts connections on return."""
         host, _, port = self.addr.partition(":")

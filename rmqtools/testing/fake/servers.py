@@ -11,6 +11,7 @@ from rmqtools.testing.fake.faults import Fault, Reaction
 from rmqtools.testing.fake.name_server import NameServer, Registered
 from rmqtools.testing.fake.request_log import RequestLog
 from rmqtools.testing.fake.server import Answer, Peer, Server
+from rmqtools.testing.fake.state import State
 from rmqtools.testing.fake.timers import Timers
 
 NAME_SERVER = "name-server"
@@ -46,7 +47,6 @@ class Servers:
         self, brokers: Mapping[str, Broker], timers: Timers, *, slaves: int, name_servers: int
     ) -> None:
         self._timers = timers
-        self._brokers = brokers
         self._known = {
             name: Registered(cluster=broker.state.cluster, topics=broker.state.topics)
             for name, broker in brokers.items()
@@ -55,12 +55,15 @@ class Servers:
         self._forget: dict[str, Callable[[Peer], None]] = {}
         self._frozen: dict[str, _Backlog] = {}
         self._stops: Counter[str] = Counter()
+        self._states: dict[str, State] = {}
         self._places: dict[str, tuple[str, int]] = {}  # of a broker's server: its broker name and broker id
         for master, broker in brokers.items():
             for broker_id in range(slaves + 1):
                 name = slave_name(master, broker_id)
                 self._places[name] = (master, broker_id)
-                self._by_name[name] = self._server(name, broker.handle, broker.forget)
+                server = broker.slave(partial(self._is_up, master)) if broker_id else broker
+                self._states[name] = server.state
+                self._by_name[name] = self._server(name, server.handle, server.forget)
         for number in range(name_servers):
             name = f"{NAME_SERVER}-{number}" if number else NAME_SERVER
             self._by_name[name] = self._server(name, NameServer(self._known).handle)
@@ -101,9 +104,11 @@ class Servers:
         self._by_name[name].start()
         if name in self._places:
             self.announce(name, self.addr(name))
-        if name in self._brokers:
-            state = self._brokers[name].state
+        if (state := self._states.get(name)) is not None:
             state.boot_timestamp_ms = max(state.boot_timestamp_ms + 1, self._timers.now_ms())
+
+    def _is_up(self, name: str) -> bool:
+        return self._by_name[name].is_listening and name not in self._frozen
 
     def announce(self, name: str, addr: str) -> None:
         """See :meth:`FakeCluster.announce`."""

@@ -47,6 +47,7 @@ class State:
     delayed: Counter[int] = field(default_factory=Counter)  # messages that wait, by delay level
     addr: str = "127.0.0.1:0"  # until it listens
     boot_timestamp_ms: int = 0  # of the last start
+    is_slave: bool = False
 
     def group(self, name: str) -> SubscriptionGroupConfig:
         """Return the settings of a group; created if missing."""
