@@ -4,8 +4,8 @@
         for finding in check_broker(broker):
             print(finding.kind, finding.text)
 
-A state is made of the name server's data and of the answer of ``Admin.fetch_broker_runtime_info``. The
-commands ``rmqtools broker`` and ``rmqtools health`` print the same.
+The states come from ``Admin.fetch_brokers``. The commands ``rmqtools broker`` and ``rmqtools health`` print
+the same.
 """
 
 from rmqtools.model.broker_view import BrokerBacklog, BrokerState, GroupBacklog

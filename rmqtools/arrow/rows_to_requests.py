@@ -40,7 +40,7 @@ def parcels_of(producer: "Producer", rows: Rows, choice: RowQueues) -> list[Parc
 
     Raises:
         MessageRejectedError: a row cannot be sent; the text has its number.
-        TopicNotFoundError, PermissionDeniedError: there is no queue to send to.
+        TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to.
     """
     config = producer.config
     properties = check_rows(rows, config.max_message_bytes)

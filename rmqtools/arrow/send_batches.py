@@ -150,7 +150,7 @@ def send_batches(
         MessageRejectedError: a row is not valid; the text has its number. Rows before it may be sent. Or the
             producer has ``enable_trace``: these messages cannot be traced.
         SendError: a row was not stored. Others may be stored, also later ones.
-        TopicNotFoundError, PermissionDeniedError: there is no queue to send to.
+        TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to.
     """
     report = SendReport() if report is None else report
     choice, row = RowQueues(selector), 0

@@ -1,8 +1,6 @@
 """``rmqtools broker`` and ``rmqtools health``: the state of brokers, their settings, one line for a probe."""
 
-from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -12,11 +10,9 @@ from rmqtools.broker import BrokerState, broker_note, check_broker
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, warn, warning
 from rmqtools.errors import ConfigError, RemotingError, RocketMQError
-from rmqtools.model.route import ClusterInfo
 from rmqtools.unknown_name import unknown_name
 
 UNHEALTHY, CANNOT_TELL = 1, 2  # exit codes of health
-_AT_ONCE = 16
 _NEARLY_FULL = 85  # percent of the disk
 
 app = typer.Typer(no_args_is_help=True, help="Brokers: their state and their settings.")
@@ -32,7 +28,7 @@ def status(name_server: NameServer = "", settings: Settings = None, as_json: Jso
     number of requests that wait. A broker is read-only after drain, or by its brokerPermission.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        rows = [broker_values(broker) for broker in fetch_brokers(admin)]
+        rows = [broker_values(broker) for broker in admin.fetch_brokers()]
     if as_json:
         print_json(rows)
         return
@@ -108,6 +104,10 @@ def health(
     brokers: Annotated[
         int | None, typer.Option(min=1, help="Minimum number of masters. Default: one.")
     ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, metavar="SECONDS", help="For all questions; what is silent then is named."),
+    ] = 10.0,
     quiet: Annotated[
         bool,
         typer.Option("--quiet", help="Print nothing while it is healthy: for cron, which mails the rest."),
@@ -122,7 +122,7 @@ def health(
     config = client_config(name_server, settings, ClientConfig)
     try:
         with Admin(config) as admin:
-            found = fetch_brokers(admin)
+            found = admin.fetch_brokers(timeout=timeout)
     except RemotingError as error:
         warn(f"error: {error}")
         raise typer.Exit(CANNOT_TELL) from error
@@ -138,36 +138,6 @@ def health(
         )
     if wrong:
         raise typer.Exit(UNHEALTHY)
-
-
-def fetch_brokers(admin: Admin) -> list[BrokerState]:
-    """Ask every broker for its statistics; one that does not answer has its error."""
-    read_only = set(admin.fetch_read_only_brokers())
-    places = broker_places(admin.fetch_cluster_info(), read_only)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda place: _state(admin, place), places))
-
-
-def broker_places(info: ClusterInfo, read_only: Collection[str]) -> list[BrokerState]:
-    """Return every server of every broker, as the name server knows it."""
-    return [
-        BrokerState(
-            broker_name=data.broker_name,
-            cluster=data.cluster,
-            broker_id=broker_id,
-            addr=addr,
-            is_read_only=data.broker_name in read_only,
-        )
-        for data in sorted(info.broker_addr_table.values(), key=lambda data: data.broker_name)
-        for broker_id, addr in sorted(data.broker_addrs.items())
-    ]
-
-
-def _state(admin: Admin, place: BrokerState) -> BrokerState:
-    try:
-        return replace(place, statistics=admin.fetch_broker_runtime_info(place.addr))
-    except RocketMQError as error:
-        return replace(place, error=str(error))
 
 
 def broker_values(broker: BrokerState) -> dict[str, Any]:

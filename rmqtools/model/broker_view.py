@@ -16,6 +16,7 @@ class BrokerState:
         statistics: its answer to GET_BROKER_RUNTIME_INFO; empty if it gave none.
         error: why there is no answer; None: it answered.
         is_read_only: whether routes say that producers may not send to it.
+        is_alone: whether it is the first slave of a broker that has no master now.
     """
 
     broker_name: str
@@ -25,6 +26,7 @@ class BrokerState:
     statistics: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
     is_read_only: bool = False
+    is_alone: bool = False
 
     @property
     def role(self) -> str:

@@ -223,6 +223,7 @@ class FindingKind(StrEnum):
     MESSAGES_OLD = "messages_old"
     BROKER_SILENT = "broker_silent"
     BROKER_GONE = "broker_gone"
+    MASTER_MISSING = "master_missing"
     BROKER_INACTIVE = "broker_inactive"
     BROKER_READ_ONLY = "broker_read_only"
     DISK_FULL = "disk_full"

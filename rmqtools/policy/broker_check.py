@@ -77,10 +77,13 @@ def _amount(count: int, noun: str) -> str:
 
 
 def _problems(broker: BrokerState) -> Iterator[tuple[FindingKind, str]]:
+    if broker.is_alone:
+        yield FindingKind.MASTER_MISSING, "has no master: the broker takes no messages"
     if broker.error is not None:
         yield FindingKind.BROKER_SILENT, broker.error
         return
-    if broker.statistics.get("brokerActive", "true") != "true":
+    # a slave says true only while it acts for its master (BrokerController.isSpecialServiceRunning)
+    if not broker.broker_id and broker.statistics.get("brokerActive", "true") != "true":
         yield FindingKind.BROKER_INACTIVE, "not active"
     disk = broker.disk
     if disk is not None and disk >= _FULL:

@@ -9,6 +9,7 @@ WORST_FIRST = (
     FindingKind.DISK_FULL,
     FindingKind.DISK_NEARLY_FULL,
     FindingKind.BROKER_GONE,
+    FindingKind.MASTER_MISSING,
     FindingKind.BROKER_SILENT,
     FindingKind.PAGE_CACHE_BUSY,
     FindingKind.SENDS_WAIT,

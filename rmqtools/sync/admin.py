@@ -8,7 +8,7 @@ from typing import Unpack
 
 from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.block import CorruptBody
-from rmqtools.model.broker_view import BrokerBacklog
+from rmqtools.model.broker_view import BrokerBacklog, BrokerState
 from rmqtools.model.group import (
     ConsumerConnection,
     ConsumeStats,
@@ -73,6 +73,20 @@ class Admin(BlockingAdmin):
         Either :meth:`forbid_writing` was called, or ``brokerPermission`` of the broker lacks the write bit.
         """
         return self._bridge.run(lambda: self._admin.fetch_read_only_brokers())
+
+    def fetch_brokers(self, *, timeout: float = 10.0) -> list[BrokerState]:
+        """Ask every server of every broker for its statistics; one that gives none has its error.
+
+        Args:
+            timeout: seconds for all of it; a server that has not answered by then has an error.
+
+        Returns:
+            A state for each master and each slave, by broker name and broker id.
+
+        Raises:
+            RemotingError: no name server answers.
+        """
+        return self._bridge.run(lambda: self._admin.fetch_brokers(timeout=timeout))
 
     def forbid_writing(self, broker_name: str) -> None:
         """Ask clients to send no more messages to a broker, at every name server.
@@ -197,7 +211,7 @@ class Admin(BlockingAdmin):
         """Return a topic's settings by broker name: queues, permission, message type and other attributes.
 
         Raises:
-            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+            TopicNotFoundError: no name server has a route of it, or no broker has the topic.
         """
         return self._bridge.run(lambda: self._admin.fetch_topic_configs(topic))
 
@@ -207,7 +221,7 @@ class Admin(BlockingAdmin):
         Queues of brokers without a master are missing. ``topic_put_tps`` is the rate of all brokers together.
 
         Raises:
-            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+            TopicNotFoundError: no name server has a route of it, or no broker has the topic.
         """
         return self._bridge.run(lambda: self._admin.fetch_topic_stats(topic))
 
@@ -236,6 +250,7 @@ class Admin(BlockingAdmin):
     def max_offset(self, queue: MessageQueue) -> int:
         """Return one more than the last queue offset that can be read; 0 if there is no such queue.
 
+        Only the queue's master is asked: a slave may lack the last messages.
         A broker acknowledges a message some milliseconds before its queue shows it: see
         :meth:`await_readable`.
         """

@@ -85,7 +85,8 @@ class Producer(BlockingProducer):
 
         Raises:
             MessageRejectedError: the message is not valid; nothing was sent.
-            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to;
+                nothing was sent.
             UnsupportedError: a delay, a priority or a reply that the broker, or a proxy in front of it, does
                 not know; nothing was sent.
             UnknownOutcomeError: no answer came, so the message may or may not be stored.
@@ -108,7 +109,8 @@ class Producer(BlockingProducer):
         """Write one message to a broker without asking for an answer. Fast; the outcome stays unknown.
 
         Raises:
-            MessageRejectedError, TopicNotFoundError, PermissionDeniedError: as :meth:`send`.
+            MessageRejectedError, TopicNotFoundError, PermissionDeniedError, RemotingConnectError: as
+                :meth:`send`.
             UnsupportedError: as :meth:`send`.
             RemotingConnectError: there was no connection to write to.
         """
@@ -159,7 +161,8 @@ class Producer(BlockingProducer):
 
         Raises:
             MessageRejectedError: one of them is not valid; nothing was sent.
-            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to;
+                nothing was sent.
             SendManyError: some were not stored; ``results`` has the outcome of every message.
         """
         return self._bridge.run(lambda: self._producer.send_many(messages, timeout=timeout))

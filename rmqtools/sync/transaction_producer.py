@@ -49,7 +49,8 @@ class TransactionProducer(BlockingTransactionProducer):
             replicated as the broker requires, it is rolled back and the local transaction does not run.
 
         Raises:
-            MessageRejectedError, TopicNotFoundError, PermissionDeniedError: nothing was sent.
+            MessageRejectedError, TopicNotFoundError, PermissionDeniedError, RemotingConnectError: nothing was
+                sent.
             UnknownOutcomeError: the half message may be stored. The local transaction did not run; the broker
                 may ask the group about it.
             SendError: the half message is not stored; the local transaction did not run.

@@ -15,7 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from rmqtools import Admin
-from rmqtools.cli.broker import broker_values, fetch_brokers
+from rmqtools.cli.broker import broker_values
 from rmqtools.cli.group import is_system_group, live_pins
 from rmqtools.cli.topic import user_topics
 from rmqtools.clock import SYSTEM_CLOCK
@@ -107,7 +107,7 @@ def _look_at(admin: Admin, look: _Look) -> None:
     Raises:
         RocketMQError: no name server answers.
     """
-    for state in fetch_brokers(admin):
+    for state in admin.fetch_brokers():
         _add_broker(look, broker_values(state))
     topics = user_topics(admin)
     try:

@@ -3,13 +3,13 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rmqtools import aio
 from rmqtools.allocate import NO_PINS, Pins
 from rmqtools.broker import BrokerState, check_broker, check_gone
-from rmqtools.cli.broker import broker_places, broker_values
+from rmqtools.cli.broker import broker_values
 from rmqtools.cli.group import is_system_group
 from rmqtools.cli.moments import clock_text
 from rmqtools.cli.printing import now
@@ -93,9 +93,7 @@ class Sampler:
         Raises:
             RocketMQError: no name server answers.
         """
-        read_only = await self._admin.fetch_read_only_brokers()
-        places = broker_places(await self._admin.fetch_cluster_info(), read_only)
-        states = await self._each(self._state, places)
+        states = await self._admin.fetch_brokers()
         gone = check_gone(states, self._seen)
         self._seen |= {broker.broker_name: clock_text(now()) for broker in states}
         found = [*gone, *(finding for broker in states for finding in check_broker(broker))]
@@ -144,12 +142,6 @@ class Sampler:
             lag=sum(each.lag for each in progress.values()),
             meter=self._meters["group", group],
         )
-
-    async def _state(self, place: BrokerState) -> BrokerState:
-        try:
-            return replace(place, statistics=await self._admin.fetch_broker_runtime_info(place.addr))
-        except RocketMQError as error:
-            return replace(place, error=str(error))
 
     def _broker_row(self, broker: BrokerState) -> Row:
         values = broker_values(broker)

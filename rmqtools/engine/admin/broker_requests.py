@@ -1,10 +1,12 @@
-"""Requests to a broker about itself: its statistics, and its settings."""
+"""Requests about brokers: their statistics and settings, and which of them take no messages."""
 
 from collections.abc import Mapping
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.large_bodies import parse_aside
+from rmqtools.errors import TopicNotFoundError
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.names import SCHEDULE_TOPIC
 from rmqtools.protocol.wire.bodies import parse_kv_table, parse_properties_text
 from rmqtools.protocol.wire.command import RemotingCommand
 
@@ -25,3 +27,12 @@ async def update_settings(client: ClientCore, addr: str, settings: Mapping[str, 
     """Change settings of a running broker (UPDATE_BROKER_CONFIG)."""
     body = "".join(f"{name}={value}\n" for name, value in settings.items()).encode()
     await client.remoting.invoke_ok(addr, RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=body))
+
+
+async def fetch_read_only(client: ClientCore) -> list[str]:
+    """Return the names of the brokers that routes show as not writable, sorted."""
+    try:
+        route = await client.name_server.fetch_route(SCHEDULE_TOPIC)
+    except TopicNotFoundError:  # no broker is registered
+        return []
+    return sorted(data.broker_name for data in route.queue_datas if not data.is_writable)

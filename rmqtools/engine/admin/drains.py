@@ -7,9 +7,9 @@ Source of the rules: RouteInfoManager.operateWritePermOfBroker (name server), Ad
 import asyncio
 from collections.abc import Collection
 
-from rmqtools.engine.admin.broker_requests import fetch_runtime_info, update_settings
+from rmqtools.engine.admin.broker_requests import fetch_read_only, fetch_runtime_info, update_settings
 from rmqtools.engine.admin.groups import GroupAdmin
-from rmqtools.errors import ConfigError, RemotingTimeoutError, RocketMQError, TopicNotFoundError
+from rmqtools.errors import ConfigError, RemotingTimeoutError, RocketMQError
 from rmqtools.model.broker_view import BrokerBacklog, BrokerState, GroupBacklog
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import CID_RMQ_SYS_PREFIX, HALF_TOPIC, SCHEDULE_TOPIC
@@ -29,17 +29,6 @@ _LOOK_PAUSE = 0.02  # seconds between checks for an expected change
 
 class DrainAdmin(GroupAdmin):
     """The methods about brokers that shall be stopped; :class:`rmqtools.aio.Admin` has them all."""
-
-    async def fetch_read_only_brokers(self) -> list[str]:
-        """Return the brokers that routes show as not writable, sorted.
-
-        Either :meth:`forbid_writing` was called, or ``brokerPermission`` of the broker lacks the write bit.
-        """
-        try:
-            route = await self._client.name_server.fetch_route(SCHEDULE_TOPIC)
-        except TopicNotFoundError:  # no broker is registered
-            return []
-        return sorted(data.broker_name for data in route.queue_datas if not data.is_writable)
 
     async def forbid_writing(self, broker_name: str) -> None:
         """Ask clients to send no more messages to a broker, at every name server.
@@ -78,7 +67,7 @@ class DrainAdmin(GroupAdmin):
             raise RocketMQError(f"broker {broker_name!r} has no master now: start it first")
         await update_settings(self._client, addr, {"brokerPermission": str(int(Perm.READ | Perm.WRITE))})
         deadline = self._client.clock.monotonic() + self._client.config.request_timeout
-        while broker_name in await self.fetch_read_only_brokers():
+        while broker_name in await fetch_read_only(self._client):
             if self._client.clock.monotonic() > deadline:
                 raise RemotingTimeoutError(
                     f"broker {broker_name!r} allows writing, but the route does not show it after "

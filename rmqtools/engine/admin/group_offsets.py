@@ -185,7 +185,9 @@ class GroupOffsetAdmin(QueueAdmin):
 
     async def _fetch_consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
         """Return a group's offset in one queue; None: it has none."""
-        return await fetch_consumer_offset(self._masters, self._wire(group), self._wire(queue.topic), queue)
+        return await fetch_consumer_offset(
+            self._masters, self._wire(group), self._wire(queue.topic), queue, or_slave=True
+        )
 
     async def _reset_on_broker(
         self, group: str, queue: MessageQueue, timestamp_ms: int
@@ -209,8 +211,13 @@ class GroupOffsetAdmin(QueueAdmin):
         log.info("group_created", group=group, broker=queue.broker_name)
 
 
-async def fetch_consumer_offset(masters: Masters, group: str, topic: str, queue: MessageQueue) -> int | None:
-    """Return a group's stored offset in a queue; None: there is none. Group and topic have wire names."""
+async def fetch_consumer_offset(
+    masters: Masters, group: str, topic: str, queue: MessageQueue, *, or_slave: bool = False
+) -> int | None:
+    """Return a group's stored offset in a queue; None: there is none. Group and topic have wire names.
+
+    ``or_slave``: see :meth:`Masters.invoke_for`.
+    """
     header = QueryConsumerOffsetRequestHeader(
         consumer_group=group,
         topic=topic,
@@ -219,7 +226,7 @@ async def fetch_consumer_offset(masters: Masters, group: str, topic: str, queue:
         bname=queue.broker_name,
     )
     try:
-        answer = await masters.invoke_for(queue, request(header))
+        answer = await masters.invoke_for(queue, request(header), or_slave=or_slave)
     except BrokerError as error:
         if error.code != ResponseCode.QUERY_NOT_FOUND:
             raise

@@ -8,6 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 
 from rmqtools.engine.admin.group_configs import GroupConfigAdmin
 from rmqtools.engine.admin.proxied_members import fetch_proxied_members
@@ -44,6 +45,7 @@ from rmqtools.protocol.headers.group import (
     GetConsumerRunningInfoRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
+from rmqtools.protocol.headers.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
 from rmqtools.protocol.headers.topic import GetTopicStatsInfoRequestHeader
 from rmqtools.protocol.wire.bodies import (
     parse_consumer_connection,
@@ -270,7 +272,7 @@ class GroupAdmin(GroupConfigAdmin):
             consumer_group=self._wire(group), client_id=client_id, jstack_enable=stacks
         )
         refusals: list[BrokerError] = []
-        for name, addr in (await self._masters.addrs()).items():
+        for name, addr in (await self._masters.readers()).items():
             if name in self._masters.missing:
                 continue
             try:
@@ -316,7 +318,7 @@ class GroupAdmin(GroupConfigAdmin):
     ) -> dict[MessageQueue, QueueProgress]:
         ask = self._masters.each_queue
         offsets = await ask(lambda queue: self._fetch_consumer_offset(group, queue), queues)
-        ends = await ask(self.max_offset, offsets)
+        ends = await ask(partial(self._bound, GetMaxOffsetRequestHeader, or_slave=True), offsets)
         first = await self._first_stored([queue for queue, offset in offsets.items() if not offset])
         return {
             queue: QueueProgress(
@@ -328,7 +330,8 @@ class GroupAdmin(GroupConfigAdmin):
 
     async def _first_stored(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
         """Return the offset of the first message of queues of which the group has consumed nothing."""
-        return await self._masters.each_queue(self.min_offset, queues)
+        first = partial(self._bound, GetMinOffsetRequestHeader, or_slave=True)
+        return await self._masters.each_queue(first, queues)
 
     async def _unreadable(self, group: str, topics: Set[str]) -> tuple[UnreadableQueues, ...]:
         """Return queues of the topics that take messages and are not read, broker by broker.

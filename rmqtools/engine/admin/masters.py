@@ -1,4 +1,8 @@
-"""Requests of administration go to masters: a slave may lag behind."""
+"""The servers that requests of administration go to.
+
+Changes, and questions about one queue, go to masters: a slave may lag behind. Other questions go to a slave
+while a broker has no master.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -10,7 +14,7 @@ from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import namespace_of, without_this_namespace
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.route import ClusterInfo
+from rmqtools.model.route import BrokerData, ClusterInfo
 from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
@@ -33,6 +37,11 @@ class Masters:
     async def addrs(self) -> dict[str, str]:
         """Return the addresses of all masters by broker name; empty if no name server knows a broker."""
         return masters_of(await self._client.name_server.fetch_cluster_info())
+
+    async def readers(self) -> dict[str, str]:
+        """Return the addresses that answer questions, by broker name: see :func:`reader`."""
+        info = await self._client.name_server.fetch_cluster_info()
+        return {name: reader(data) for name, data in sorted(info.broker_addr_table.items())}
 
     async def addrs_to_change(
         self, cluster_name: str | None = None, broker_names: Collection[str] = ()
@@ -73,20 +82,25 @@ class Masters:
         return routes.master_addr(routes.broker_name(queue))
 
     async def each(
-        self, call: Callable[[str], Awaitable[T]], masters: Mapping[str, str] | None = None
+        self, call: Callable[[str], Awaitable[T]], brokers: Mapping[str, BrokerData] | None = None
     ) -> dict[str, T]:
-        """Await ``call(addr)`` of all masters at the same time, and return the results by broker name.
+        """Await ``call(addr)`` of all brokers at the same time, and return the results by broker name.
 
-        The only way to ask several masters: see the class for those that do not answer.
+        The only way to ask several brokers: see the class for those that do not answer. A broker without a
+        master is asked at its first slave.
 
         Args:
             call: one or several requests that only read.
-            masters: the addresses to ask, by broker name; None: of all masters.
+            brokers: the brokers to ask, by name; None: all.
 
         Raises:
-            RocketMQError: the first error. With ``partial``: no master answers.
+            RocketMQError: the first error. With ``partial``: no broker answers.
         """
-        addrs = await self.addrs() if masters is None else masters
+        addrs = (
+            await self.readers()
+            if brokers is None
+            else {name: reader(data) for name, data in brokers.items()}
+        )
         found = await self._ask(lambda name: call(addrs[name]), {name: name for name in addrs})
         if addrs and not found:
             raise self.missing[next(iter(addrs))]
@@ -115,14 +129,20 @@ class Masters:
         await asyncio.gather(*(ask(key, name) for key, name in brokers.items()))
         return {key: found[key] for key in brokers if key in found}
 
-    async def invoke_for(self, queue: MessageQueue, command: RemotingCommand) -> RemotingCommand:
-        """Send a request to a queue's master; repeat it while no answer comes."""
+    async def invoke_for(
+        self, queue: MessageQueue, command: RemotingCommand, *, or_slave: bool = False
+    ) -> RemotingCommand:
+        """Send a request to a queue's master; repeat it while no answer comes.
+
+        ``or_slave``: to a slave while there is no master, as members of groups do with their offsets.
+        """
         routes = self._client.routes
         if queue.topic not in routes.tables.routes:
             await routes.refresh(queue.topic)
 
         async def invoke() -> RemotingCommand:
-            addr = routes.master_addr(routes.broker_name(queue))
+            name = routes.broker_name(queue)
+            addr = routes.admin_addr(name) if or_slave else routes.master_addr(name)
             return await self._client.remoting.invoke_ok(addr, command)
 
         return await look_up(invoke, timeout=self._client.config.request_timeout)
@@ -143,14 +163,14 @@ class Masters:
         header: RequestHeader,
         *,
         nothing: ResponseCode | None = None,
-        masters: Mapping[str, str] | None = None,
+        brokers: Mapping[str, BrokerData] | None = None,
     ) -> dict[str, RemotingCommand]:
-        """Send a request that only reads to masters; leave out those that answer ``nothing``.
+        """Send a request that only reads to brokers; leave out those that answer ``nothing``.
 
         Args:
             header: the request.
-            nothing: the code of an answer that a master has nothing to say; None: there is no such code.
-            masters: as in :meth:`each`.
+            nothing: the code of an answer that a broker has nothing to say; None: there is no such code.
+            brokers: as in :meth:`each`.
 
         Returns:
             The answers by broker name.
@@ -161,7 +181,7 @@ class Masters:
             is_empty = nothing is not None and answer.code == nothing
             return answer if is_empty else self._client.remoting.checked(answer, header.code, addr)
 
-        answers = await self.each(invoke, masters)
+        answers = await self.each(invoke, brokers)
         return {name: answer for name, answer in answers.items() if answer.code == ResponseCode.SUCCESS}
 
 
@@ -170,6 +190,11 @@ def masters_of(info: ClusterInfo, cluster_name: str | None = None) -> dict[str, 
     names = info.broker_addr_table if cluster_name is None else info.cluster_addr_table.get(cluster_name, ())
     addrs = {name: info.broker_addr_table[name].broker_addrs for name in sorted(names)}
     return {name: by_id[0] for name, by_id in addrs.items() if 0 in by_id}
+
+
+def reader(data: BrokerData) -> str:
+    """Return the address of a broker's master, or of its first slave if it has no master now."""
+    return data.broker_addrs[min(data.broker_addrs)]
 
 
 class AdminPart:

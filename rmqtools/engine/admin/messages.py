@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.groups import GroupAdmin
+from rmqtools.engine.admin.masters import reader
 from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, ProtocolError, RocketMQError
 from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
 from rmqtools.model.codes import ResponseCode
@@ -86,8 +87,7 @@ class MessageAdmin(GroupAdmin):
             end_timestamp=end_ms,
         )
         asked = [
-            self._query(_addr_of(data), data.broker_name, header, unique=unique)
-            for data in route.broker_datas
+            self._query(reader(data), data.broker_name, header, unique=unique) for data in route.broker_datas
         ]
         found = [message for messages in await asyncio.gather(*asked) for message in messages]
         exact = [message for message in found if _has_key(message, key, unique=unique)]
@@ -169,7 +169,7 @@ class MessageAdmin(GroupAdmin):
         the newest messages, at most 64, or 32 by unique key; index entries have whole seconds.
         """
         most = _MOST_BY_UNIQUE_KEY if unique else _MOST_BY_KEY
-        addr = _addr_of(data)
+        addr = reader(data)
         found: dict[tuple[int, int], MessageExt] = {}
         while True:
             body = await self._query_body(addr, header, unique=unique)
@@ -246,11 +246,6 @@ class MessageAdmin(GroupAdmin):
             message.with_topic(without_this_namespace(message.topic, namespace))
             for message in decode_messages(body, broker_name=broker_name)
         ]
-
-
-def _addr_of(data: BrokerData) -> str:
-    """Return the address of a broker's master, or of a slave if it has none now."""
-    return data.broker_addrs[min(data.broker_addrs)]
 
 
 def _has_key(message: MessageExt, key: str, *, unique: bool) -> bool:

@@ -43,25 +43,16 @@ class QueueAdmin(AdminPart):
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Return the first queue offset that still has a message."""
-        return await self._offset(
-            queue,
-            GetMinOffsetRequestHeader(
-                topic=self._client.wire_topic(queue.topic), queue_id=queue.queue_id, bname=queue.broker_name
-            ),
-        )
+        return await self._bound(GetMinOffsetRequestHeader, queue)
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """Return one more than the last queue offset that can be read; 0 if there is no such queue.
 
+        Only the queue's master is asked: a slave may lack the last messages.
         A broker acknowledges a message some milliseconds before its queue shows it: see
         :meth:`await_readable`.
         """
-        return await self._offset(
-            queue,
-            GetMaxOffsetRequestHeader(
-                topic=self._client.wire_topic(queue.topic), queue_id=queue.queue_id, bname=queue.broker_name
-            ),
-        )
+        return await self._bound(GetMaxOffsetRequestHeader, queue)
 
     async def await_readable(self, max_offsets: Mapping[MessageQueue, int], *, timeout: float = 10.0) -> None:
         """Wait until queues show the acknowledged messages.
@@ -93,6 +84,17 @@ class QueueAdmin(AdminPart):
         )
         return await self._offset(queue, header)
 
-    async def _offset(self, queue: MessageQueue, header: RequestHeader) -> int:
-        answer = await self._masters.invoke_for(queue, request(header))
+    async def _bound(
+        self,
+        header: type[GetMinOffsetRequestHeader | GetMaxOffsetRequestHeader],
+        queue: MessageQueue,
+        *,
+        or_slave: bool = False,
+    ) -> int:
+        topic = self._client.wire_topic(queue.topic)
+        wanted = header(topic=topic, queue_id=queue.queue_id, bname=queue.broker_name)
+        return await self._offset(queue, wanted, or_slave=or_slave)
+
+    async def _offset(self, queue: MessageQueue, header: RequestHeader, *, or_slave: bool = False) -> int:
+        answer = await self._masters.invoke_for(queue, request(header), or_slave=or_slave)
         return decode_header(OffsetResponseHeader, answer.ext_fields).offset

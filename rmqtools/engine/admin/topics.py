@@ -108,7 +108,7 @@ class TopicAdmin(AdminPart):
         """Return a topic's settings by broker name: queues, permission, message type and other attributes.
 
         Raises:
-            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+            TopicNotFoundError: no name server has a route of it, or no broker has the topic.
         """
         answers = await self._ask_topic(topic, GetTopicConfigRequestHeader(topic=self._wire(topic)))
         return {name: parse_topic_config(answer.body) for name, answer in answers.items()}
@@ -119,7 +119,7 @@ class TopicAdmin(AdminPart):
         Queues of brokers without a master are missing. ``topic_put_tps`` is the rate of all brokers together.
 
         Raises:
-            TopicNotFoundError: no name server has a route of it, or no master has the topic.
+            TopicNotFoundError: no name server has a route of it, or no broker has the topic.
         """
         answers = await self._ask_topic(topic, GetTopicStatsInfoRequestHeader(topic=self._wire(topic)))
         stats = [parse_topic_stats(answer.body) for answer in answers.values()]
@@ -134,15 +134,13 @@ class TopicAdmin(AdminPart):
         )
 
     async def _ask_topic(self, topic: str, header: RequestHeader) -> dict[str, RemotingCommand]:
-        """Ask the masters of a topic's route; those that do not have the topic are left out."""
+        """Ask the brokers of a topic's route; those that do not have the topic are left out."""
         route = await self.fetch_route(topic)
-        masters = {
-            data.broker_name: data.broker_addrs[0] for data in route.broker_datas if 0 in data.broker_addrs
-        }
+        brokers = {data.broker_name: data for data in route.broker_datas if data.broker_addrs}
         answers = await self._masters.invoke_each(
-            header, nothing=ResponseCode.TOPIC_NOT_EXIST, masters=masters
+            header, nothing=ResponseCode.TOPIC_NOT_EXIST, brokers=brokers
         )
-        if masters and not answers:
+        if brokers and not answers:
             raise TopicNotFoundError(
                 f"topic {topic!r} is in the route, but no broker has it: create it again"
             )

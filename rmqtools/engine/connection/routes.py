@@ -50,13 +50,14 @@ class Routes:
 
         Raises:
             TopicNotFoundError: no route.
-            PermissionDeniedError: the route forbids writing, or names no master of the topic.
+            PermissionDeniedError: the route forbids writing.
+            RemotingConnectError: the route names no master of a writable queue.
         """
         if self.known(topic) is None:
             await self._refresh_or_default(topic, default_topic_queue_nums)
         info = self.tables.publish[topic]
         if not info.ok:
-            raise PermissionDeniedError(_why_no_queue(topic, info.route))
+            raise _no_queue_error(topic, info.route)
         return info
 
     async def subscribe_queues(self, topic: str) -> list[MessageQueue]:
@@ -166,8 +167,11 @@ class Routes:
         return changed
 
 
-def _why_no_queue(topic: str, route: TopicRouteData) -> str:
-    if any(data.is_writable for data in route.queue_datas):
-        return f"topic {topic!r} has no writable queue on a broker whose master is in the route"
+def _no_queue_error(topic: str, route: TopicRouteData) -> RocketMQError:
+    if alone := sorted(data.broker_name for data in route.queue_datas if data.is_writable):
+        return RemotingConnectError(
+            f"topic {topic!r} has no queue on a broker whose master is in the route, and slaves take no "
+            f"messages: start the master of {' or '.join(alone)}, or wait until it has registered"
+        )
     perms = {data.broker_name: data.perm for data in route.queue_datas}
-    return f"topic {topic!r} may not be written: perm by broker is {perms}, want bit 2"
+    return PermissionDeniedError(f"topic {topic!r} may not be written: perm by broker is {perms}, want bit 2")

@@ -376,7 +376,8 @@ class PullConsumer(Connected):
         wire = self._names.wire_queue(queue)
         if self._config.is_broadcasting:
             return self._offsets.read_memory(wire)
-        return await fetch_consumer_offset(Masters(self._client), self._member.group, wire.topic, wire)
+        masters, group = Masters(self._client), self._member.group
+        return await fetch_consumer_offset(masters, group, wire.topic, wire, or_slave=True)
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Return the first offset that a queue still has."""

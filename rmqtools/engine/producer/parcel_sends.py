@@ -56,7 +56,8 @@ class ParcelSends:
 
         Raises:
             MessageRejectedError: a single message cannot be sent, or traces are wanted; nothing was sent.
-            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to;
+                nothing was sent.
         """
         self._client.check_started()
         for parcel in parcels:

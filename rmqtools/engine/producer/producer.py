@@ -168,7 +168,8 @@ class Producer(Connected):
 
         Raises:
             MessageRejectedError: the message is not valid; nothing was sent.
-            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to;
+                nothing was sent.
             UnsupportedError: a delay, a priority or a reply that the broker, or a proxy in front of it, does
                 not know; nothing was sent.
             UnknownOutcomeError: no answer came, so the message may or may not be stored.
@@ -255,7 +256,8 @@ class Producer(Connected):
         """Write one message to a broker without asking for an answer. Fast; the outcome stays unknown.
 
         Raises:
-            MessageRejectedError, TopicNotFoundError, PermissionDeniedError: as :meth:`send`.
+            MessageRejectedError, TopicNotFoundError, PermissionDeniedError, RemotingConnectError: as
+                :meth:`send`.
             UnsupportedError: as :meth:`send`.
             RemotingConnectError: there was no connection to write to.
         """
@@ -373,7 +375,8 @@ class Producer(Connected):
 
         Raises:
             MessageRejectedError: one of them is not valid; nothing was sent.
-            TopicNotFoundError, PermissionDeniedError: there is no queue to send to; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to;
+                nothing was sent.
             SendManyError: some were not stored; ``results`` has the outcome of every message.
         """
         self._client.check_started()

@@ -57,6 +57,20 @@ def test_a_master_is_read_only_and_its_slave_is_not():
     assert check_broker(state(is_read_only=True, broker_id=1)) == []
 
 
+def test_a_slave_that_is_not_active_is_well():
+    idle = BrokerState(broker_name="broker-a", broker_id=1, statistics=WELL | {"brokerActive": "false"})
+
+    assert check_broker(idle) == []
+
+
+@pytest.mark.parametrize("answer", [{"statistics": WELL}, {"error": "no answer"}])
+def test_a_slave_whose_master_is_gone_says_so_first(answer):
+    first = check_broker(BrokerState(broker_name="broker-a", broker_id=1, is_alone=True, **answer))[0]
+
+    assert first.kind is FindingKind.MASTER_MISSING
+    assert first.text == "broker-a (slave 1): has no master: the broker takes no messages"
+
+
 def test_a_broker_that_the_name_server_has_lost_is_gone_since_it_was_seen():
     found = check_gone([state()], {"broker-a": "12:00:00", "broker-b": "11:59:00"})
 

@@ -1,0 +1,36 @@
+"""A look at all servers of all brokers: it ends in time, and says what it lacks."""
+
+import pytest
+
+from rmqtools import ClientConfig
+from rmqtools.aio import Admin
+from rmqtools.errors import RemotingTimeoutError
+from rmqtools.testing import NAME_SERVER, FakeCluster
+
+
+def patient(cluster: FakeCluster) -> Admin:
+    """Administration whose requests wait for longer than a look."""
+    return Admin(ClientConfig(name_server=cluster.name_server, request_timeout=15.0))
+
+
+async def test_a_look_ends_in_time_and_names_the_server_that_is_silent():
+    async with FakeCluster(slaves=1) as cluster, patient(cluster) as admin:
+        cluster.freeze("broker-a/1")
+        found = await admin.fetch_brokers(timeout=2.0)
+
+    assert [(one.broker_id, one.error) for one in found] == [(0, None), (1, "no answer within 2 s")]
+
+
+async def test_a_name_server_that_is_silent_is_an_error_in_time():
+    async with FakeCluster() as cluster, patient(cluster) as admin:
+        cluster.freeze(NAME_SERVER)
+        with pytest.raises(RemotingTimeoutError, match="no name server answered within 2 s"):
+            await admin.fetch_brokers(timeout=2.0)
+
+
+async def test_the_first_slave_of_a_broker_without_a_master_is_alone():
+    async with FakeCluster(slaves=2) as cluster, patient(cluster) as admin:
+        cluster.stop("broker-a", in_route=False)
+        found = await admin.fetch_brokers()
+
+    assert [(one.broker_id, one.is_alone) for one in found] == [(1, True), (2, False)]
