@@ -39,8 +39,11 @@ def find_in_publish(table: BrokerAddrTable, broker_name: str) -> str | None:
 
 def find_in_admin(table: BrokerAddrTable, broker_name: str) -> FoundBroker | None:
     """Find the broker of the set with the lowest id."""
-    addrs = table.get(broker_name) or {}
-    return next((FoundBroker(addrs[id_], id_ != MASTER_ID) for id_ in sorted(addrs)), None)
+    addrs = table.get(broker_name)
+    if not addrs:
+        return None
+    lowest = min(addrs)
+    return FoundBroker(addrs[lowest], lowest != MASTER_ID)
 
 
 def map_address(addr: str, rules: Mapping[str, str] | Callable[[str], str]) -> str:

@@ -54,7 +54,7 @@ class PullThresholds:
         ``queue_count`` counts all queues of the member, of every topic, as in Java. A queue gets at least
         one message and one MiB.
         """
-        if queue_count <= 0:
+        if queue_count <= 0 or (self.member_count is None and self.member_size_bytes is None):
             return self
         return replace(
             self,

@@ -10,9 +10,9 @@ from itertools import groupby
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
-from rmqtools.engine.consumer.workers import Arrival, Call, Workers
+from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
 from rmqtools.engine.group.member import Member
-from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.message import MessageExt
@@ -51,13 +51,14 @@ class ConcurrentConsumption:
         """Number of workers that call listeners now."""
         return len(self._workers)
 
-    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Queue messages for consumption as soon as a worker is free."""
         queue, size = self._names.plain_queue(held.queue), self._config.consume_message_batch_max_size
-        for same_topic in self._plain_by_topic(messages):
-            self._workers.add(Arrival(held, same_topic[0].topic, queue), same_topic, at_once=size)
+        for same_topic in self._plain_by_topic(answer.messages):
+            calls = calls_of(same_topic, size)
+            self._workers.add(Arrival(held, same_topic[0].topic, queue, calls, answer))
 
-    def _plain_by_topic(self, messages: list[MessageExt]) -> Iterable[list[MessageExt]]:
+    def _plain_by_topic(self, messages: Sequence[MessageExt]) -> Iterable[Sequence[MessageExt]]:
         """Messages with plain topics. Those of a retry topic belong to several topics."""
         first = messages[0]
         if not first.topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._names.plain_message(first) is first:
@@ -89,10 +90,10 @@ class ConcurrentConsumption:
             log.warning("listener_timed_out", queue=str(arrival.held.queue), count=len(messages))
             await self._send_back_failed(call, messages, _TIMEOUT_DELAY_LEVEL)
 
-    def consumed(self, arrival: Arrival[ProcessQueue], messages: list[MessageExt]) -> None:
+    def consumed(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:
         """See :class:`ResultHandler`."""
         if self._counts(arrival, messages):
-            self._remove(arrival.held, messages)
+            self._finish(arrival, messages)
 
     async def not_all_consumed(
         self, call: Call[ProcessQueue], status: ConsumeStatus, context: ConsumeContext
@@ -120,7 +121,7 @@ class ConcurrentConsumption:
         def take_again() -> None:
             self._timers.discard(timer)
             arrival, messages = call
-            self._workers.add(arrival, messages, at_once=len(messages))
+            self._workers.add(arrival.with_call(messages))
 
         timer = asyncio.get_running_loop().call_later(_TRY_AGAIN_HERE, take_again)
         self._timers.add(timer)
@@ -146,13 +147,15 @@ class ConcurrentConsumption:
             )
             kept = [message for message, done in zip(failed, sent, strict=True) if not done]
         if not kept:
-            self._remove(arrival.held, messages)
+            self._finish(arrival, messages)
             return
         offsets = {message.queue_offset for message in kept}
-        self._remove(arrival.held, [one for one in messages if one.queue_offset not in offsets])
+        self._finish(arrival, [one for one in messages if one.queue_offset not in offsets])
         self.again((arrival, tuple(map(tried_again, kept))))
 
-    def _remove(self, held: ProcessQueue, messages: Iterable[MessageExt]) -> None:
-        offset = held.remove(messages)
-        if offset >= 0 and not held.is_dropped:
+    def _finish(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:
+        held, answer = arrival.held, arrival.answer
+        assert answer is not None
+        offset = held.finish(answer, messages)
+        if not held.is_dropped:
             self._offsets.update(held.queue, offset, increase_only=True)

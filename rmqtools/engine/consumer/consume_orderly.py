@@ -5,12 +5,10 @@ often into a dead letter; Java sends it to the dead-letter topic itself, through
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import inf
-from operator import itemgetter
 from typing import NamedTuple
 
 from rmqtools.config.consumer import PushConsumerConfig
@@ -20,7 +18,7 @@ from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.finish import finish
 from rmqtools.engine.group.member import Member
-from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
@@ -50,18 +48,30 @@ class _Run:
     """Messages of one queue that a listener gets, call by call, until a call does not simply commit.
 
     Attributes:
-        topic: the plain topic of all messages; None: it is looked up for each message.
+        topic: the plain topic of all messages.
+        is_plain: stored messages have that topic. If not, the run has one call.
         taken: the messages of the first call, as long as it has not ended; they were taken from the queue.
-        calls: the messages of each call that has not begun.
-        last: the offset of the last message in ``calls``, if the queue holds none behind it; else None.
+        waiting: the messages of each call that has not begun.
+        last: the offset of the last message in ``waiting``, if the queue holds none behind it; else None.
+        count: messages of calls that have committed; written where calls are made, as the next two.
+        calls: number of these calls.
+        seconds: that they took.
+        seen: ``count``, ``calls`` and ``seconds`` as the loop has counted them.
+        is_told: it is on its way to the loop; set where calls are made, cleared by the loop before it looks.
     """
 
     held: ProcessQueue
     queue: MessageQueue
-    topic: str | None
+    topic: str
+    is_plain: bool
     taken: Sequence[MessageExt]
-    calls: deque[list[MessageExt]]
+    waiting: deque[list[MessageExt]]
     last: int | None
+    count: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    seen: tuple[int, int, float] = (0, 0, 0.0)
+    is_told: bool = False
 
 
 class _Ended(NamedTuple):
@@ -72,11 +82,6 @@ class _Ended(NamedTuple):
     status: ConsumeStatus
     context: ConsumeContext
     seconds: float
-
-
-_Committed = tuple[_Run, str, int, float]
-"""A call that committed: its run, topic, count of messages and seconds."""
-_run_of = itemgetter(0)
 
 
 class OrderlyConsumption:
@@ -100,19 +105,16 @@ class OrderlyConsumption:
         self._free = asyncio.Semaphore(config.consume_threads)
         self._tasks = Background()
         self._runs: dict[ProcessQueue, _Run] = {}  # that listeners have now
-        self._committed: Crossing[_Committed] = Crossing(self._take_committed)
+        self._committed: Crossing[_Run] = Crossing(self._take_committed)
         self._closing = asyncio.Event()
 
-    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Let the run that a listener has now go on with them; else the queue's own task takes them."""
-        run = self._runs.get(held)
+        run, messages = self._runs.get(held), answer.messages
         if run is None or run.last is None:
             return
-        if messages[0].queue_offset <= run.last:  # some were held before
-            run.last = None
-            return
         run.last = messages[-1].queue_offset
-        run.calls.extend(self._batches(held, messages))
+        run.waiting.extend(self._batches(held, messages))
 
     @property
     def running(self) -> int:
@@ -180,6 +182,7 @@ class OrderlyConsumption:
                 ended = await on_thread(lambda: finish(self._run(run, on_thread=True)))
         finally:
             del self._runs[held]
+        self._committed.put(run)
         self._committed.take()
         if ended is None:
             held.put_back(run.taken)  # no call has begun
@@ -189,17 +192,17 @@ class OrderlyConsumption:
         return ended
 
     def _begin(self, held: ProcessQueue, taken: list[MessageExt]) -> _Run:
+        queue, waiting = self._names.plain_queue(held.queue), deque([taken])
+        topic = self._names.plain_topic(held.queue.topic)
+        if topic != held.queue.topic or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            topic = self._names.plain_message(taken[0]).topic
+            return _Run(held, queue, topic, False, taken, waiting, None)
         following = held.first(max(_RUN_MESSAGES - len(taken), 0))
         last = [*taken, *following][-1].queue_offset
-        topic = self._names.plain_topic(held.queue.topic)
-        is_plain = topic == held.queue.topic and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-        queue = self._names.plain_queue(held.queue)
-        calls = deque([taken, *self._batches(held, following)])
-        return _Run(
-            held, queue, topic if is_plain else None, taken, calls, last if last == held.max_offset else None
-        )
+        waiting.extend(self._batches(held, following))
+        return _Run(held, queue, topic, True, taken, waiting, last if last == held.max_offset else None)
 
-    def _batches(self, held: ProcessQueue, messages: list[MessageExt]) -> Iterable[list[MessageExt]]:
+    def _batches(self, held: ProcessQueue, messages: Sequence[MessageExt]) -> Iterable[list[MessageExt]]:
         """Return the messages of each listener call."""
         size = self._largest_batch(held)
         return [[one] for one in messages] if size == 1 else map(list, listener_batches(messages, size))
@@ -209,48 +212,50 @@ class OrderlyConsumption:
 
         Ends before the first call that may not begin, and returns the first that did not simply succeed.
         """
-        held, calls, monotonic = run.held, run.calls, self._clock.monotonic
-        committed, came = self._committed, self._committed.came
+        held, waiting, monotonic = run.held, run.waiting, self._clock.monotonic
+        listeners, committed, topic = self._listeners, self._committed, run.topic
         began = now = monotonic()
         until = inf if self._is_broadcasting else held.lock_ends
-        while calls:  # only this takes from it
-            called = calls.popleft()
+        while waiting:  # only this takes from it
+            called = waiting.popleft()
             if held.is_dropped or self._closing.is_set() or now - began >= _LONGEST_RUN:
                 return None
             if now > until or not (held.is_locked or self._is_broadcasting):
                 return None
             context = ConsumeContext(run.queue, is_orderly=True)
-            messages = called if run.topic else [self._names.plain_message(one) for one in called]
-            topic = run.topic or messages[0].topic
+            messages = called if run.is_plain else [self._names.plain_message(one) for one in called]
             if on_thread:
-                status = self._listeners.call_here(topic, messages, context)
+                status = listeners.call_here(topic, messages, context)
             else:
-                status = await self._listeners.call(topic, messages, context)
+                status = await listeners.call(topic, messages, context)
             before, now = now, monotonic()
             if status is not ConsumeOrderlyStatus.SUCCESS or context.auto_commit is not True:
                 return _Ended(called, topic, status, context, now - before)
-            came.append((run, topic, len(called), now - before))
-            if not committed.is_told:
-                committed.tell()
+            run.calls += 1
+            run.seconds += now - before
+            run.count += len(called)
+            if not run.is_told:
+                run.is_told = True
+                committed.put(run)
         return None
 
-    def _take_committed(self, calls: list[_Committed]) -> None:
+    def _take_committed(self, runs: list[_Run]) -> None:
         """On the loop: commit what listeners have consumed, run by run."""
-        taken: Counter[_Run] = Counter()
-        for run, same in groupby(calls, _run_of):
-            _, topics, counts, seconds = zip(*same, strict=True)
-            taken[run] += sum(counts)
-            if run.topic is not None:
-                self._count(run.topic, sum(counts), sum(seconds), len(counts))
+        for run in runs:
+            run.is_told = False
+            now = run.count, run.calls, run.seconds
+            (count, calls, seconds), run.seen = run.seen, now
+            if not (fresh := now[0] - count):
                 continue
-            for topic, count, of_call in zip(topics, counts, seconds, strict=True):
-                self._count(topic, count, of_call, 1)
-        for run, count in taken.items():
-            self._take_called(run, count)
+            self._listeners.count(
+                run.topic,
+                ConsumeOrderlyStatus.SUCCESS,
+                count=fresh,
+                seconds=now[2] - seconds,
+                calls=now[1] - calls,
+            )
+            self._take_called(run, fresh)
             self._commit(run.held)
-
-    def _count(self, topic: str, count: int, seconds: float, calls: int) -> None:
-        self._listeners.count(topic, ConsumeOrderlyStatus.SUCCESS, count=count, seconds=seconds, calls=calls)
 
     def _take_called(self, run: _Run, count: int) -> None:
         """Take the messages of calls from their queue; those of a run's first call are taken already."""
@@ -283,8 +288,8 @@ class OrderlyConsumption:
         if step is OrderlyStep.RETRY:
             again, sent = await self._tried_too_often(held, taken)
             if again:
-                held.put_back(sorted([*again, *sent], key=lambda message: message.queue_offset))
-                held.remove(sent)
+                held.commit_some(sent)
+                held.put_back(sorted(again, key=lambda message: message.queue_offset))
                 return pause
             step = OrderlyStep.COMMIT if context.auto_commit else OrderlyStep.HOLD
         if step is OrderlyStep.ROLLBACK:

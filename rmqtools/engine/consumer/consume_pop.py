@@ -18,7 +18,7 @@ from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
-from rmqtools.engine.consumer.workers import Arrival, Call, Workers
+from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext
@@ -62,8 +62,8 @@ class PopConsumption:
             part = list(group)
             first = part[0]
             queue = MessageQueue(first.topic, first.broker_name, first.queue_id)
-            arrival = Arrival(held, first.topic, queue, until=now + _hidden_for(first))
-            self._workers.add(arrival, part, at_once=size)
+            until = now + _hidden_for(first)
+            self._workers.add(Arrival(held, first.topic, queue, calls_of(part, size), until=until))
 
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""
@@ -73,7 +73,7 @@ class PopConsumption:
             await asyncio.wait(self._telling.tasks, timeout=max(0.0, ended - self._clock.monotonic()))
         await self._telling.stop()
 
-    def consumed(self, arrival: Arrival[PopProcessQueue], messages: list[MessageExt]) -> None:
+    def consumed(self, arrival: Arrival[PopProcessQueue], messages: Sequence[MessageExt]) -> None:
         """See :class:`ResultHandler`."""
         if self._is_hidden(arrival, messages):
             self._acknowledge_soon(arrival.queue.broker_name, (arrival.held, messages))

@@ -16,8 +16,6 @@ class Crossing(Generic[T]):
     just done so, and the loop takes all that have come until then.
 
     Attributes:
-        came: what the loop has not taken yet. For loops over many results that do without :meth:`put`: append
-            one there, and then call :meth:`tell` unless the loop ``is_told``.
         is_told: the loop knows that something has come.
     """
 
@@ -25,7 +23,7 @@ class Crossing(Generic[T]):
         """``handle`` is called on the loop with one result or more."""
         self._handle = handle
         self._wake: Callable[[Callable[[], None]], object] | None = None
-        self.came: deque[T] = deque()
+        self._came: deque[T] = deque()
         self.is_told = False
 
     def open(self, *, from_threads: bool = True) -> None:
@@ -38,19 +36,15 @@ class Crossing(Generic[T]):
 
     def put(self, result: T) -> None:
         """Add a result. Safe on any thread."""
-        self.came.append(result)
+        self._came.append(result)
         if not self.is_told:  # after the append: the loop clears it before it looks
-            self.tell()
-
-    def tell(self) -> None:
-        """Have the loop take what has come. Safe on any thread."""
-        self.is_told = True
-        assert self._wake is not None
-        self._wake(self.take)
+            self.is_told = True
+            assert self._wake is not None
+            self._wake(self.take)
 
     def take(self) -> None:
         """On the loop: handle everything that has come."""
         self.is_told = False
-        results = [*map(deque.popleft, repeat(self.came, len(self.came)))]
+        results = [*map(deque.popleft, repeat(self._came, len(self._came)))]
         if results:
             self._handle(results)

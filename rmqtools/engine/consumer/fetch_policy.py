@@ -11,8 +11,7 @@ from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
-from rmqtools.engine.group.process_queue import ProcessQueue
-from rmqtools.model.message import MessageExt
+from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult
 from rmqtools.policy.flow import MessageRate, PullThresholds, exceeded_threshold
@@ -96,7 +95,7 @@ class FetchPolicy(Protocol):
     def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
         """Return whether the queue may be fetched now, and has room for more after ``coming``."""
 
-    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Handle messages that were just fetched and are already in the queue."""
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
@@ -109,7 +108,7 @@ class FetchPolicy(Protocol):
 class Consumption(Protocol):
     """Passes fetched messages to listeners, in any order or in order."""
 
-    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Consume messages that were just fetched."""
 
     def work_on(self, held: ProcessQueue) -> None:
@@ -181,7 +180,7 @@ class PollFetch:
             return False
         return exceeded_threshold(held.cached(coming), self._limits, of_member=self._cached) is None
 
-    def take(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """See :class:`FetchPolicy`."""
         self._hand_out.arrived(held)
 

@@ -156,7 +156,8 @@ class HandOut:
         if parts:
             self._last = {held: messages[0].queue_offset for held, messages in parts}
         for held, messages in parts:
-            held.remove(messages)
+            held.take(len(messages))
+            held.commit()
 
     def _add(self, parts: list[_Part]) -> None:
         if parts:

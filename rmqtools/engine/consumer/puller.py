@@ -128,8 +128,9 @@ class Puller:
                 self._turn_to_next(queue, asked)
             raise
         self._client.refusals.accepted(FETCH, queue.broker_name)
-        if self._answers(queue, result.suggest_which_broker_id):
-            self._broker_ids[queue] = result.suggest_which_broker_id
+        suggested = result.suggest_which_broker_id
+        if suggested != self._broker_ids.get(queue, MASTER_ID) and self._answers(queue, suggested):
+            self._broker_ids[queue] = suggested
         return result
 
     def _answers(self, queue: MessageQueue, broker_id: int) -> bool:
@@ -279,9 +280,8 @@ class Puller:
             held.next_offset = found.next_offset
             self._member.note_pulled(held.queue.topic, count=len(found.messages), seconds=seconds)
             self._policy.rate.fetched(len(found.messages))
-            if found.messages:
-                held.put(found.messages)
-                self._policy.take(held, found.messages)
+            if (answer := held.put(found.messages)) is not None:
+                self._policy.take(held, answer)
             if found.error is not None:
                 raise found.error
             if found.rest is not None:

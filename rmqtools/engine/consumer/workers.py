@@ -8,12 +8,13 @@ call is handled before its worker begins the next one.
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, groupby, repeat
+from itertools import chain
 from math import inf
-from operator import itemgetter
+from operator import length_hint
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from rmqtools.clock import Clock, let_others_run
@@ -26,6 +27,7 @@ from rmqtools.engine.consumer.listeners import (
 )
 from rmqtools.engine.finish import finish
 from rmqtools.engine.group.held_queue import HeldQueue
+from rmqtools.engine.group.process_queue import HeldAnswer
 from rmqtools.model.consume import ACK_ALL, ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import MessageExt
@@ -38,37 +40,73 @@ _LONGEST_RUN = 0.010  # seconds after which a worker begins no further call and 
 _consume_context = maker_of(ConsumeContext)
 
 H = TypeVar("H", bound=HeldQueue)
+Messages = Sequence[MessageExt]
+"""The messages of one listener call."""
 
 
 @dataclass(slots=True, eq=False)
 class Arrival(Generic[H]):
-    """Common data of messages that arrived together.
+    """Messages of one topic that arrived together, and their listener calls.
 
     Attributes:
         held: the queue they are counted in.
         topic: their topic, by its plain name.
         queue: the queue in the listeners' context.
+        calls: the calls that no worker has taken; workers take from it on several threads.
+        answer: their answer in ``held``, if it is pulled.
         until: the monotonic time from which on others may have them, and no call may begin.
     """
 
     held: H
     topic: str
     queue: MessageQueue
+    calls: Iterator[Messages]
+    answer: HeldAnswer | None = None
     until: float = inf
 
+    def with_call(self, messages: Messages) -> "Arrival[H]":
+        """Return these messages as an arrival of their own, with one call."""
+        return replace(self, calls=iter([messages]))
 
-Call = tuple[Arrival[H], Sequence[MessageExt]]
-"""The messages of one listener call. A plain tuple: there is one for each message at the defaults."""
-_Ended = tuple[Arrival[H] | None, Call[H] | None, float]
-"""A call that acknowledged everything: its arrival, itself, its seconds. Without an arrival: a call that may
-not begin, or none, only to wake the loop."""
-_arrival_of, _messages_of = itemgetter(0), itemgetter(1)
+
+def calls_of(messages: Messages, size: int) -> Iterator[Messages]:
+    """Return the calls of messages, up to ``size`` a call; safe to take from on several threads."""
+    return iter(list(zip(messages) if size == 1 else listener_batches(messages, size)))
+
+
+Call = tuple[Arrival[H], Messages]
+"""A listener call: its arrival and its messages."""
+
+
+@dataclass(slots=True, eq=False)
+class _Ended(Generic[H]):
+    """Calls of one arrival that one worker has made, and that acknowledged everything.
+
+    The worker adds to it while the loop takes from it: each attribute is written by one of the two only.
+
+    Attributes:
+        arrival: their arrival.
+        began: when the first call began that the loop has not counted.
+        calls: the messages of each call.
+        ended: when the last of them ended.
+        long_calls: how many were long.
+        seen: how many of ``calls`` and ``long_calls`` the loop has counted.
+        is_told: it is on its way to the loop; set by the worker, cleared by the loop before it looks.
+    """
+
+    arrival: Arrival[H]
+    began: float
+    calls: list[Messages] = field(default_factory=list)
+    ended: float = 0.0
+    long_calls: int = 0
+    seen: tuple[int, int] = (0, 0)
+    is_told: bool = False
 
 
 class ResultHandler(Protocol[H]):
     """Handler of the results of listener calls. All of it runs on the loop."""
 
-    def consumed(self, arrival: Arrival[H], messages: list[MessageExt]) -> None:
+    def consumed(self, arrival: Arrival[H], messages: Messages) -> None:
         """Handle messages of calls that acknowledged all of theirs."""
 
     async def not_all_consumed(self, call: Call[H], status: ConsumeStatus, context: ConsumeContext) -> None:
@@ -88,17 +126,6 @@ class _Failed(NamedTuple, Generic[H]):
     seconds: float
     status: ConsumeStatus
     context: ConsumeContext
-
-
-@dataclass(slots=True, eq=False)
-class _Consumed:
-    """Totals of the finished calls of one arrival."""
-
-    messages: list[MessageExt] = field(default_factory=list)
-    count: int = 0
-    calls: int = 0
-    long_calls: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -125,31 +152,30 @@ class Workers(Generic[H]):
         self._listeners = listeners
         self._results = results
         self._most = most
-        self._waiting: deque[Call[H]] = deque()
+        self._waiting: deque[Arrival[H]] = deque()
         self._working: set[_Worker[H]] = set()
         self._tasks = Background()
         self._newest: _Worker[H] = _Worker(has_begun=True)
-        self._ended: Crossing[_Ended[H]] = Crossing(self._take_ended)
-        self._given_up: dict[int, Call[H]] = {}  # by id: their results do not count
+        self._ended: Crossing[_Ended[H] | Call[H] | None] = Crossing(self._take_ended)
+        self._given_up: dict[int, Call[H]] = {}  # by id of messages: their results do not count
         self._yielding = 0  # tasks that only let others run, and will take what waits
         self._closing = False
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def add(self, arrival: Arrival[H], messages: Sequence[MessageExt], *, at_once: int) -> None:
-        """Have the listener called with these messages, up to ``at_once`` a call, when a worker is free."""
-        batches: Iterable[Sequence[MessageExt]] = (
-            zip(messages) if at_once == 1 else listener_batches(messages, at_once)
-        )
-        self._waiting.extend(zip(repeat(arrival), batches))
+    def add(self, arrival: Arrival[H]) -> None:
+        """Call the listener for these messages when a worker is free."""
+        self._waiting.append(arrival)
         self._start_workers()
 
     async def close(self, timeout: float) -> None:
         """Begin no further call; running ones have ``timeout`` seconds to end."""
         self._closing = True
         while self._waiting:
-            self._results.not_begun(self._waiting.popleft())
+            arrival = self._waiting.popleft()
+            for messages in arrival.calls:
+                self._results.not_begun((arrival, messages))
         await self._listeners.end(self._tasks, timeout)
         self._ended.take()
 
@@ -164,9 +190,9 @@ class Workers(Generic[H]):
             if (call := worker.call) is not None
             and worker.began < before
             and not call[0].held.is_dropped
-            and id(call) not in self._given_up
+            and id(call[1]) not in self._given_up
         ]
-        self._given_up.update((id(call), call) for call in late)
+        self._given_up.update((id(call[1]), call) for call in late)
         return late
 
     def longest_call(self) -> float:
@@ -198,7 +224,7 @@ class Workers(Generic[H]):
             worker.has_begun = True
             self._working.discard(worker)
             call = worker.call
-            if call is not None and self._counts(call):  # the worker failed itself
+            if call is not None and self._counts(call[1]):  # the worker failed itself
                 self._results.again(call)
             if not task.cancelling():
                 self._start_workers()
@@ -211,7 +237,8 @@ class Workers(Generic[H]):
         probe.has_begun = True
         if self._closing or self._yielding:
             return
-        for _ in range(min(len(self._waiting), self._free)):
+        waiting = sum(length_hint(arrival.calls) for arrival in self._waiting)
+        for _ in range(min(waiting, self._free)):
             worker: _Worker[H] = _Worker(has_begun=True)
             self._start(self._work(worker), worker)
 
@@ -238,36 +265,48 @@ class Workers(Generic[H]):
     def _turn_here(self, worker: _Worker[H]) -> _Failed[H] | None:
         """On a thread of the listeners: take a turn."""
         worker.has_begun = True
-        self._ended.put((None, None, 0.0))  # the loop may start the next worker
+        self._ended.put(None)  # the loop may start the next worker
         return finish(self._turn(worker, on_thread=True))
 
     async def _turn(self, worker: _Worker[H], *, on_thread: bool) -> _Failed[H] | None:
-        """Take waiting calls and make them. On a thread, nothing here suspends.
+        """Make waiting calls. On a thread, nothing here suspends.
 
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
         and returns that call. The others go to the loop as they end.
         """
-        waiting, listeners, monotonic = self._waiting, self._listeners, self._clock.monotonic
-        ended, came = self._ended, self._ended.came
+        waiting, monotonic = self._waiting, self._clock.monotonic
         now = monotonic()
         ends, has_yielded = now + _LONGEST_RUN, not on_thread
         while now < ends and not self._closing:
             try:
-                call = waiting.popleft()
+                arrival = waiting[0]
             except IndexError:  # the loop may have more, if only it gets the interpreter
                 if has_yielded:
                     break
                 has_yielded = True
                 let_others_run()
-                now = monotonic()
-                continue
-            has_yielded = not on_thread
-            arrival, messages = call
-            if arrival.held.is_dropped or now >= arrival.until:
-                ended.put((None, call, 0.0))
+            else:
+                has_yielded = not on_thread
+                failed = await self._make_calls(worker, arrival, ends, on_thread=on_thread)
+                if failed is not None:
+                    return failed
+            now = monotonic()
+        return None
+
+    async def _make_calls(
+        self, worker: _Worker[H], arrival: Arrival[H], until: float, *, on_thread: bool
+    ) -> _Failed[H] | None:
+        """Make calls of an arrival until then, or until one did not acknowledge everything; return that."""
+        listeners, monotonic = self._listeners, self._clock.monotonic
+        held, crossing = arrival.held, self._ended
+        now = monotonic()
+        ended = _Ended(arrival, began=now)
+        for messages in arrival.calls:
+            if held.is_dropped or now >= arrival.until:
+                crossing.put((arrival, messages))
                 continue
             worker.began = now
-            worker.call = call
+            worker.call = arrival, messages
             context = _consume_context(arrival.queue, 0, ACK_ALL, None, True, False)
             if on_thread:
                 status = listeners.call_here(arrival.topic, messages, context)
@@ -276,46 +315,52 @@ class Workers(Generic[H]):
             before, now = now, monotonic()
             worker.call = None
             if status is not _SUCCESS or context.ack_index is not ACK_ALL:
-                return _Failed(call, now - before, status, context)
-            came.append((arrival, call, now - before))
+                return _Failed((arrival, messages), now - before, status, context)
+            if now - before > LONG_CALL:
+                ended.long_calls += 1
+            ended.ended = now
+            ended.calls.append(messages)
             if not ended.is_told:
-                ended.tell()
+                ended.is_told = True
+                crossing.put(ended)
+            if now >= until or self._closing:
+                return None
+        with suppress(ValueError):  # another worker was faster
+            self._waiting.remove(arrival)
         return None
 
     async def _take_failed(self, failed: _Failed[H]) -> None:
-        call, seconds, status, context = failed
+        (arrival, messages), seconds, status, context = failed
         self._ended.take()
-        self._listeners.count(call[0].topic, status, count=len(call[1]), seconds=seconds)
-        if self._counts(call):
-            await self._results.not_all_consumed(call, status, context)
+        self._listeners.count(arrival.topic, status, count=len(messages), seconds=seconds)
+        if self._counts(messages):
+            await self._results.not_all_consumed((arrival, messages), status, context)
 
-    def _take_ended(self, ended: list[_Ended[H]]) -> None:
-        """On the loop: handle what was consumed, arrival by arrival."""
-        consumed: dict[Arrival[H], _Consumed] = {}
-        for arrival, same in groupby(ended, _arrival_of):  # nearly always its calls follow each other
-            _, these, seconds = zip(*same, strict=True)
-            if arrival is None:
-                for call in filter(None, these):
-                    self._results.not_begun(call)
-                continue
-            found = consumed.setdefault(arrival, _Consumed())
-            found.calls += len(these)
-            if max(seconds) > LONG_CALL:
-                found.long_calls += sum(map(LONG_CALL.__lt__, seconds))
-            found.seconds += sum(seconds)
-            messages = [*chain.from_iterable(map(_messages_of, these))]
-            found.count += len(messages)
-            if self._given_up:
-                messages = [*chain.from_iterable(map(_messages_of, filter(self._counts, these)))]
-            found.messages.extend(messages)
-        for arrival, found in consumed.items():
-            count, calls = found.count, found.calls
-            self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=found.seconds, calls=calls)
-            self._listeners.pace.note(calls, found.long_calls)
-            if found.messages:
-                self._results.consumed(arrival, found.messages)
+    def _take_ended(self, ended: list[_Ended[H] | Call[H] | None]) -> None:
+        """On the loop: handle calls that have ended, or that may not begin."""
+        for each in ended:
+            if isinstance(each, _Ended):
+                self._count_ended(each)
+            elif each is not None:
+                self._results.not_begun(each)
         self._start_workers()
 
-    def _counts(self, call: Call[H]) -> bool:
+    def _count_ended(self, ended: _Ended[H]) -> None:
+        ended.is_told = False
+        arrival, (seen, seen_long) = ended.arrival, ended.seen
+        calls, end, long_calls = ended.calls[seen:], ended.ended, ended.long_calls
+        if not calls:
+            return
+        consumed = [*chain.from_iterable(calls)]
+        count, seconds = len(consumed), end - ended.began
+        ended.seen, ended.began = (seen + len(calls), long_calls), end
+        self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=seconds, calls=len(calls))
+        self._listeners.pace.note(len(calls), long_calls - seen_long)
+        if self._given_up:
+            consumed = [one for call in calls if self._counts(call) for one in call]
+        if consumed:
+            self._results.consumed(arrival, consumed)
+
+    def _counts(self, messages: Messages) -> bool:
         """Return whether the result of a call counts that has ended now."""
-        return self._given_up.pop(id(call), None) is None
+        return self._given_up.pop(id(messages), None) is None

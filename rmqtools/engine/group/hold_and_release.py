@@ -9,9 +9,11 @@ client).
 
 import asyncio
 from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
+from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.engine.group.offset_store import OffsetStore
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue
@@ -19,7 +21,37 @@ from rmqtools.engine.group.queue_lock import QueueLocks
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.flow import CachedByMember
 
+H = TypeVar("H", bound=HeldQueue)
+
 _PATIENCE = 0.5  # seconds to wait for an orderly listener to end; upstream tryRemoveOrderMessageQueue
+
+
+class QueueTable(dict[MessageQueue, H]):
+    """Held queues, and an index by topic, so that a round looks at a topic's queues only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_topic: dict[str, dict[MessageQueue, H]] = {}
+
+    def __setitem__(self, queue: MessageQueue, held: H) -> None:
+        super().__setitem__(queue, held)
+        self._by_topic.setdefault(queue.topic, {})[queue] = held
+
+    def __delitem__(self, queue: MessageQueue) -> None:
+        super().__delitem__(queue)
+        same = self._by_topic[queue.topic]
+        del same[queue]
+        if not same:
+            del self._by_topic[queue.topic]
+
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics that have queues here."""
+        return self._by_topic.keys()
+
+    def of_topic(self, topic: str) -> list[H]:
+        """Return the queues of a topic, dropped ones too."""
+        return list(self._by_topic.get(topic, {}).values())
 
 
 class HeldQueues:
@@ -34,8 +66,8 @@ class HeldQueues:
 
     def __init__(self, clock: Clock, offsets: OffsetStore, locks: QueueLocks | None = None) -> None:
         """``locks``: the broker locks for orderly consumption; None: queues are not locked."""
-        self.pulled: dict[MessageQueue, ProcessQueue] = {}
-        self.popped: dict[MessageQueue, PopProcessQueue] = {}
+        self.pulled: QueueTable[ProcessQueue] = QueueTable()
+        self.popped: QueueTable[PopProcessQueue] = QueueTable()
         self.cached = CachedByMember()
         self.keeps_offsets = False
         self._clock = clock
@@ -68,6 +100,11 @@ class HeldQueues:
         self._on_leave.append(callback)
 
     # held queues
+
+    def works(self, queue: MessageQueue) -> bool:
+        """Return whether a queue is pulled and not dropped."""
+        held = self.pulled.get(queue)
+        return held is not None and not held.is_dropped
 
     def working(self) -> list[ProcessQueue]:
         """Return the pulled queues that are not dropped."""
@@ -168,7 +205,8 @@ class HeldQueues:
 
     def give_up_popped(self, queue: MessageQueue) -> None:
         """Give up a popped queue. There is no offset to persist: its broker keeps it."""
-        self.popped.pop(queue).drop()
+        self.popped[queue].drop()
+        del self.popped[queue]
 
     async def close(self) -> None:
         """Give up all queues, even if listeners still run; store all their offsets again."""

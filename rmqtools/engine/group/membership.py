@@ -33,6 +33,10 @@ FORGOTTEN_DELAY = 0.5  # seconds until a broker that had forgotten this member i
 _START_PATIENCE = 3.0  # seconds that a start waits for brokers that do not answer
 
 
+ListsByBroker = dict[str, tuple[str, ...] | None]
+"""Lists of members by the brokers that gave them; None: this broker gave none."""
+
+
 class Membership:
     """Membership of one client in one group. ``group`` is the wire name."""
 
@@ -87,11 +91,17 @@ class Membership:
         if self._group in self._client.groups.consumers:
             await self._client.unregister_consumer(self._group)
 
-    async def find_members(self, topic: str) -> MemberList | None:
-        """Members of the group, from the first broker of the topic that lists each once; None: unknown."""
+    async def find_members(self, topic: str, told: ListsByBroker | None = None) -> MemberList | None:
+        """Members of the group, from the first broker of the topic that lists each once; None: unknown.
+
+        ``told``: what brokers have answered before; those in it are not asked, the others are added.
+        """
+        told = {} if told is None else told
         doubled: tuple[str, tuple[str, ...]] | None = None  # the first list with doubles, and its broker
         for name in self._brokers(topic):
-            ids = await self._ask_members(name)
+            if name not in told:
+                told[name] = await self._ask_members(name)
+            ids = told[name]
             if ids is not None and not has_doubles(ids):
                 return self._believe(topic, ids, instead_of=doubled and doubled[1])
             if ids is not None and doubled is None:

@@ -34,7 +34,7 @@ class BrokerRebalance(Rebalance):
         if assignments is None:
             log.info("assignment_unknown", group=self._group, topic=topic)
             return False
-        popped = self._held.popped
+        popped = {held.queue: held for held in self._held.popped.of_topic(topic)}
         plan = plan_assignment(
             topic,
             self._group,
@@ -65,8 +65,8 @@ class BrokerRebalance(Rebalance):
         if changed or plan.drop_pop or plan.add_pop:
             queues = await self._member.subscriptions.find_queues(topic) or ()
             self._queues_changed(topic, queues, plan.assigned)
-        working = {queue for queue in self._held.queues() if queue.topic == topic}
-        return working == plan.assigned
+        held = (*self._held.pulled.of_topic(topic), *self._held.popped.of_topic(topic))
+        return {each.queue for each in held if not each.is_dropped} == plan.assigned
 
     async def _query(self, topic: str, strategy_name: str) -> Sequence[MessageQueueAssignment] | None:
         """Return this member's share; None: no broker can compute it, and all queues stay as they are."""
@@ -90,9 +90,9 @@ class BrokerRebalance(Rebalance):
         return None
 
     async def _drop_other_topics(self) -> bool:
-        topics = self._member.subscriptions.topics()
-        for queue in [queue for queue in self._held.popped if queue.topic not in topics]:
-            self._held.give_up_popped(queue)
+        for topic in set(self._held.popped.topics) - set(self._member.subscriptions.topics()):
+            for held in self._held.popped.of_topic(topic):
+                self._held.give_up_popped(held.queue)
         return await super()._drop_other_topics()
 
 

@@ -1,13 +1,15 @@
-"""A pulled queue: messages fetched and not yet consumed, and the offset that may be committed.
+"""A pulled queue: answers fetched and not yet consumed, and the offset that may be committed.
 
-Messages are consumed in any order (concurrently), but committing an offset means that all messages before it
-are consumed. So the committable offset is that of the first message still held, or, if none is held, the next
-offset to fetch. Source of the rule: ProcessQueue (Java client).
+Messages that arrive together are held, counted and dropped together: nothing here grows with the number of
+messages held. They are consumed in any order (concurrently), but committing an offset means that all messages
+before it are consumed. So the committable offset is that of the first message still held, or, if none is
+held, the offset after the last one. Source of the rule: ProcessQueue (Java client).
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
-from itertools import islice, repeat
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, islice
 from operator import attrgetter
 
 from rmqtools.clock import Clock
@@ -24,6 +26,76 @@ _LOCK_MAX_LIVE_TIME = (
 )
 _offset_of = attrgetter("queue_offset")
 _body_of = attrgetter("body")
+
+
+class HeldAnswer:
+    """Messages that arrived together, and which of them are not consumed yet.
+
+    Attributes:
+        messages: by offset; consumed ones are dropped once they are most of them.
+        left: how many are not consumed.
+        left_bytes: the size of their bodies.
+    """
+
+    __slots__ = ("_done", "_first", "left", "left_bytes", "messages")
+
+    def __init__(self, messages: Sequence[MessageExt]) -> None:
+        """``messages``: at least one."""
+        self.messages = messages
+        self.left = len(messages)
+        self.left_bytes = _bytes_of(messages)
+        self._done: set[int] = set()  # offsets of consumed messages, unless all are
+        self._first = 0  # index of the first message that is not consumed
+
+    def __iter__(self) -> Iterator[MessageExt]:
+        """Yield the messages that are not consumed."""
+        if not self._done:
+            return iter(self.messages if self.left else ())
+        rest = islice(self.messages, self._first, None)
+        return (one for one in rest if one.queue_offset not in self._done)
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the first message that is not consumed."""
+        return self.messages[self._first].queue_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last message that is not consumed."""
+        if not self._done:
+            return self.messages[-1].queue_offset
+        return next(one.queue_offset for one in reversed(self.messages) if one.queue_offset not in self._done)
+
+    def finish(self, messages: Sequence[MessageExt]) -> tuple[int, int]:
+        """Note that some of these messages are consumed; return how many were not before, and their bytes."""
+        if self._are_all(messages):
+            finished = self.left, self.left_bytes
+            self.left = self.left_bytes = 0
+            return finished
+        if not self.left:
+            return 0, 0
+        fresh = [one for one in messages if one.queue_offset not in self._done]
+        count, size = len(fresh), _bytes_of(fresh)
+        self._done.update(map(_offset_of, fresh))
+        self.left -= count
+        self.left_bytes -= size
+        self._drop_done()
+        return count, size
+
+    def _are_all(self, messages: Sequence[MessageExt]) -> bool:
+        """Return whether nothing is consumed yet and these are all messages, in order: nearly always."""
+        if self._done or len(messages) != self.left:
+            return False
+        ends = messages[0].queue_offset, messages[-1].queue_offset
+        return ends == (self.messages[0].queue_offset, self.messages[-1].queue_offset)
+
+    def _drop_done(self) -> None:
+        while self.left and self.messages[self._first].queue_offset in self._done:
+            self._first += 1
+        if len(self._done) > self.left:  # so that a message that stays for long does not keep the others
+            self.messages = [one for one in self.messages if one.queue_offset not in self._done]
+            self._done.clear()
+            self._first = 0
 
 
 class ProcessQueue(HeldQueue):
@@ -53,8 +125,8 @@ class ProcessQueue(HeldQueue):
         self.last_consume_ms = self.last_pull_ms = clock.now_ms()
         self.last_lock_ms = 0
         self._clock = clock
-        self._messages: dict[int, MessageExt] = {}  # by offset, ascending
-        self._gone = 0  # messages removed since that dictionary was made: looking for its first passes them
+        self._answers: deque[HeldAnswer] = deque()  # the first and the last hold messages
+        self._count = 0
         self._taken: dict[int, MessageExt] = {}
         self._cached_bytes = 0
         self._by_member = CachedByMember() if by_member is None else by_member
@@ -64,7 +136,7 @@ class ProcessQueue(HeldQueue):
     @property
     def count(self) -> int:
         """Messages held, including those being consumed."""
-        return len(self._messages) + len(self._taken)
+        return self._count
 
     @property
     def cached_bytes(self) -> int:
@@ -74,16 +146,20 @@ class ProcessQueue(HeldQueue):
     @property
     def min_offset(self) -> int | None:
         """The first offset not yet consumed; None: nothing is held."""
+        first = self._answers[0].first_offset if self._answers else None
         if not self._taken:  # always the case in concurrent consumption
-            return next(iter(self._messages), None)
-        return min(next(iter(held)) for held in (self._messages, self._taken) if held)
+            return first
+        taken = next(iter(self._taken))
+        return taken if first is None else min(taken, first)
 
     @property
     def max_offset(self) -> int | None:
         """The last offset held; None: no message is held."""
+        last = self._answers[-1].last_offset if self._answers else None
         if not self._taken:
-            return next(reversed(self._messages), None)
-        return max(next(reversed(held)) for held in (self._messages, self._taken) if held)
+            return last
+        taken = next(reversed(self._taken))
+        return taken if last is None else max(taken, last)
 
     @property
     def end(self) -> int:
@@ -119,7 +195,7 @@ class ProcessQueue(HeldQueue):
     @property
     def has_next(self) -> bool:
         """True if :meth:`take` has messages to hand out."""
-        return bool(self._messages)
+        return bool(self._answers)
 
     @property
     def taken(self) -> Sequence[MessageExt]:
@@ -129,7 +205,7 @@ class ProcessQueue(HeldQueue):
     @property
     def held(self) -> Sequence[MessageExt]:
         """The messages held, without those in :attr:`taken`, by offset."""
-        return tuple(self._messages.values())
+        return tuple(chain.from_iterable(self._answers))
 
     @property
     def is_pull_expired(self) -> bool:
@@ -170,25 +246,25 @@ class ProcessQueue(HeldQueue):
         self.is_paused = other.is_paused
         self._last_lock = other._last_lock
 
-    def put(self, messages: Iterable[MessageExt]) -> None:
-        """Add fetched messages, in order of their offsets; skip those held already."""
-        fresh = {message.queue_offset: message for message in messages}
-        if not fresh:
-            return
-        if next(iter(fresh)) < self._end:  # some were held before, and perhaps are now
-            for offset in [one for one in fresh if one in self._messages or one in self._taken]:
-                del fresh[offset]
-        self._messages.update(fresh)
-        self._count(len(fresh), _bytes_of(fresh.values()))
-        self._end = max(self._end, next(reversed(fresh), -1) + 1)
+    def put(self, messages: Sequence[MessageExt]) -> HeldAnswer | None:
+        """Add fetched messages, in order of their offsets; None: all of them were held already."""
+        if messages and messages[0].queue_offset < self._end:  # some were held before, and perhaps are now
+            held = set(map(_offset_of, (*self.held, *self.taken)))
+            messages = [one for one in messages if one.queue_offset not in held]
+        if not messages:
+            return None
+        answer = HeldAnswer(messages)
+        self._answers.append(answer)
+        self._note(answer.left, answer.left_bytes)
+        self._end = max(self._end, messages[-1].queue_offset + 1)
         self.wake()
+        return answer
 
-    def remove(self, messages: Iterable[MessageExt]) -> int:
-        """Remove consumed messages; return the committable offset, -1 if no message was ever held."""
-        popped = map(self._messages.pop, map(_offset_of, messages), repeat(None))
-        removed = [message for message in popped if message is not None]
-        self._count(-len(removed), -_bytes_of(removed))
-        self._note_gone(len(removed))
+    def finish(self, answer: HeldAnswer, messages: Sequence[MessageExt]) -> int:
+        """Remove consumed messages of an answer; return the committable offset."""
+        count, size = answer.finish(messages)
+        self._note(-count, -size)
+        self._drop_finished()
         self.last_consume_ms = self._clock.now_ms()
         self.wake()
         return self.committable
@@ -199,33 +275,39 @@ class ProcessQueue(HeldQueue):
         first = self.min_offset
         return self._end if first is None else first
 
-    def contains(self, message: MessageExt) -> bool:
-        """Return whether a message is still held."""
-        return message.queue_offset in self._messages
-
     def first(self, count: int) -> list[MessageExt]:
         """Up to ``count`` messages from the front; they stay held."""
-        return list(islice(self._messages.values(), count))
+        return list(islice(chain.from_iterable(self._answers), count))
 
     def take(self, count: int) -> list[MessageExt]:
-        """Hand out the next messages in order, until :meth:`commit` or :meth:`rollback` ends them.
+        """Hand out the next messages in order, until a later call commits them or puts them back.
 
         Messages taken before and not ended yet are left out.
         """
-        fresh = dict(islice(self._messages.items(), count))
-        for offset in fresh:
-            del self._messages[offset]
-        self._note_gone(len(fresh))
-        self._taken.update(fresh)
+        taken: list[MessageExt] = []
+        while self._answers and len(taken) < count:
+            answer = self._answers[0]
+            part = list(islice(answer, count - len(taken)))
+            answer.finish(part)
+            taken += part
+            self._drop_finished()
+        self._taken.update((one.queue_offset, one) for one in taken)
         self.last_consume_ms = self._clock.now_ms()
-        return [*fresh.values()]
+        return taken
 
     def commit(self) -> int:
         """Note that the taken messages are consumed; return the committable offset."""
-        self._count(-len(self._taken), -_bytes_of(self._taken.values()))
+        self._note(-len(self._taken), -_bytes_of(self._taken.values()))
         self._taken.clear()
         self.wake()
         return self.committable
+
+    def commit_some(self, messages: Sequence[MessageExt]) -> None:
+        """Note that some of the taken messages are consumed."""
+        for message in messages:
+            del self._taken[message.queue_offset]
+        self._note(-len(messages), -_bytes_of(messages))
+        self.wake()
 
     def rollback(self) -> None:
         """Make all taken messages available again."""
@@ -236,28 +318,28 @@ class ProcessQueue(HeldQueue):
 
         A message is identified by its offset, since its count of tries may have changed.
         """
-        again = {
-            message.queue_offset: message
-            for message in messages
-            if self._taken.pop(message.queue_offset, None) is not None
-        }
-        self._messages = {**again, **self._messages}
+        again = [one for one in messages if self._taken.pop(one.queue_offset, None) is not None]
+        if again:
+            self._answers.appendleft(HeldAnswer(again))
         self.wake()
 
     def leave_member(self) -> None:
         """Let the member no longer count this queue: its messages are given up."""
-        self._by_member.add(-self.count, -self._cached_bytes)
+        self._by_member.add(-self._count, -self._cached_bytes)
         self._by_member = CachedByMember()
 
-    def _count(self, count: int, size_bytes: int) -> None:
+    def _note(self, count: int, size_bytes: int) -> None:
+        """Count messages that have come; negative: that are gone."""
+        self._count += count
         self._cached_bytes += size_bytes
         self._by_member.add(count, size_bytes)
 
-    def _note_gone(self, count: int) -> None:
-        """Note that messages have left the table, and make it anew before they are most of it."""
-        self._gone += count
-        if self._gone > len(self._messages):
-            self._messages, self._gone = dict(self._messages), 0
+    def _drop_finished(self) -> None:
+        answers = self._answers
+        while answers and not answers[0].left:
+            answers.popleft()
+        while answers and not answers[-1].left:
+            answers.pop()
 
 
 def _bytes_of(messages: Collection[MessageExt]) -> int:

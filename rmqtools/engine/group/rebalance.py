@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
 from rmqtools.engine.group.member import Member
+from rmqtools.engine.group.membership import ListsByBroker
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.group import ConsumeType
@@ -57,6 +58,7 @@ class Rebalance:
         self._start_offset = start_offset
         self._queues_changed = queues_changed
         self._to_lock: list[_Share] = []  # of this round
+        self._told: ListsByBroker = {}  # in this round: a broker's list is the same for all topics
         self._refused = 0  # queues without a lock, as of the last round
         self._unknown: set[MessageQueue] = set()  # queues whose start the log has called unknown
 
@@ -69,6 +71,7 @@ class Rebalance:
         """Make one round over all topics; return whether this member now holds exactly its share."""
         balanced = True
         self._to_lock.clear()
+        self._told.clear()
         for topic in self._member.subscriptions.topics():
             try:
                 balanced &= await self._rebalance_topic(topic, strategy)
@@ -88,7 +91,7 @@ class Rebalance:
             if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                 self._queues_changed(topic, (), ())
             return True
-        members = await self._member.membership.find_members(topic)
+        members = await self._member.membership.find_members(topic, self._told)
         if members is None or not members.client_ids:
             log.info("members_unknown", group=self._group, topic=topic)
             return True
@@ -139,22 +142,21 @@ class Rebalance:
     async def _add_shares(self, shares: Sequence[_Share]) -> bool:
         """Take what is missing of these shares; return whether all of them are held."""
         added = await self._add([queue for each in shares for queue in each.mine])
-        working = {held.queue for held in self._held.working()}
         for each in shares:
             if each.is_changed or not added.isdisjoint(each.mine):
                 self._queues_changed(each.topic, each.queues, each.mine)
-        return all(working.issuperset(each.mine) for each in shares)
+        return all(self._held.works(queue) for each in shares for queue in each.mine)
 
     async def _drop_others(self, topic: str, mine: Collection[MessageQueue]) -> bool:
         """Give up held queues of a topic that are not in ``mine``; return whether any was given up."""
         wanted, passive = set(mine), self._member.consume_type is ConsumeType.CONSUME_PASSIVELY
         doomed = [
             held
-            for queue, held in self._held.pulled.items()
-            if queue.topic == topic
-            and (queue not in wanted or self._held.is_leaving(held) or (passive and held.is_pull_expired))
+            for held in self._held.pulled.of_topic(topic)
+            if held.queue not in wanted or self._held.is_leaving(held) or (passive and held.is_pull_expired)
         ]
-        await self._held.give_up(doomed)
+        if doomed:
+            await self._held.give_up(doomed)
         return not all(map(self._held.holds, doomed))
 
     async def _add(self, mine: Collection[MessageQueue]) -> set[MessageQueue]:
@@ -202,7 +204,7 @@ class Rebalance:
 
     async def _drop_other_topics(self) -> bool:
         """Give up queues of unsubscribed topics; return whether all are given up."""
-        others = {queue.topic for queue in self._held.pulled} - set(self._member.subscriptions.topics())
+        others = set(self._held.pulled.topics) - set(self._member.subscriptions.topics())
         for topic in others:
             await self._drop_others(topic, ())
-        return not others & {queue.topic for queue in self._held.pulled}
+        return others.isdisjoint(self._held.pulled.topics)

@@ -1,7 +1,6 @@
 """Subscriptions of a group member, by wire topic, and the routes of their topics."""
 
 import asyncio
-from collections import UserDict
 from collections.abc import Callable, Collection
 
 from rmqtools.engine.connection.client import ClientCore
@@ -20,7 +19,7 @@ _FIRST_LOOK = 0.1  # seconds; brokers create the retry topic when a heartbeat na
 _LONGEST_PAUSE = 3.0  # the pause doubles up to this while a topic has no route
 
 
-class Subscriptions(UserDict[str, SubscriptionData]):
+class Subscriptions(dict[str, SubscriptionData]):
     """Wire topic -> its subscription; or queues that are assigned instead.
 
     Attributes:
@@ -30,6 +29,7 @@ class Subscriptions(UserDict[str, SubscriptionData]):
     def __init__(self, client: ClientCore) -> None:
         super().__init__()
         self.assigned: frozenset[MessageQueue] | None = None
+        self._assigned_by_topic: dict[str, list[MessageQueue]] = {}
         self._client = client
         self._on_change: list[Callable[[], None]] = []
 
@@ -39,13 +39,14 @@ class Subscriptions(UserDict[str, SubscriptionData]):
 
     def of(self, topic: str) -> SubscriptionData:
         """Return the subscription of a topic; all messages, for queues assigned without a subscription."""
-        return self.get(topic) or SubscriptionData(topic=topic)
+        found = self.get(topic)
+        return SubscriptionData(topic=topic) if found is None else found
 
     def topics(self) -> tuple[str, ...]:
         """Return the topics to read."""
         if self.assigned is None:
             return tuple(self)
-        return tuple(sorted({queue.topic for queue in self.assigned}))
+        return tuple(self._assigned_by_topic)
 
     def wants(self, queue: MessageQueue) -> bool:
         """Return whether a queue may still be read."""
@@ -58,7 +59,7 @@ class Subscriptions(UserDict[str, SubscriptionData]):
             RemotingError: no name server answers.
         """
         if self.assigned is not None:
-            return [queue for queue in self.assigned if queue.topic == topic]
+            return self._assigned_by_topic.get(topic, ())
         try:
             return await self._client.routes.subscribe_queues(topic)
         except TopicNotFoundError:
@@ -97,6 +98,9 @@ class Subscriptions(UserDict[str, SubscriptionData]):
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Read exactly these queues (wire names)."""
         self.assigned = frozenset(queues)
+        self._assigned_by_topic = {}
+        for queue in sorted(self.assigned):
+            self._assigned_by_topic.setdefault(queue.topic, []).append(queue)
         self._changed()
 
     async def find_routes(self) -> None:

@@ -106,8 +106,8 @@ class Scene:
 
     def arrive(self, *messages: MessageExt) -> None:
         """Deliver the messages of a pull."""
-        self.held.put(messages)
-        self.fetching.take(self.held, list(messages))
+        if (answer := self.held.put(messages)) is not None:
+            self.fetching.take(self.held, answer)
 
     def asked(self, code: RequestCode) -> list[dict[str, Any]]:
         """The fields of the requests of a code that came to the broker."""

@@ -91,7 +91,8 @@ async def test_a_place_that_is_not_stored_is_left_after_what_was_fetched_before(
         assert (asked_offsets(scene)[-1], scene.committed) == (moved_to, moved_to)
         fresh = scene.member.held.pulled[QUEUE]
         fresh.put([stored(moved_to)])
-        assert fresh.remove([stored(moved_to)]) == moved_to + 1
+        fresh.take(1)
+        assert fresh.commit() == moved_to + 1
         fresh.drop()
     assert "pull_offset_moved" in caplog.text
 
@@ -183,7 +184,8 @@ async def test_an_error_nobody_foresaw_stops_no_queue_for_good(monkeypatch, capl
         await pulls(scene, 1)
         await until(lambda: "pull_failed" in caplog.text)
         scene.fetching.take = take
-        scene.held.remove([stored(0)])
+        scene.held.take(1)
+        scene.held.commit()
         scene.held.next_offset = 0
         scene.clock.advance(1)
         await until(lambda: scene.heard == [[0]])

@@ -1,7 +1,6 @@
 """What is held of a queue, and what of it may be committed."""
 
 import asyncio
-import sys
 from collections.abc import Iterable
 
 import pytest
@@ -29,6 +28,11 @@ def holding(offsets: Iterable[int], clock: ManualClock | None = None) -> Process
     return held
 
 
+def consume(held: ProcessQueue, *offsets: int) -> int:
+    """Consume messages of a queue whose messages came together, in any order."""
+    return held.finish(held._answers[0], messages(*offsets)) if held.count else held.committable
+
+
 def offsets(found: Iterable[MessageExt]) -> list[int]:
     return [message.queue_offset for message in found]
 
@@ -44,9 +48,9 @@ def test_nothing_may_be_committed_of_a_queue_that_never_held_anything():
 def test_the_first_message_not_consumed_is_what_may_be_committed():
     held = holding([5, 6, 9])
 
-    assert held.remove(messages(6)) == 5
-    assert held.remove(messages(5)) == 9
-    assert held.remove(messages(9)) == 10
+    assert consume(held, 6) == 5
+    assert consume(held, 5) == 9
+    assert consume(held, 9) == 10
 
 
 def test_messages_held_already_are_passed_over():
@@ -57,10 +61,12 @@ def test_messages_held_already_are_passed_over():
     assert (held.count, held.cached_bytes) == (3, 3)
 
 
-def test_removing_what_is_not_held_changes_nothing():
-    held = holding([3, 4])
+@pytest.mark.parametrize("again", [(3,), (3, 4), (4, 3)])
+def test_what_is_consumed_twice_counts_once(again: tuple[int, ...]):
+    held = holding([3, 4, 5, 6])
+    consume(held, 3, 4)
 
-    assert held.remove(messages(1, 8)) == 3
+    assert consume(held, *again) == 5
     assert (held.count, held.cached_bytes) == (2, 2)
 
 
@@ -180,9 +186,10 @@ class Model:
         self.next += number
 
     def remove(self, number: int) -> None:
-        free = [message for message in self.held.held if message.queue_offset % (number + 1) == 0]
-        self.held.remove(free)
-        self.consumed |= set(offsets(free))
+        for answer in tuple(self.held._answers):
+            free = [message for message in answer if message.queue_offset % (number + 1) == 0]
+            self.held.finish(answer, free)
+            self.consumed |= set(offsets(free))
 
     def commit(self, number: int) -> None:
         taken = self.held.take(number)
@@ -230,21 +237,17 @@ def test_a_queue_that_leaves_counts_for_its_member_no_more_whatever_happens_to_i
 @given(st.permutations(range(12)))
 def test_whatever_the_order_of_consumption_what_may_be_committed_only_grows(order):
     held = holding(range(12))
-    committable = [held.remove(messages(offset)) for offset in order]
+    committable = [consume(held, offset) for offset in order]
 
     assert committable == sorted(committable)
     assert committable[-1] == 12
 
 
-@pytest.mark.parametrize("consumes", ["remove", "take"])
-def test_a_queue_that_has_held_many_messages_looks_for_the_first_among_few(consumes):
-    held = holding(range(4_000))
-    for offset in range(3_990):
-        if consumes == "remove":
-            held.remove(messages(offset))
-        else:
-            held.take(1)
-            held.commit()
+def test_a_message_that_stays_keeps_few_of_those_that_came_with_it():
+    held = holding(range(100))
+    (answer,) = held._answers
+    for offset in range(1, 100):
+        held.finish(answer, messages(offset))
 
-    assert held.committable == 3_990
-    assert sys.getsizeof(held._messages) < 10_000
+    assert held.committable == 0
+    assert len(answer.messages) <= 2

@@ -70,7 +70,7 @@ class Scene(Fake):
     async def find_queues(self, topic):
         return [QUEUE]
 
-    async def find_members(self, topic):
+    async def find_members(self, topic, told):
         return MemberList(self.members)
 
     async def start_offset(self, queue):
