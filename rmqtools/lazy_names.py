@@ -11,6 +11,16 @@ from importlib import import_module
 from typing import Any
 
 
+class LazyModule:
+    """A module that few processes need, imported when one of its names is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields, make_dataclass
+from functools import cache
 from typing import Any, ParamSpec, TypeVar
 
 from rmqtools.compiled import twins
@@ -17,13 +18,13 @@ def maker_of(value_class: Callable[P, T]) -> Callable[P, T]:
     must not have a ``__post_init__``. Each field needs a value, also one with a default.
     """
     names = tuple(field.name for field in fields(value_class))  # type: ignore[arg-type]
-    unfrozen = make_dataclass(value_class.__name__, names, slots=True)
+    is_frozen = value_class.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    unfrozen = cache(lambda: make_dataclass(value_class.__name__, names, slots=True))
 
     def make_frozen(*values: Any, **named: Any) -> Any:
-        made = unfrozen(*values, **named)
+        made = unfrozen()(*values, **named)
         made.__class__ = value_class
         return made
 
-    is_frozen = value_class.__dataclass_params__.frozen  # type: ignore[attr-defined]
     make = make_frozen if is_frozen else value_class
     return (twins and twins.maker_of(value_class, names, make)) or make

@@ -6,10 +6,11 @@ QueryAssignmentRequestBody, ResetOffsetBody and what they hold (Java client 5.5.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 SUB_ALL = "*"
 
@@ -44,7 +45,7 @@ class MessageRequestMode(StrEnum):
     POP = "POP"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SubscriptionData:
     """The subscription of a group to a topic.
 
@@ -60,14 +61,14 @@ class SubscriptionData:
     class_filter_mode: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProducerData:
     """One producer group of a client."""
 
     group_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumerData:
     """One consumer group of a client."""
 
@@ -79,7 +80,7 @@ class ConsumerData:
     unit_mode: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HeartbeatData:
     """All groups of a client, sent to every known broker."""
 
@@ -90,7 +91,7 @@ class HeartbeatData:
     without_sub: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HeartbeatSyncerData:
     """A consumer's heartbeat to a proxy, as the proxy sends it to other proxies by a topic.
 
@@ -109,7 +110,7 @@ class HeartbeatSyncerData:
     last_update_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Connection:
     """One member of a group, as reported by its broker."""
 
@@ -119,7 +120,7 @@ class Connection:
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProducerInfo:
     """One connection of a producer, as reported by its broker; the address begins with a slash (Java)."""
 
@@ -130,14 +131,14 @@ class ProducerInfo:
     last_update_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProducerTableInfo:
     """The producers that a broker knows, by producer group."""
 
     data: Mapping[str, tuple[ProducerInfo, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumerConnection:
     """All members of a consumer group, and their subscriptions."""
 
@@ -148,7 +149,7 @@ class ConsumerConnection:
     consume_from_where: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LockBatchRequestBody:
     """Queues that a member asks to lock (ordered consumption)."""
 
@@ -158,7 +159,7 @@ class LockBatchRequestBody:
     only_this_broker: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UnlockBatchRequestBody:
     """Queues that a member unlocks."""
 
@@ -168,14 +169,14 @@ class UnlockBatchRequestBody:
     only_this_broker: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LockBatchResponseBody:
     """The queues of a lock request that were locked."""
 
     lock_ok_mq_set: tuple[MessageQueue, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TopicOffset:
     """The offsets of a queue; ``max_offset`` is one more than the last message's."""
 
@@ -184,7 +185,7 @@ class TopicOffset:
     last_update_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TopicStatsTable:
     """The offsets of a topic's queues on one broker."""
 
@@ -192,7 +193,7 @@ class TopicStatsTable:
     topic_put_tps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OffsetWrapper:
     """The consumer offset of a group on one queue; its lag is ``broker_offset - consumer_offset``."""
 
@@ -202,7 +203,7 @@ class OffsetWrapper:
     last_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumeStats:
     """The consumer offsets of a group on one broker."""
 
@@ -210,14 +211,14 @@ class ConsumeStats:
     consume_tps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ResetOffsetBody:
     """The offsets that a client shall move to."""
 
     offset_table: Mapping[MessageQueue, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CheckClientRequestBody:
     """CHECK_CLIENT_CONFIG: a subscription that the broker is to check."""
 
@@ -227,7 +228,7 @@ class CheckClientRequestBody:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueryAssignmentRequestBody:
     """A member's request to a broker for its share (5.x)."""
 
@@ -238,7 +239,7 @@ class QueryAssignmentRequestBody:
     message_model: str = MessageModel.CLUSTERING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class MessageQueueAssignment:
     """A queue of the share, and how to fetch its messages; ignored without a queue."""
 
@@ -247,21 +248,21 @@ class MessageQueueAssignment:
     attachments: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueryAssignmentResponseBody:
     """A member's share; None if the broker does not know the member."""
 
     message_queue_assignments: tuple[MessageQueueAssignment, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetConsumerListByGroupResponseBody:
     """The client ids of a group."""
 
     consumer_id_list: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TopicList:
     """Topic names, unsorted."""
 
@@ -269,7 +270,7 @@ class TopicList:
     broker_addr: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KVTable:
     """Names and texts: a broker's statistics, a name server's settings."""
 

@@ -5,13 +5,14 @@ SetMessageRequestModeRequestBody, GroupList, DataVersion (Java client 5.5.0).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypedDict
 
 from rmqtools.model.group import MessageRequestMode
+from rmqtools.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SimpleSubscriptionData:
     """A group's subscription to a topic, as brokers can store it."""
 
@@ -21,7 +22,7 @@ class SimpleSubscriptionData:
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ExponentialRetryPolicy:
     """Milliseconds until the first retry, the maximum, and the factor."""
 
@@ -30,14 +31,14 @@ class ExponentialRetryPolicy:
     multiplier: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CustomizedRetryPolicy:
     """Milliseconds until each retry."""
 
     next: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GroupRetryPolicy:
     """Retries of failed messages: ``type`` CUSTOMIZED (default: the broker's delays) or EXPONENTIAL."""
 
@@ -46,7 +47,7 @@ class GroupRetryPolicy:
     customized_retry_policy: CustomizedRetryPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SubscriptionGroupConfig:
     """One group. After ``retry_max_times`` retries a message becomes a dead letter."""
 
@@ -100,7 +101,7 @@ class GroupSettings(TypedDict, total=False):
     attributes: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DataVersion:
     """The version of a broker's table: it changes with every change of the table."""
 
@@ -109,7 +110,7 @@ class DataVersion:
     counter: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SubscriptionGroupWrapper:
     """All groups of a broker, or a part of them; ``data_version``: of the broker's table of groups."""
 
@@ -117,7 +118,7 @@ class SubscriptionGroupWrapper:
     data_version: DataVersion | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SetMessageRequestModeRequestBody:
     """Choice of pulling or popping for a group and a topic; for POP, how many share a queue (0: all)."""
 
@@ -127,7 +128,7 @@ class SetMessageRequestModeRequestBody:
     pop_share_queue_num: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GroupList:
     """Group names, unsorted."""
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 from rmqtools.model.running_info import ConsumeStatus, ProcessQueueInfo
 
 Subscription = tuple[str, str, str]
 """Topic, expression, type of the expression."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BrokerSubscription:
     """The subscription by which a broker filters a topic for a group, and its time of creation in ms."""
 
@@ -20,7 +21,7 @@ class BrokerSubscription:
     sub_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WaitingQueue:
     """A queue that waits for a message whose listener call fails, and how often it has failed."""
 
@@ -29,7 +30,7 @@ class WaitingQueue:
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GroupMember:
     """One member, from the brokers' data and its own report.
 
@@ -80,7 +81,7 @@ class GroupMember:
     waiting: tuple[WaitingQueue, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProxiedMember:
     """A member whose connection is to a proxy: brokers do not list it, so nobody can ask it for a report.
 
@@ -93,7 +94,7 @@ class ProxiedMember:
     proxy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UnreadableQueues:
     """Queues that producers send to and that no consumer reads.
 
@@ -112,7 +113,7 @@ class UnreadableQueues:
     messages: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueueProgress:
     """The progress of a group on one queue.
 
@@ -135,7 +136,7 @@ class QueueProgress:
         return self.max_offset - (self.consumer_offset or self.min_offset)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeadLetters:
     """The dead letters of a group.
 
@@ -148,7 +149,7 @@ class DeadLetters:
     newest_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GroupView:
     """A group at one moment. Members are asked one after the other, so it may show half of a rebalance.
 
@@ -254,7 +255,7 @@ class TrackType(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class MessageTrack:
     """A message in one group (MessageTrack in the Java client).
 

@@ -5,11 +5,12 @@ ConsumeMessageDirectlyResult, GetConsumerStatusBody (Java client 5.5.0).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rmqtools.model.group import SubscriptionData
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 PROP_NAMESERVER_ADDR = "PROP_NAMESERVER_ADDR"
 PROP_THREADPOOL_CORE_SIZE = "PROP_THREADPOOL_CORE_SIZE"
@@ -19,7 +20,7 @@ PROP_CLIENT_VERSION = "PROP_CLIENT_VERSION"
 PROP_CONSUMER_START_TIMESTAMP = "PROP_CONSUMER_START_TIMESTAMP"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProcessQueueInfo:
     """A pulled queue's messages in memory. Times are milliseconds since 1970."""
 
@@ -39,7 +40,7 @@ class ProcessQueueInfo:
     last_consume_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PopProcessQueueInfo:
     """A popped queue: the number of messages not acknowledged yet."""
 
@@ -48,7 +49,7 @@ class PopProcessQueueInfo:
     last_pop_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumeStatus:
     """Rates of pulling and consuming a topic: ``rt`` are milliseconds, ``tps`` messages per second.
 
@@ -63,7 +64,7 @@ class ConsumeStatus:
     consume_failed_msgs: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumerRunningInfo:
     """The whole report. Java writes its tables in the order of their keys.
 
@@ -98,7 +99,7 @@ class CMResult(StrEnum):
     CR_RETURN_NULL = "CR_RETURN_NULL"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumeMessageDirectlyResult:
     """Result of one directed call of a listener: its kind, its error, its duration in milliseconds."""
 
@@ -109,7 +110,7 @@ class ConsumeMessageDirectlyResult:
     spent_time_mills: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetConsumerStatusBody:
     """Consumer offsets in memory: a client's own, or in a broker's answer those of every client id."""
 

@@ -249,3 +249,14 @@ assert threading.active_count() == 1, threading.enumerate()
 
     assert done.stderr == ""
     assert done.returncode == 0
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "parts", ["tenacity", "urllib.request", "rmqtools.name_server_list", "rmqtools.engine.producer"]
+)
+def test_a_push_consumer_imports_nothing_that_few_of_them_use(parts: str) -> None:
+    program = f"import sys; from rmqtools import PushConsumer; print({parts!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.stdout == "False\n"

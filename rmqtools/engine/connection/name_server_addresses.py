@@ -8,14 +8,20 @@ of a headless service, and is resolved again after a failure.
 import asyncio
 import socket
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rmqtools.clock import Clock
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import parse_address, parse_addresses
 from rmqtools.engine.connection.single_flight import SharedWork
 from rmqtools.errors import ConfigError, RemotingConnectError
+from rmqtools.lazy_names import LazyModule
 from rmqtools.log import get_logger
-from rmqtools.name_server_list import fetch_name_servers
+
+if TYPE_CHECKING:
+    from rmqtools import name_server_list
+else:
+    name_server_list = LazyModule("rmqtools.name_server_list")  # few clients fetch a list over HTTP
 
 log = get_logger(__name__)
 
@@ -89,7 +95,7 @@ class NameServerAddresses:
     async def _fetch(self) -> None:
         assert self._url is not None
         try:
-            text = await asyncio.to_thread(fetch_name_servers, self._url)
+            text = await asyncio.to_thread(name_server_list.fetch_name_servers, self._url)
             found = parse_addresses(text)
         except ConfigError as error:
             raise RemotingConnectError(str(error)) from error

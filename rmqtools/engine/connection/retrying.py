@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
-from tenacity import AsyncRetrying, retry_if_exception, wait_exponential, wait_random_exponential
+from typing import TYPE_CHECKING, TypeVar
 
 from rmqtools.errors import RocketMQError
+from rmqtools.lazy_names import LazyModule
 from rmqtools.policy.retry import may_retry
+
+if TYPE_CHECKING:
+    import tenacity
+else:
+    tenacity = LazyModule("tenacity")  # nearly always the first call succeeds
 
 T = TypeVar("T")
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0  # seconds; half of each wait is random
@@ -28,9 +32,9 @@ async def look_up(call: Callable[[], Awaitable[T]], *, timeout: float) -> T:
             raise
         first = error
     half = {"multiplier": _FIRST_WAIT / 2, "max": _LONGEST_WAIT / 2}
-    wait = wait_exponential(**half) + wait_random_exponential(**half)
-    retrying = AsyncRetrying(
-        retry=retry_if_exception(may_retry),
+    wait = tenacity.wait_exponential(**half) + tenacity.wait_random_exponential(**half)
+    retrying = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(may_retry),
         stop=lambda _: loop.time() - began >= timeout,  # not stop_after_delay: it reads another clock
         wait=lambda state: max(0.0, min(wait(state), began + timeout - loop.time())),
         reraise=True,

@@ -4,12 +4,11 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import ErrorListener, tell_error
-from rmqtools.engine.consumer.trace import ConsumeTraces
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -17,6 +16,9 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.observer import Identity, Observer
 from rmqtools.policy.consume_rates import ConsumeRates
+
+if TYPE_CHECKING:
+    from rmqtools.engine.consumer.trace import ConsumeTraces
 
 log = get_logger(__name__)
 
@@ -66,7 +68,7 @@ class Listeners:
         orderly: bool,
         observer: Observer | None = None,
         identity: Identity | None = None,
-        traces: ConsumeTraces | None = None,
+        traces: "ConsumeTraces | None" = None,
     ) -> None:
         self._clock = clock
         self._traces = traces
@@ -195,7 +197,7 @@ class Listeners:
             raise _no_listener(topic)
         return self.checked(await listener(messages, context))
 
-    def _traced(self, listener: Listener, traces: ConsumeTraces) -> Listener:
+    def _traced(self, listener: Listener, traces: "ConsumeTraces") -> Listener:
         async def call(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
             traced = traces.begin(tuple(messages))
             try:
@@ -209,7 +211,7 @@ class Listeners:
 
         return call
 
-    def _traced_here(self, listener: BlockingListener, traces: ConsumeTraces) -> BlockingListener:
+    def _traced_here(self, listener: BlockingListener, traces: "ConsumeTraces") -> BlockingListener:
         def call(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
             traced = traces.begin(tuple(messages))
             try:

@@ -6,7 +6,7 @@ Source of the rules: DefaultMQPushConsumerImpl (Java client).
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.config.client import check_config
@@ -27,12 +27,12 @@ from rmqtools.engine.consumer.pop import Popper
 from rmqtools.engine.consumer.puller import Puller
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.consumer.start_offsets import StartOffsets
-from rmqtools.engine.consumer.trace import ConsumeTraces
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.ownership import Ownership
 from rmqtools.engine.group.pop_assignment import BrokerRebalance, check_brokers_know
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.errors import ConfigError
+from rmqtools.lazy_names import LazyModule
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.message import MessageExt
@@ -45,6 +45,11 @@ from rmqtools.policy.allocate.strategy_table import strategy_named
 from rmqtools.policy.assignment import is_client_rebalance
 from rmqtools.policy.endpoint.features import BROKER_SHARES
 from rmqtools.policy.reconsume import max_reconsume_times
+
+if TYPE_CHECKING:
+    from rmqtools.engine.consumer import trace
+else:
+    trace = LazyModule("rmqtools.engine.consumer.trace")  # it needs the parts that send messages
 
 MessageListener = Callable[
     [list[MessageExt], ConsumeContext],
@@ -243,7 +248,7 @@ class PushConsumer(Connected):
     def _make_listeners(self, clock: Clock) -> None:
         """Create the part that calls listeners, and the traces of its calls."""
         member, config = self._member, self._config
-        self._traces = ConsumeTraces(member.client, config) if config.enable_trace else None
+        self._traces = trace.ConsumeTraces(member.client, config) if config.enable_trace else None
         self._listeners = Listeners(
             clock,
             member.rates,

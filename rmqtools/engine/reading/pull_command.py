@@ -1,11 +1,10 @@
 """A pull: its request, and the parsing of the broker's answer."""
 
-from dataclasses import dataclass
-
 from rmqtools.errors import BrokerError, ProtocolError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.group import SUB_ALL
+from rmqtools.model.record import record
 from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.subscription import TAG
@@ -52,7 +51,7 @@ def pull_request(
     return request(header)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Progress(Header):
     """The fields used of a PullMessageResponseHeader. Few, because every pull's answer is parsed."""
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 from rmqtools.compiled import twins
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.record import record
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ Int32 = Annotated[int, _Bits(32)]
 Int64 = Annotated[int, _Bits(64)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Header:
     """The base of all headers; response headers inherit from it directly."""
 
@@ -49,14 +50,14 @@ class Header:
         """Raise a ProtocolError for values that Java's checkFields refuses; called after decoding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RequestHeader(Header):
     """A request's header. ``code`` is its usual request code."""
 
     code: ClassVar[RequestCode]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RpcRequestHeader(RequestHeader):
     """A request that a proxy may forward: namespace, whether names include it, broker name, oneway."""
 
@@ -66,7 +67,7 @@ class RpcRequestHeader(RequestHeader):
     oway: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TopicRequestHeader(RpcRequestHeader):
     """A request about a topic. ``lo``: the queue id is logical (static topics)."""
 

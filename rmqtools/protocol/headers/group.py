@@ -3,21 +3,21 @@
 Source of the rule: the header classes of the same names (Java client 5.5.0).
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.record import record
 from rmqtools.protocol.headers.codec import Int32, RequestHeader, RpcRequestHeader, TopicRequestHeader, Wire
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HeartbeatRequestHeader(RpcRequestHeader):
     """A client's heartbeat; the body is HeartbeatData."""
 
     code: ClassVar[RequestCode] = RequestCode.HEART_BEAT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UnregisterClientRequestHeader(RpcRequestHeader):
     """A client leaves its groups."""
 
@@ -28,7 +28,7 @@ class UnregisterClientRequestHeader(RpcRequestHeader):
     consumer_group: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetConsumerListByGroupRequestHeader(RpcRequestHeader):
     """The client ids of a group."""
 
@@ -37,7 +37,7 @@ class GetConsumerListByGroupRequestHeader(RpcRequestHeader):
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotifyConsumerIdsChangedRequestHeader(RpcRequestHeader):
     """A broker notifies a client that its group has changed."""
 
@@ -46,28 +46,28 @@ class NotifyConsumerIdsChangedRequestHeader(RpcRequestHeader):
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LockBatchMqRequestHeader(RpcRequestHeader):
     """Lock queues for ordered consumption; the body is LockBatchRequestBody."""
 
     code: ClassVar[RequestCode] = RequestCode.LOCK_BATCH_MQ
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UnlockBatchMqRequestHeader(RpcRequestHeader):
     """Unlock queues; the body is UnlockBatchRequestBody."""
 
     code: ClassVar[RequestCode] = RequestCode.UNLOCK_BATCH_MQ
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueryAssignmentRequestHeader(RequestHeader):
     """Ask a broker for a member's share (5.x); the body is QueryAssignmentRequestBody."""
 
     code: ClassVar[RequestCode] = RequestCode.QUERY_ASSIGNMENT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetConsumeStatsRequestHeader(TopicRequestHeader):
     """A group's offsets and lag, per queue."""
 
@@ -78,7 +78,7 @@ class GetConsumeStatsRequestHeader(TopicRequestHeader):
     topic_list: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetConsumerConnectionListRequestHeader(RpcRequestHeader):
     """The members of a group and their subscriptions."""
 
@@ -87,7 +87,7 @@ class GetConsumerConnectionListRequestHeader(RpcRequestHeader):
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeleteSubscriptionGroupRequestHeader(RpcRequestHeader):
     """Delete a group on a broker, optionally with its offsets."""
 
@@ -97,14 +97,14 @@ class DeleteSubscriptionGroupRequestHeader(RpcRequestHeader):
     clean_offset: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetAllProducerInfoRequestHeader(RequestHeader):
     """The producers that a broker knows. The answer's body is ProducerTableInfo."""
 
     code: ClassVar[RequestCode] = RequestCode.GET_ALL_PRODUCER_INFO
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetAllSubscriptionGroupRequestHeader(RequestHeader):
     """The settings of a broker's groups from ``group_seq`` on; all if ``max_group_num`` is None.
 
@@ -118,7 +118,7 @@ class GetAllSubscriptionGroupRequestHeader(RequestHeader):
     max_group_num: Int32 | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetSubscriptionGroupConfigRequestHeader(RpcRequestHeader):
     """The settings of one group; the answer's body is SubscriptionGroupConfig."""
 
@@ -127,21 +127,21 @@ class GetSubscriptionGroupConfigRequestHeader(RpcRequestHeader):
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UpdateSubscriptionGroupRequestHeader(RequestHeader):
     """Create a group or change its settings; the body is SubscriptionGroupConfig (Java sends no header)."""
 
     code: ClassVar[RequestCode] = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SetMessageRequestModeRequestHeader(RequestHeader):
     """Switch a group between pulling and popping a topic; the body is the mode (Java sends no header)."""
 
     code: ClassVar[RequestCode] = RequestCode.SET_MESSAGE_REQUEST_MODE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueryTopicConsumeByWhoRequestHeader(TopicRequestHeader):
     """The groups that consume a topic; the answer's body is GroupList."""
 
@@ -150,7 +150,7 @@ class QueryTopicConsumeByWhoRequestHeader(TopicRequestHeader):
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetConsumerRunningInfoRequestHeader(RpcRequestHeader):
     """A consumer's report; brokers forward the request to it. The answer's body is ConsumerRunningInfo."""
 
@@ -161,7 +161,7 @@ class GetConsumerRunningInfoRequestHeader(RpcRequestHeader):
     jstack_enable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumeMessageDirectlyResultRequestHeader(TopicRequestHeader):
     """Let one client consume one message; brokers forward it with the stored message as body.
 
@@ -179,7 +179,7 @@ class ConsumeMessageDirectlyResultRequestHeader(TopicRequestHeader):
     group_sys_flag: Int32 | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetConsumerStatusRequestHeader(TopicRequestHeader):
     """Consumer offsets in clients' memory; brokers forward it as GET_CONSUMER_STATUS_FROM_CLIENT.
 

@@ -3,14 +3,14 @@
 Source of the rule: the header classes of the same names (Java client 5.5.0).
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.model.codes import BoundaryType, RequestCode
+from rmqtools.model.record import record
 from rmqtools.protocol.headers.codec import Header, Int32, Int64, TopicRequestHeader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetMaxOffsetRequestHeader(TopicRequestHeader):
     """A queue's last offset plus 1. ``committed``: count only committed messages."""
 
@@ -21,7 +21,7 @@ class GetMaxOffsetRequestHeader(TopicRequestHeader):
     committed: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetMinOffsetRequestHeader(TopicRequestHeader):
     """The first offset that a queue still has."""
 
@@ -31,7 +31,7 @@ class GetMinOffsetRequestHeader(TopicRequestHeader):
     queue_id: Int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SearchOffsetRequestHeader(TopicRequestHeader):
     """The offset of the message stored at, or next to, a time in milliseconds."""
 
@@ -44,7 +44,7 @@ class SearchOffsetRequestHeader(TopicRequestHeader):
     boundary_type: BoundaryType | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetEarliestMsgStoretimeRequestHeader(TopicRequestHeader):
     """The store time of the first message that a queue still has."""
 
@@ -54,21 +54,21 @@ class GetEarliestMsgStoretimeRequestHeader(TopicRequestHeader):
     queue_id: Int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetEarliestMsgStoretimeResponseHeader(Header):
     """Milliseconds since 1970."""
 
     timestamp: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OffsetResponseHeader(Header):
     """The answer to max, min, search and consumer offset requests."""
 
     offset: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueryConsumerOffsetRequestHeader(TopicRequestHeader):
     """A group's consumer offset. ``set_zero_if_not_found=False``: code 22 if there is none, not 0."""
 
@@ -80,7 +80,7 @@ class QueryConsumerOffsetRequestHeader(TopicRequestHeader):
     set_zero_if_not_found: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UpdateConsumerOffsetRequestHeader(TopicRequestHeader):
     """Commit a group's consumer offset."""
 
@@ -92,7 +92,7 @@ class UpdateConsumerOffsetRequestHeader(TopicRequestHeader):
     commit_offset: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ResetOffsetRequestHeader(TopicRequestHeader):
     """Move a group's offsets to a time; brokers forward it to clients as RESET_CONSUMER_CLIENT_OFFSET."""
 

@@ -3,14 +3,14 @@
 Source of the rule: the header classes of the same names (Java client 5.5.0).
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.record import record
 from rmqtools.protocol.headers.codec import Header, Int32, Int64, RequestHeader, TopicRequestHeader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PullMessageRequestHeader(TopicRequestHeader):
     """Read messages of a queue from ``queue_offset`` on.
 
@@ -37,7 +37,7 @@ class PullMessageRequestHeader(TopicRequestHeader):
     proxy_froward_client_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PullMessageResponseHeader(Header):
     """The offset to continue at, and the queue's offsets; the body has the stored messages."""
 
@@ -51,7 +51,7 @@ class PullMessageResponseHeader(Header):
     forbidden_type: Int32 | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PopMessageRequestHeader(TopicRequestHeader):
     """Let the broker choose messages and hide them for ``invisible_time`` milliseconds (5.x)."""
 
@@ -71,7 +71,7 @@ class PopMessageRequestHeader(TopicRequestHeader):
     attempt_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PopMessageResponseHeader(Header):
     """The popped messages' data in upstream's packed texts; the body has the stored messages."""
 
@@ -84,7 +84,7 @@ class PopMessageResponseHeader(Header):
     order_count_info: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AckMessageRequestHeader(TopicRequestHeader):
     """Acknowledge one popped message."""
 
@@ -98,7 +98,7 @@ class AckMessageRequestHeader(TopicRequestHeader):
     lite_topic: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
     """Hide a popped message for ``invisible_time`` milliseconds from now on, instead of its earlier time."""
 
@@ -114,7 +114,7 @@ class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
     suspend: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ChangeInvisibleTimeResponseHeader(Header):
     """The values for the message's new extra info."""
 
@@ -123,7 +123,7 @@ class ChangeInvisibleTimeResponseHeader(Header):
     revive_qid: Int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotificationRequestHeader(TopicRequestHeader):
     """Wait until a message can be popped, at most ``poll_time`` milliseconds."""
 
@@ -140,7 +140,7 @@ class NotificationRequestHeader(TopicRequestHeader):
     exp: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NotificationResponseHeader(Header):
     """Answer to a long poll: messages or none; ``polling_full``: too many requests wait, send again."""
 
@@ -148,7 +148,7 @@ class NotificationResponseHeader(Header):
     polling_full: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ViewMessageRequestHeader(RequestHeader):
     """Read one message by its commit log offset."""
 
@@ -158,7 +158,7 @@ class ViewMessageRequestHeader(RequestHeader):
     offset: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueryMessageRequestHeader(TopicRequestHeader):
     """Find messages of a topic by key or unique key."""
 
@@ -173,7 +173,7 @@ class QueryMessageRequestHeader(TopicRequestHeader):
     last_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class QueryMessageResponseHeader(Header):
     """The state of the broker's index; the body has the stored messages."""
 

@@ -3,11 +3,11 @@
 Source of the rule: the header classes of the same names (Java client 5.5.0).
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.record import record
 from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.protocol.headers.codec import (
     Header,
@@ -25,7 +25,7 @@ _ENDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SendMessageRequestHeader(TopicRequestHeader):
     """A send with long field names; brokers accept it, clients send the V2 form."""
 
@@ -46,7 +46,7 @@ class SendMessageRequestHeader(TopicRequestHeader):
     max_reconsume_times: Int32 | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SendMessageRequestHeaderV2(TopicRequestHeader):
     """A send with field names of one letter. ``batch`` needs the code SEND_BATCH_MESSAGE and a batch body."""
 
@@ -69,7 +69,7 @@ class SendMessageRequestHeaderV2(TopicRequestHeader):
     broker_name: Annotated[str | None, Wire("n")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SendMessageResponseHeader(Header):
     """Place of a stored message. A batch has one ``msg_id`` per message, joined with commas."""
 
@@ -81,7 +81,7 @@ class SendMessageResponseHeader(Header):
     recall_handle: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumerSendMsgBackRequestHeader(RpcRequestHeader):
     """Send a message back to be consumed later; ``offset`` is its commit log offset."""
 
@@ -96,7 +96,7 @@ class ConsumerSendMsgBackRequestHeader(RpcRequestHeader):
     max_reconsume_times: Int32 | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class EndTransactionRequestHeader(RpcRequestHeader):
     """Commit or roll back a half message; ``commit_or_rollback`` has the transaction bits of a sys flag."""
 
@@ -119,7 +119,7 @@ class EndTransactionRequestHeader(RpcRequestHeader):
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CheckTransactionStateRequestHeader(RpcRequestHeader):
     """A broker asks a producer for the state of a transaction; the body is the half message."""
 
@@ -133,7 +133,7 @@ class CheckTransactionStateRequestHeader(RpcRequestHeader):
     offset_msg_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ReplyMessageRequestHeader(TopicRequestHeader):
     """A broker forwards a reply to the requesting client (request-reply)."""
 
@@ -155,7 +155,7 @@ class ReplyMessageRequestHeader(TopicRequestHeader):
     store_timestamp: Int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RecallMessageRequestHeader(TopicRequestHeader):
     """Cancel a message that waits for its delivery time."""
 
@@ -166,7 +166,7 @@ class RecallMessageRequestHeader(TopicRequestHeader):
     recall_handle: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RecallMessageResponseHeader(Header):
     """The unique key of the cancelled message."""
 

@@ -4,17 +4,17 @@ Source of the rule: the header classes of the same names (Java client 5.5.0); a 
 without any header class is named after its code.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.record import record
 from rmqtools.protocol.headers.codec import Header, Int32, RequestHeader, TopicRequestHeader
 
 _TOPIC_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetRouteInfoRequestHeader(TopicRequestHeader):
     """A topic's route, of a name server."""
 
@@ -24,7 +24,7 @@ class GetRouteInfoRequestHeader(TopicRequestHeader):
     accept_standard_json_only: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CreateTopicRequestHeader(TopicRequestHeader):
     """Create or change a topic on one broker."""
 
@@ -47,7 +47,7 @@ class CreateTopicRequestHeader(TopicRequestHeader):
             raise ProtocolError(f"CreateTopicRequestHeader.topic_filter_type is {self.topic_filter_type!r}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeleteTopicRequestHeader(TopicRequestHeader):
     """Delete a topic on one broker."""
 
@@ -56,7 +56,7 @@ class DeleteTopicRequestHeader(TopicRequestHeader):
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeleteTopicFromNamesrvRequestHeader(TopicRequestHeader):
     """Delete a topic's route on one name server."""
 
@@ -66,7 +66,7 @@ class DeleteTopicFromNamesrvRequestHeader(TopicRequestHeader):
     cluster_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetTopicStatsInfoRequestHeader(TopicRequestHeader):
     """Smallest and largest offset of each queue of a topic on one broker."""
 
@@ -75,7 +75,7 @@ class GetTopicStatsInfoRequestHeader(TopicRequestHeader):
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetTopicConfigRequestHeader(TopicRequestHeader):
     """The settings of a topic on one broker (5.x); the answer's body is TopicConfig."""
 
@@ -84,14 +84,14 @@ class GetTopicConfigRequestHeader(TopicRequestHeader):
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetAllTopicListRequestHeader(RequestHeader):
     """The names of all topics, of a name server."""
 
     code: ClassVar[RequestCode] = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetTopicsByClusterRequestHeader(RequestHeader):
     """The names of a cluster's topics, of a name server."""
 
@@ -100,42 +100,42 @@ class GetTopicsByClusterRequestHeader(RequestHeader):
     cluster: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetBrokerClusterInfoRequestHeader(RequestHeader):
     """All brokers and clusters, of a name server."""
 
     code: ClassVar[RequestCode] = RequestCode.GET_BROKER_CLUSTER_INFO
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetBrokerRuntimeInfoRequestHeader(RequestHeader):
     """A broker's statistics, as a table of texts."""
 
     code: ClassVar[RequestCode] = RequestCode.GET_BROKER_RUNTIME_INFO
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetBrokerConfigRequestHeader(RequestHeader):
     """A broker's settings; the body of the answer is a Java properties text."""
 
     code: ClassVar[RequestCode] = RequestCode.GET_BROKER_CONFIG
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetBrokerConfigResponseHeader(Header):
     """The version of a broker's settings."""
 
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UpdateBrokerConfigRequestHeader(RequestHeader):
     """Change a broker's settings; the body is a Java properties text."""
 
     code: ClassVar[RequestCode] = RequestCode.UPDATE_BROKER_CONFIG
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PutKVConfigRequestHeader(RequestHeader):
     """Store a setting on one name server; name servers do not replicate settings."""
 
@@ -146,7 +146,7 @@ class PutKVConfigRequestHeader(RequestHeader):
     value: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetKVConfigRequestHeader(RequestHeader):
     """Read a setting of one name server."""
 
@@ -156,14 +156,14 @@ class GetKVConfigRequestHeader(RequestHeader):
     key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetKVConfigResponseHeader(Header):
     """A setting's value."""
 
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeleteKVConfigRequestHeader(RequestHeader):
     """Remove a setting from one name server."""
 
@@ -173,7 +173,7 @@ class DeleteKVConfigRequestHeader(RequestHeader):
     key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GetKVListByNamespaceRequestHeader(RequestHeader):
     """All settings of a namespace of one name server, as a table of texts."""
 
@@ -182,7 +182,7 @@ class GetKVListByNamespaceRequestHeader(RequestHeader):
     namespace: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WipeWritePermOfBrokerRequestHeader(RequestHeader):
     """Remove the write permission from all topics of a broker, in the route of one name server."""
 
@@ -191,14 +191,14 @@ class WipeWritePermOfBrokerRequestHeader(RequestHeader):
     broker_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WipeWritePermOfBrokerResponseHeader(Header):
     """The number of topics changed."""
 
     wipe_topic_count: Int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AddWritePermOfBrokerRequestHeader(RequestHeader):
     """Restore the write permission."""
 
@@ -207,7 +207,7 @@ class AddWritePermOfBrokerRequestHeader(RequestHeader):
     broker_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AddWritePermOfBrokerResponseHeader(Header):
     """The number of topics restored."""
 

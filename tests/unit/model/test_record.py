@@ -1,0 +1,87 @@
+import copy
+import dataclasses
+import pickle
+
+import pytest
+
+from rmqtools.model.record import record
+
+
+@record
+class Base:
+    """A base."""
+
+    name: str
+    size: int = 1
+
+
+@record
+class Derived(Base):
+    """One with a field that is made for each value."""
+
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError(f"size={self.size}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """A frozen dataclass with the same fields."""
+
+    name: str
+    size: int = 1
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+def test_a_record_has_the_fields_the_text_and_the_defaults_of_a_frozen_dataclass():
+    one = Derived(name="a")
+
+    assert repr(one) == repr(Plain(name="a")).replace("Plain", "Derived")
+    assert dataclasses.asdict(one) == dataclasses.asdict(Plain(name="a"))
+    assert dataclasses.replace(one, size=3) == Derived(name="a", size=3)
+    assert one.tags is not Derived(name="a").tags
+
+
+def test_records_are_equal_by_class_and_values_and_equal_ones_have_one_hash():
+    assert Base(name="a") == Base(name="a", size=1)
+    assert hash(Base(name="a")) == hash(Base(name="a", size=1))
+    assert Base(name="a") != Base(name="b")
+    assert Base(name="a") != Derived(name="a")
+
+
+@pytest.mark.parametrize("act", [lambda one: setattr(one, "size", 2), lambda one: delattr(one, "size")])
+def test_a_record_is_not_changed(act):
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'size'"):
+        act(Base(name="a"))
+
+
+def test_a_record_has_no_place_for_other_attributes():
+    assert not hasattr(Derived(name="a"), "__dict__")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        pytest.param({}, "is missing the keyword-only argument 'name'", id="missing"),
+        pytest.param({"name": "a", "sise": 1}, "unexpected keyword argument 'sise'", id="unknown"),
+    ],
+)
+def test_a_wrong_argument_is_named(given, text):
+    with pytest.raises(TypeError, match=text):
+        Base(**given)
+
+
+def test_a_record_checks_its_values():
+    with pytest.raises(ValueError, match="size=-1"):
+        Derived(name="a", size=-1)
+
+
+@pytest.mark.parametrize(
+    "made_again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
+def test_a_record_can_be_copied_and_pickled(made_again):
+    one = Derived(name="a", tags=["x"])
+
+    assert made_again(one) == one
