@@ -42,7 +42,7 @@ def replace_text(path: Path, text: str, *, mode: int = 0o666) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner may enter, or make one that is there so.
+    """Create a folder that only its owner may enter; restrict an existing one.
 
     Raises:
         OSError: it cannot be made, it is a link, or it belongs to another user.

@@ -220,7 +220,7 @@ def groups(
         for each in group:
             mirror.move_group(each)
     if not as_json:
-        say(f"{len(group)} group(s) go on at the copies")
+        say(f"{len(group)} group(s) continue at the copies")
 
 
 def _topics(text: str) -> dict[str, str]:

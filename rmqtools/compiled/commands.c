@@ -213,7 +213,7 @@ failed:
     return NULL;
 }
 
-/* What a header says. A missing key has the value a new command of the Java client has; opaque is 0. */
+/* The command that a header describes; for a missing key, the value of a new Java command, opaque 0. */
 typedef struct {
     int32_t code, opaque, flag, version;
     int has_code;

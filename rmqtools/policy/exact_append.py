@@ -1,4 +1,4 @@
-"""Decisions of an exact appender: when it may send, and what an unknown outcome has come to.
+"""Decisions of an exact appender: when it may send, and whether a message with an unknown outcome is stored.
 
 The queue's own tail is the memory. Each message has a mark with a position that only rises, so after a crash
 or an unknown outcome the last mark of the queue says what is stored, provided that

@@ -153,8 +153,8 @@ def _proxied(view: GroupView) -> Iterator[Finding]:
         through = ", ".join(f"{one.client_id} (proxy {one.proxy})" for one in view.proxied)
         directly = ", ".join(member.client_id for member in view.members)
         text = (
-            f"members come through a proxy: {through}; and directly: {directly}: neither know the others, so "
-            "each side takes all queues, and messages are consumed twice: give all the same name_server"
+            f"members come through a proxy: {through}; and directly: {directly}: each side lacks the other's "
+            "members, so each takes all queues and messages are consumed twice: give all the same name_server"
         )
         yield Finding(FindingKind.MEMBERS_PROXIED, text)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from rmqtools.engine.consumer.crossing import Crossing
 from rmqtools.engine.consumer.listeners import Pace
 
-_LOOK_INTERVAL: Final = 0.010  # seconds; who asks for the interpreter may wait for half of it
+_LOOK_INTERVAL: Final = 0.010  # seconds; a thread may wait for half of it until it gets the GIL
 
 _Job = tuple[Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]", "asyncio.Task[Any] | None"]
 _Result = tuple["asyncio.Future[Any]", Any, Exception | None]

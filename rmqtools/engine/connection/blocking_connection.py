@@ -21,7 +21,7 @@ from rmqtools.protocol.wire.framing import FrameDecoder
 from rmqtools.protocol.wire.template import Request
 from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
 
-_SLICE_SECONDS: Final = 0.1  # that one call of the socket may wait
+_SLICE_SECONDS: Final = 0.1  # longest wait of one socket call
 _ANSWER_BYTES: Final = 4096  # of one call of the socket; answers to sends have some 300
 _SLICE: Final = struct.pack("ll", 0, round(_SLICE_SECONDS * 1e6))  # struct timeval
 

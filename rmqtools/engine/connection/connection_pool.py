@@ -14,7 +14,7 @@ from rmqtools.engine.connection.transport import Connection
 
 MAX_CONNECTIONS: Final = 64  # of one client; further threads share the loop's connections
 IDLE_SECONDS: Final = 60.0  # brokers close idle connections after 120 s
-FRESH_SECONDS: Final = 0.01  # after an answer; a look gives the interpreter's lock away
+FRESH_SECONDS: Final = 0.01  # after an answer: no poll before the next use, since polling releases the GIL
 _OPEN_SECONDS = 0.5  # at most; longer, and the loop's connection is used
 _LOOK_SECONDS = 0.05  # between two looks at whether all connections are closed
 _PAUSE_SECONDS = 1.0  # without another try, after a connection could not be opened

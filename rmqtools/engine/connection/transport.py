@@ -75,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pending: dict[int, _Awaited] = {}
         self._unsent: list[bytes] = []
         self._alarm: asyncio.Handle | None = None  # one timer for all requests: one each would be slow
-        self._alarm_at = 0.0  # not asked of the timer: on uvloop one that is due at once is none
+        self._alarm_at = 0.0  # kept here: uvloop's handle of a timer that is due at once has no time
         self._requests = PeerRequests(
             addr, handle=on_request, write=self._write, takes_bytes=self._takes_bytes
         )

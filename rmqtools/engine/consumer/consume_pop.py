@@ -52,7 +52,7 @@ class PopConsumption:
         self._clock = clock
         self._max_times = max_reconsume_times(config.max_reconsume_times)
         self._workers: Workers[PopProcessQueue] = Workers(clock, listeners, self, most=config.consume_threads)
-        self._telling = Background()  # brokers: what became of messages
+        self._telling = Background()  # requests that settle messages
         self._consumed: dict[str, list[_Consumed]] = {}  # by broker: waits while a request is on the wire
 
     def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:

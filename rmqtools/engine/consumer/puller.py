@@ -35,7 +35,7 @@ from rmqtools.protocol.wire.template import Request, RequestTemplate
 log = get_logger(__name__)
 
 _DECOMPRESSED_AHEAD_BYTES = 16 * 1024 * 1024  # of an answer's bodies, until more of it is decompressed
-_TRUST_AGAIN = 30.0  # seconds before a suggestion to ask a broker that did not answer is followed again
+_TRUST_AGAIN = 30.0  # seconds after an unanswered pull in which suggestions of that broker are ignored
 BUSY = (ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY)
 FORGOTTEN = (
     ResponseCode.SUBSCRIPTION_NOT_EXIST,
@@ -271,7 +271,7 @@ class Puller:
     async def _handle(
         self, held: ProcessQueue, result: PullResult, seconds: float, *, skip: int = 0
     ) -> int | None:
-        """Take an answer, or a portion of it: how many of its messages, if more follow; None: none does."""
+        """Take the next portion of an answer; return the messages taken so far, None if those are all."""
         if result.status is PullStatus.FOUND:
             wanted = self._subscriptions.of(held.queue.topic)
             found = self._decoder.pulled(

@@ -1,8 +1,8 @@
 """Receives messages for a simple consumer: pops the brokers of its topics in turn, and waits for messages.
 
 A place is a topic at one broker. One place is popped with a long poll. Of several, each is popped at once in
-turn; if none has a message, NOTIFICATION asks all of them to tell when there is one, so that no place waits
-behind the long poll of another, and no answer is lost.
+turn; if none has a message, a NOTIFICATION request at each place returns when there is one, so that no place
+waits behind the long poll of another, and no answer is lost.
 Source of the rules: ReceiveMessageActivity, PopMessageResultFilterImpl,
 ProducerProcessor.forwardMessageToDeadLetterQueue (proxy). Ours: the proxy pops one place a call, with a long
 poll, and its retry of a lost answer is left to its client.

@@ -190,7 +190,7 @@ class ProduceAccumulator:
         return entry.future
 
     def _call(self, line: _Line) -> None:
-        """Have the line's next requests looked for after what else runs in this iteration of the loop."""
+        """Schedule the look for the next requests of this line for the end of this loop iteration."""
         assert self._loop is not None
         line.is_called = True
         self._loop.call_soon(self._go, line)

@@ -32,7 +32,7 @@ class Place:
 
 
 def place_of(message: Message) -> Place:
-    """Return the place that a message needs. What is no message needs little: its send refuses it."""
+    """Return the place that a message needs; a wrong object needs none, since its send fails."""
     body = getattr(message, "body", None)
     return Place(body_length(body) if isinstance(body, bytes | bytearray | memoryview) else 0)
 

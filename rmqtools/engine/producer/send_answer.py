@@ -109,7 +109,7 @@ def read_answer(outgoing: Outgoing, queue: MessageQueue, answer: RemotingCommand
             raise ProtocolError(f"{stored} ids for {len(outgoing.msg_ids)} messages")
     except ProtocolError as error:
         raise UnknownOutcomeError(
-            f"a broker of {queue} answered a send with what cannot be: {error}"
+            f"a broker of {queue} answered a send with impossible values: {error}"
         ) from error
     if header.queue_id != queue.queue_id:
         queue = replace(queue, queue_id=header.queue_id)

@@ -1,6 +1,6 @@
 """Converts typed headers to the text fields of a command and back.
 
-A header class is a frozen dataclass. Annotations say how a field is written: ``str``, ``bool``, an Enum
+A header class is a record. Annotations say how a field is written: ``str``, ``bool``, an Enum
 by its name, :data:`Int32` or :data:`Int64` in decimal. The wire name is the field's name in camelCase unless
 :class:`Wire` gives another. A field without default is required.
 Source of the rule: RemotingCommand.makeCustomHeaderToNet and decodeCommandCustomHeader (Java client).

@@ -197,7 +197,7 @@ def _load_json(text: str) -> Any:
 
 
 def _command_of(fields: dict[str, Any]) -> RemotingCommand:
-    """Return a missing key has the value a new command of the Java client has; opaque is 0.
+    """Return the command that a header describes; missing keys have a new Java command's values, opaque is 0.
 
     An unreadable language or version is not an error, because it does not affect the command's meaning.
     """
