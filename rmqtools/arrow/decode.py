@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtools.arrow.properties import Properties, PropertyText, cut_properties
-from rmqtools.arrow.rows_to_batch import body_or_none, rows_to_batch, timestamp_column, topic_in
+from rmqtools.arrow.rows_to_batch import body_or_none, rows_to_batch, timestamp_column
 from rmqtools.arrow.schema import MESSAGE_SCHEMA
 from rmqtools.arrow.spans import (
     Bytes,
@@ -42,6 +42,7 @@ from rmqtools.model.message_const import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.read_columns import topic_in
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, INNER_BATCH_POSITION
 from rmqtools.protocol.messages.stored_block import decode_bodiless, decode_stored
 

@@ -1,6 +1,6 @@
 """Makes a record batch of decoded messages, value by value: for messages that are not plain."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from rmqtools.arrow.schema import MESSAGE_SCHEMA, TIMESTAMP
 from rmqtools.arrow.spans import number_array
 from rmqtools.errors import BodyTooLargeError
 from rmqtools.model.message import MessageExt
-from rmqtools.model.names import without_namespace
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.read_columns import COLUMN_BY_NAME
 
 # Beyond these milliseconds, microseconds do not fit into 64 bits.
 _LAST_MS = (2**63 - 1) // 1000
@@ -23,8 +23,11 @@ def rows_to_batch(
     messages: Sequence[MessageExt], queue: MessageQueue, schema: pa.Schema = MESSAGE_SCHEMA
 ) -> pa.RecordBatch:
     """Return messages of a queue as one batch of ``schema``."""
-    rows = [_row(message, queue) for message in messages]
-    arrays = [_array([row[field.name] for row in rows], field.type) for field in schema]
+    values = [_VALUES.get(name) or COLUMN_BY_NAME[name].value for name in schema.names]
+    arrays = [
+        _array([value(message, queue) for message in messages], kind)
+        for value, kind in zip(values, schema.types, strict=True)
+    ]
     return pa.record_batch(arrays, schema=schema)
 
 
@@ -46,27 +49,6 @@ def _binary_array(values: Sequence[bytes | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(found), buffers)
 
 
-def _row(message: MessageExt, queue: MessageQueue) -> dict[str, object]:
-    return {
-        "topic": topic_in(queue, message.topic),
-        "brokerName": queue.broker_name,
-        "queueId": message.queue_id,
-        "queueOffset": message.queue_offset,
-        "body": body_or_none(message),
-        "tags": message.tags,
-        "keys": message.keys,
-        "properties": list(message.properties.items()),
-        "msgId": message.msg_id,
-        "bornTimestamp": message.born_timestamp_ms,
-        "storeTimestamp": message.store_timestamp_ms,
-        "bornHost": message.born_host,
-        "reconsumeTimes": message.reconsume_times,
-        "sysFlag": message.sys_flag,
-        "flag": message.flag,
-        "offsetMsgId": message.offset_msg_id,
-    }
-
-
 def body_or_none(message: MessageExt) -> bytes | None:
     """Return the body of a message; None where it cannot be read.
 
@@ -79,12 +61,9 @@ def body_or_none(message: MessageExt) -> bytes | None:
     return message.body if error is None else None
 
 
-def topic_in(queue: MessageQueue, stored: str) -> str:
-    """Return a message's topic as its reader names it: without the stored namespace.
-
-    Source of the rule: DefaultMQPullConsumerImpl.resetTopic (Java client).
-    """
-    return queue.topic if without_namespace(stored) == queue.topic else stored
+_VALUES: Mapping[str, Callable[[MessageExt, MessageQueue], object]] = {
+    "body": lambda message, _: body_or_none(message)
+}
 
 
 def timestamp_column(milliseconds: npt.NDArray[np.int64]) -> pa.Array:

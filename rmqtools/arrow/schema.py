@@ -6,33 +6,24 @@ from typing import Final
 import pyarrow as pa
 
 from rmqtools.errors import ConfigError
+from rmqtools.model.read_columns import READ_COLUMNS, ColumnKind
 from rmqtools.unknown_name import unknown_name
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 
-# One object for all batches. Spark needs exactly these types (no large_string, no dictionary, tz "UTC").
-MESSAGE_SCHEMA: Final = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("brokerName", pa.string()),
-        ("queueId", pa.int32()),
-        ("queueOffset", pa.int64()),
-        ("body", pa.binary()),
-        ("tags", pa.string()),
-        ("keys", pa.string()),
-        ("properties", PROPERTIES),
-        ("msgId", pa.string()),
-        ("bornTimestamp", TIMESTAMP),
-        ("storeTimestamp", TIMESTAMP),
-        ("bornHost", pa.string()),
-        ("reconsumeTimes", pa.int32()),
-        ("sysFlag", pa.int32()),
-        ("flag", pa.int32()),
-    ]
-)
+_TYPES: Final = {
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.INT32: pa.int32(),
+    ColumnKind.INT64: pa.int64(),
+    ColumnKind.BINARY: pa.binary(),
+    ColumnKind.TIMESTAMP: TIMESTAMP,
+    ColumnKind.TEXT_MAP: PROPERTIES,
+}
+_FIELDS: Final = {column.name: pa.field(column.name, _TYPES[column.kind]) for column in READ_COLUMNS}
 
-_OFFSET_MSG_ID: Final = pa.field("offsetMsgId", pa.string())
+# One object for all batches. Spark needs exactly these types (no large_string, no dictionary, tz "UTC").
+MESSAGE_SCHEMA: Final = pa.schema([_FIELDS[column.name] for column in READ_COLUMNS if not column.is_extra])
 
 
 @cache
@@ -46,7 +37,7 @@ def message_schema(*, include_properties: bool = True, offset_msg_id: bool = Fal
     fields = [field for field in MESSAGE_SCHEMA if include_properties or field.name != "properties"]
     if len(fields) == len(MESSAGE_SCHEMA) and not offset_msg_id:
         return MESSAGE_SCHEMA
-    return pa.schema([*fields, _OFFSET_MSG_ID] if offset_msg_id else fields)
+    return pa.schema([*fields, _FIELDS["offsetMsgId"]] if offset_msg_id else fields)
 
 
 def select_columns(*names: str) -> pa.Schema:
@@ -58,15 +49,14 @@ def select_columns(*names: str) -> pa.Schema:
     Raises:
         ConfigError: an unknown name, a name given twice, or no name.
     """
-    known = {field.name: field for field in (*MESSAGE_SCHEMA, _OFFSET_MSG_ID)}
     for number, name in enumerate(names):
-        if name not in known:
-            raise ConfigError(unknown_name("column", name, list(known)))
+        if name not in _FIELDS:
+            raise ConfigError(unknown_name("column", name, list(_FIELDS)))
         if name in names[:number]:
             raise ConfigError(f"column {name!r} is named twice: name each once")
     if not names:
-        raise ConfigError(f"no column is named: name some of {', '.join(known)}")
-    return pa.schema([known[name] for name in names])
+        raise ConfigError(f"no column is named: name some of {', '.join(_FIELDS)}")
+    return pa.schema([_FIELDS[name] for name in names])
 
 
 # Columns of a batch to send. Only the body is required; a string body is sent as UTF-8.

@@ -2,28 +2,12 @@
 
 from typing import Final
 
+from rmqtools.model.read_columns import COLUMN_BY_NAME, READ_COLUMNS
 from rmqtools.unknown_name import name_hint
 from spark_connector.options.option import parse_names
 
-PROPERTIES: Final = "properties"
 OFFSET_MSG_ID: Final = "offsetMsgId"
-COLUMNS: Final = (
-    "topic",
-    "brokerName",
-    "queueId",
-    "queueOffset",
-    "body",
-    "tags",
-    "keys",
-    PROPERTIES,
-    "msgId",
-    "bornTimestamp",
-    "storeTimestamp",
-    "bornHost",
-    "reconsumeTimes",
-    "sysFlag",
-    "flag",
-)
+COLUMNS: Final = tuple(column.name for column in READ_COLUMNS if not column.is_extra)
 
 
 def parse_columns(text: str) -> tuple[str, ...]:
@@ -32,9 +16,8 @@ def parse_columns(text: str) -> tuple[str, ...]:
     Raises:
         ValueError: an unknown name, or a name given twice.
     """
-    known = (*COLUMNS, OFFSET_MSG_ID)
     names = parse_names(text)
     for name in names:
-        if name not in known:
-            raise ValueError(f"there is no column {name!r} ({name_hint(name, known)})")
+        if name not in COLUMN_BY_NAME:
+            raise ValueError(f"there is no column {name!r} ({name_hint(name, COLUMN_BY_NAME)})")
     return names

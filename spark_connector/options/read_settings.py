@@ -8,10 +8,11 @@ from rmqtools import ClientConfig
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from rmqtools.model.block import CorruptBody
+from rmqtools.model.read_columns import PROPERTIES
 from spark_connector.options.allocation import Allocation, allocation_of
 from spark_connector.options.catalog_table import refuse_no_options
 from spark_connector.options.client_settings import client_config, refuse_options
-from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID, PROPERTIES
+from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID
 from spark_connector.options.offsets import Bound, GivenTimes, Times
 from spark_connector.options.option import GivenOptions, Where
 from spark_connector.options.option_table import option_values

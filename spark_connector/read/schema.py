@@ -14,23 +14,19 @@ from pyspark.sql.types import (
 )
 
 from rmqtools.errors import ConfigError
+from rmqtools.model.read_columns import READ_COLUMNS, ColumnKind
 from rmqtools.unknown_name import name_hint
-from spark_connector.options.columns import COLUMNS, OFFSET_MSG_ID, PROPERTIES
+from spark_connector.options.columns import COLUMNS
 
 _TYPES: Final = {
-    "queueId": IntegerType(),
-    "queueOffset": LongType(),
-    "body": BinaryType(),
-    PROPERTIES: MapType(StringType(), StringType()),
-    "bornTimestamp": TimestampType(),
-    "storeTimestamp": TimestampType(),
-    "reconsumeTimes": IntegerType(),
-    "sysFlag": IntegerType(),
-    "flag": IntegerType(),
+    ColumnKind.TEXT: StringType(),
+    ColumnKind.INT32: IntegerType(),
+    ColumnKind.INT64: LongType(),
+    ColumnKind.BINARY: BinaryType(),
+    ColumnKind.TIMESTAMP: TimestampType(),
+    ColumnKind.TEXT_MAP: MapType(StringType(), StringType()),
 }
-_FIELDS: Final = {
-    name: StructField(name, _TYPES.get(name, StringType())) for name in (*COLUMNS, OFFSET_MSG_ID)
-}
+_FIELDS: Final = {column.name: StructField(column.name, _TYPES[column.kind]) for column in READ_COLUMNS}
 
 READ_SCHEMA: Final = StructType([_FIELDS[name] for name in COLUMNS])
 

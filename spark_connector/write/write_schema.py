@@ -18,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from rmqtools.errors import ConfigError
+from rmqtools.model.read_columns import QUEUE_OFFSET, READ_COLUMNS
 from rmqtools.unknown_name import name_hint
 from spark_connector.options.catalog_table import CATALOG_REMEDY
 from spark_connector.options.write_settings import WriteOptions
@@ -34,17 +35,7 @@ WRITE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "delayLevel": (IntegerType(),),
     "deliverTimestamp": (TimestampType(),),
 }
-READ_ONLY: Final = (
-    "queueOffset",
-    "msgId",
-    "bornTimestamp",
-    "storeTimestamp",
-    "bornHost",
-    "reconsumeTimes",
-    "sysFlag",
-    "flag",
-    "offsetMsgId",
-)
+READ_ONLY: Final = tuple(column.name for column in READ_COLUMNS if not column.is_writable)
 _DELAYS: Final = ("delayLevel", "deliverTimestamp")
 _QUEUE: Final = ("queueId", "brokerName")
 _KEYLESS: Final = (ArrayType, MapType, StructType, NullType, VariantType)
@@ -102,7 +93,7 @@ def check_write_schema(
 
 def is_read(schema: StructType) -> bool:
     """Return whether this source read the rows, possibly changed since."""
-    return READ_ONLY[0] in schema.names
+    return QUEUE_OFFSET in schema.names
 
 
 def ignored_columns(schema: StructType, *, keep_queue: bool = False) -> list[str]:
