@@ -1,8 +1,8 @@
 """Sends of one request on the thread that waits for it: no crossing of threads."""
 
 from asyncio import Future
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from rmqtools.aio import Producer
 from rmqtools.engine.finish import finish
@@ -14,6 +14,8 @@ from rmqtools.model.result import SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.sync.greenlets import are_sockets_patched
 from rmqtools.sync.loop import Bridge
+
+T = TypeVar("T")
 
 _CLOSE_GRACE = 1.0  # seconds
 
@@ -43,9 +45,7 @@ class CallerSends:
         if selector is not None or self._needs_loop:
             return self._bridge.run(lambda: self._producer._send(message, choice, timeout))
         self._bridge.check()
-        sending = self._producer._begin(message, choice, timeout, self._way)
-        assert not isinstance(sending, Future)  # only messages that wait for others get one, on the loop
-        return finish(sending)
+        return _finish(lambda: self._producer._begin(message, choice, timeout, self._way))
 
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None, timeout: float | None
@@ -54,8 +54,21 @@ class CallerSends:
         if self._needs_loop:
             return self._bridge.run(lambda: self._producer._send_batch(messages, queue, timeout))
         self._bridge.check()
-        return finish(self._producer._send_batch(messages, queue, timeout, self._way))
+        return _finish(lambda: self._producer._send_batch(messages, queue, timeout, self._way))
 
     def close(self) -> None:
         """After the client was closed: wait for threads that still hold one of its connections."""
         self._producer._client.remoting.pool.join(_CLOSE_GRACE)
+
+
+def _finish(begin: Callable[[], Future[T] | Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine that does not suspend. An interrupt before its first step leaves none behind."""
+    sending: Any = None
+    try:
+        sending = begin()
+        assert not isinstance(sending, Future)  # only messages that wait for others get one, on the loop
+        result: T = finish(sending)
+        return result
+    finally:
+        if sending is not None:
+            sending.close()

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -155,11 +156,44 @@ class _Condition(threading.Condition):
 
 
 class CallFuture(Future[T]):
-    """A future that the loop thread can always complete, wherever a thread that waits was interrupted."""
+    """A future that the loop thread can always complete, wherever a thread that waits was interrupted.
+
+    Threads wait for locks of their own, not for the condition: an interrupt in ``Condition.wait`` may come
+    when its lock is released, and would end in a RuntimeError.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._condition = _Condition()
+        self._gates: set[threading.Lock] = set()  # of threads that wait
+        self._opens = False
+
+    def result(self, timeout: float | None = None) -> T:
+        """See :meth:`concurrent.futures.Future.result`."""
+        self._wait(timeout)
+        return super().result()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """See :meth:`concurrent.futures.Future.exception`."""
+        self._wait(timeout)
+        return super().exception()
+
+    def _wait(self, timeout: float | None) -> None:
+        gate = threading.Lock()
+        gate.acquire()
+        self._gates.add(gate)
+        if not self._opens:
+            self.add_done_callback(self._open)  # at once, if it is done; twice does no harm
+            self._opens = True
+        is_done = self.done() or gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+        self._gates.discard(gate)
+        if not is_done:
+            raise TimeoutError
+
+    def _open(self, _: object) -> None:
+        for gate in self._gates.copy():
+            with suppress(RuntimeError):  # it is open
+                gate.release()
 
 
 def chain(source: asyncio.Future[T], future: Future[T]) -> None:

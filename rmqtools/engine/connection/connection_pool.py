@@ -108,7 +108,7 @@ class ConnectionPool:
         peer, now = beside.peer, self._clock.monotonic()
         if peer is None or beside.is_tls or not _HAS_POLL or now < self._paused.get(beside.addr, now):
             return None
-        if self._is_cut or len(self._open) >= MAX_CONNECTIONS:
+        if timeout <= 0 or self._is_cut or len(self._open) >= MAX_CONNECTIONS:
             return None
         try:
             sock = _connected(peer, min(_OPEN_SECONDS, timeout / 2))
