@@ -1,7 +1,7 @@
 """Messages: ``Message`` to send, ``MessageExt`` as stored and received."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -23,13 +23,14 @@ SPARK_HASH = "SPARK_HASH"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to send.
+    """A message to send. Its ``repr`` shows the size of the body, not the body.
 
     Attributes:
         topic: the topic to send to.
         body: the content; at least one byte.
         tags: one tag, which consumers can filter by.
-        keys: words that the message can be found by; RocketMQ joins them with a space.
+        keys: words that the message can be found by: one as a text (``keys="order-1"``), several in a list.
+            RocketMQ joins them with a space, so a text with spaces is several keys.
         properties: the user's own. Sending refuses names that RocketMQ reserves.
         flag: any 32 bits for the application.
         sharding_key: ``send_orderly`` keeps messages with the same key in order.
@@ -53,6 +54,9 @@ class Message:
     delay: float | None = None
     deliver_at_ms: int | None = None
     priority: int | None = None
+
+    def __repr__(self) -> str:
+        return shown_message(self, _size_of(self.body))
 
     @property
     def is_alone(self) -> bool:
@@ -89,6 +93,24 @@ def may_share_batches(messages: Sequence[Message]) -> bool:
 def body_length(body: bytes | bytearray | memoryview) -> int:
     """Return the bytes of a body: ``len`` of a memoryview counts its items, which may be wider."""
     return len(body) if type(body) is bytes else memoryview(body).nbytes
+
+
+def shown_message(message: "Message | MessageExt", body: str) -> str:
+    """Return the ``repr`` of a message: fields that are not at their defaults, and this text as its body."""
+    shown = []
+    for each in fields(message):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        if each.name == "body":
+            shown.append(f"body={body}")
+        elif (value := getattr(message, each.name)) != default:
+            shown.append(f"{each.name}={value!r}")
+    return f"{type(message).__qualname__}({', '.join(shown)})"
+
+
+def _size_of(body: object) -> str:
+    if not isinstance(body, bytes | bytearray | memoryview):
+        return f"<a {type(body).__name__}>"
+    return f"<{body_length(body)} bytes>"
 
 
 def message_texts(message: Message) -> tuple[str, ...]:
@@ -167,6 +189,9 @@ class MessageExt(_Stored):
     store_size_bytes: int = 0
     offset_msg_id: str = ""
     broker_name: str = ""
+
+    def __repr__(self) -> str:
+        return shown_message(self, _size_of(self.body))
 
     def with_topic(self, topic: str) -> "MessageExt":
         """Return the message with another topic. Decodes nothing."""

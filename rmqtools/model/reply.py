@@ -17,7 +17,7 @@ from rmqtools.model.message_const import (
 _REPLY = "reply"  # upstream MixAll.REPLY_MESSAGE_FLAG
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplyMessage(Message):
     """The result of ``create_reply``. Send it by ``Producer.send``; a broker forwards it to the requester.
 

@@ -20,7 +20,7 @@ class LocalTransactionState(Enum):
     UNKNOWN = "UNKNOW"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HalfMessage(Message):
     """The message of a local transaction.
 

@@ -8,7 +8,7 @@ Java's client does not by default (``checkCRC``).
 from typing import Any, NamedTuple, NoReturn
 
 from rmqtools.errors import BodyTooLargeError, CorruptBodyError, ProtocolError
-from rmqtools.model.message import SLOTS, MessageExt
+from rmqtools.model.message import SLOTS, MessageExt, shown_message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.messages.compression import OversizeError
 
@@ -67,9 +67,7 @@ class CorruptMessage(MessageExt):
 
     def __repr__(self) -> str:
         kept = _kept(self)
-        values = {name: repr(getattr(self, name)) for name in SLOTS if name != "body"}
-        values["body"] = f"<{len(kept.raw)} bytes that cannot be read: {kept.why}>"
-        return f"{type(self).__name__}({', '.join(f'{name}={values[name]}' for name in SLOTS)})"
+        return shown_message(self, f"<{len(kept.raw)} bytes that cannot be read: {kept.why}>")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _corrupt, (raw_message(self), _kept(self).why, _kept(self).max_bytes)

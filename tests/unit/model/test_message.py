@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from rmqtools import HalfMessage, ReplyMessage
 from rmqtools.model.message import SLOTS, Message, MessageExt, undecoded_message
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 
@@ -54,6 +55,36 @@ def test_any_field_may_be_asked_for_first(name):
 def test_a_message_not_decoded_yet_equals_one_made_of_the_same_values(seen):
     assert seen(decode_message(STORED)) == SAME
     assert repr(seen(decode_message(STORED))) == repr(SAME)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (Message("T", b"secret"), "Message(topic='T', body=<6 bytes>)"),
+        (
+            Message("T", memoryview(b"secret"), keys=["k"], properties={"a": "b"}),  # type: ignore[arg-type]
+            "Message(topic='T', body=<6 bytes>, keys=['k'], properties={'a': 'b'})",
+        ),
+        (Message("T", "secret"), "Message(topic='T', body=<a str>)"),  # type: ignore[arg-type]
+        (
+            HalfMessage("T", b"secret", transaction_id="7F"),
+            "HalfMessage(topic='T', body=<6 bytes>, transaction_id='7F')",
+        ),
+        (
+            ReplyMessage("T", b"secret", correlation_id="c", reply_to_client="r"),
+            "ReplyMessage(topic='T', body=<6 bytes>, correlation_id='c', reply_to_client='r')",
+        ),
+    ],
+    ids=["bytes", "view", "text", "half", "reply"],
+)
+def test_a_representation_shows_the_size_of_the_body_and_what_is_not_as_by_default(message, shown):
+    assert repr(message) == shown
+
+
+def test_a_representation_of_a_stored_message_shows_no_body():
+    assert "topic='T', queue_id=1, queue_offset=5, " in repr(decode_message(STORED))
+    assert "body=<5 bytes>" in repr(decode_message(STORED))
+    assert "hello" not in repr(decode_message(STORED))
 
 
 def test_what_is_decoded_is_decoded_once():
