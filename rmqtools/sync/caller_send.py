@@ -13,7 +13,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.sync.greenlets import are_sockets_patched
-from rmqtools.sync.loop import Bridge
+from rmqtools.sync.loop import Bridge, note_blocking_call
 
 T = TypeVar("T")
 
@@ -45,6 +45,7 @@ class CallerSends:
         if selector is not None or self._needs_loop:
             return self._bridge.run(lambda: self._producer._send(message, choice, timeout))
         self._bridge.check()
+        note_blocking_call()
         return _finish(lambda: self._producer._begin(message, choice, timeout, self._way))
 
     def send_batch(
@@ -54,6 +55,7 @@ class CallerSends:
         if self._needs_loop:
             return self._bridge.run(lambda: self._producer._send_batch(messages, queue, timeout))
         self._bridge.check()
+        note_blocking_call()
         return _finish(lambda: self._producer._send_batch(messages, queue, timeout, self._way))
 
     def close(self) -> None:

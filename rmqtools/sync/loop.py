@@ -8,6 +8,7 @@ import asyncio
 import os
 import sys
 import threading
+from asyncio import _get_running_loop
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -16,11 +17,15 @@ from typing import Any, Generic, TypeVar
 
 from rmqtools.engine.connection.background import Background
 from rmqtools.errors import ClientStateError
+from rmqtools.log import get_logger
 from rmqtools.sync.greenlets import are_threads_greenlets, new_cooperative_loop, run_forever
 
 T = TypeVar("T")
 
+log = get_logger(__name__)
+
 _threads: dict[int, "LoopThread"] = {}
+_noted: list[str] = []  # the first call in a thread with a running event loop
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -90,6 +95,20 @@ class LoopThread:
         return loop
 
 
+def note_blocking_call() -> None:
+    """Log, once per process, that a call blocks a thread with a running event loop: all its tasks wait.
+
+    In a notebook cells run on such a loop, and nothing else does.
+    """
+    if _get_running_loop() is None or _noted or "ipykernel" in sys.modules:
+        return
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rmqtools."):
+        frame = frame.f_back
+    _noted.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+    log.warning("event_loop_blocked", called_at=_noted[0], remedy="use rmqtools.aio, or asyncio.to_thread")
+
+
 class Call(Generic[T]):
     """A coroutine that one thread waits for while the loop thread runs it.
 
@@ -114,6 +133,7 @@ class Call(Generic[T]):
 
     def run(self) -> T:
         """Run the coroutine; return its result or raise its error. An interrupt cancels it."""
+        note_blocking_call()
         try:
             self._loop.call_soon_threadsafe(self._begin)
             self._wait()

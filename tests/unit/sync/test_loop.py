@@ -1,15 +1,20 @@
 import asyncio
 import gc
 import os
+import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from concurrent.futures import CancelledError
+from types import ModuleType
 
 import pytest
 
+from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge, LoopThread
+from rmqtools.testing import FakeCluster
 from tests.support.forked import in_child
 from tests.support.interrupts import interrupted_at, interrupted_when
 
@@ -49,6 +54,53 @@ def test_a_blocking_call_on_the_loop_thread_raises_instead_of_waiting_for_itself
 
     with pytest.raises(ClientStateError, match=r"use rmqtools\.aio"):
         bridge.run(block)
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """The places that were logged because they blocked a running loop."""
+    monkeypatch.setattr("rmqtools.sync.loop._noted", [])
+
+    def found() -> list[str]:
+        blocked = [one for one in caplog.records if one.getMessage().startswith("event_loop_blocked ")]
+        return [record.__dict__["called_at"] for record in blocked]
+
+    return found
+
+
+def test_calls_that_block_a_running_event_loop_are_logged_once_with_their_place(events):
+    async def block() -> None:
+        Bridge().run(where)
+        Bridge().run(where)
+
+    Bridge().run(where)
+    assert events() == []
+    asyncio.run(block())
+
+    assert events() == [f"{__file__}:{block.__code__.co_firstlineno + 1}"]
+
+
+def test_a_send_that_blocks_a_running_event_loop_is_logged_and_one_with_a_future_is_not(events):
+    async def send(producer: Producer) -> None:
+        producer.send_async(Message("T", b"1")).add_done_callback(lambda sent: sent.result())
+        assert events() == []
+        producer.send(Message("T", b"2"))
+
+    with FakeCluster() as cluster, Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        asyncio.run(send(producer))
+
+    (place,) = events()
+    assert place.startswith(f"{__file__}:")
+
+
+def test_a_notebook_whose_cells_run_on_a_loop_gets_no_such_event(events, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+
+    async def block() -> None:
+        Bridge().run(where)
+
+    asyncio.run(block())
+    assert events() == []
 
 
 def test_iterate_crosses_once_per_item_and_closes_a_generator_left_early():
