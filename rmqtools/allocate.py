@@ -30,7 +30,7 @@ from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp
 from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
 from rmqtools.policy.allocate.share import share
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.policy.allocate.strategy_table import BUILT_IN, Named, built_in, split_nearby
+from rmqtools.policy.allocate.strategy_table import BUILT_IN, Named, built_in, check_strategy, split_nearby
 
 __all__ = [
     "NO_PINS",
@@ -88,11 +88,11 @@ def make_strategy(text: str, options: Mapping[str, Any], load: Load) -> Allocate
     """
     if ":" in text:
         make = load(text, what=f"strategy {text!r}", role=_STRATEGY)
-        return _checked(text, _call(text, make, options))
+        return check_strategy(text, _call(text, make, options))
     if (inner := split_nearby(text)) is not None:
         nearby = partial(AllocateMachineRoomNearby, make_strategy(inner, {}, load))
-        return _checked(text, _call(text, nearby, options, _parsers("MACHINE_ROOM_NEARBY", load)))
-    return _checked(text, _call(text, built_in(text).make, options, _parsers(text, load)))
+        return check_strategy(text, _call(text, nearby, options, _parsers("MACHINE_ROOM_NEARBY", load)))
+    return check_strategy(text, _call(text, built_in(text).make, options, _parsers(text, load)))
 
 
 def _call(
@@ -115,13 +115,6 @@ def _parsed(name: str, value: Any, parsers: Mapping[str, Callable[[str], Any]]) 
         raise
     except (ValueError, TypeError, AttributeError) as error:
         raise ConfigError(f"option {name}={value!r}: {error}") from error
-
-
-def _checked(text: str, made: Any) -> AllocateMessageQueueStrategy:
-    if not isinstance(getattr(made, "name", None), str) or not callable(getattr(made, "allocate", None)):
-        raise ConfigError(f"strategy {text!r}: {made!r} is none: want a text 'name' and a method 'allocate'")
-    strategy: AllocateMessageQueueStrategy = made
-    return strategy
 
 
 def _parsers(name: str, load: Load) -> Mapping[str, Callable[[str], Any]]:

@@ -9,6 +9,7 @@ from rmqtools import Admin, ClientConfig
 from rmqtools.cli.connection import NameServer, Settings, client_config, pairs
 from rmqtools.cli.group import Group, unknown_group
 from rmqtools.cli.printing import print_table, say
+from rmqtools.config.checked import kind_of
 from rmqtools.config.text import match_name, parse_value
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import GroupSettings, SubscriptionGroupConfig
@@ -88,7 +89,7 @@ def group_settings(texts: Sequence[str] | None) -> GroupSettings:
         name = _BY_MATCH.get(match_name(text))
         if name is None:
             raise ConfigError(unknown_name("setting of a group", text, KINDS))
-        found[name] = parse_value(name, value, KINDS[name])  # type: ignore[literal-required]  # one of its names
+        found[name] = parse_value(name, value, kind_of(KINDS[name]))  # type: ignore[literal-required]  # one of its names
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rmqtools import Admin, ClientConfig, MessageQueue, Perm, QueueData, TopicRouteData
+from rmqtools import Admin, ClientConfig, MessageQueue, Perm, QueueData, TopicMessageType, TopicRouteData
 from rmqtools.cli.connection import (
     Json,
     NameServer,
@@ -49,7 +49,7 @@ Brokers = Annotated[
 ]
 Cluster = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="Only in this cluster.")]
 MessageType = Annotated[
-    str | None,
+    TopicMessageType | None,
     typer.Option(
         "--type",
         metavar="TYPE",

@@ -2,11 +2,11 @@
 
 import os
 import re
-import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+from rmqtools.config.checked import checked, kinds_of, unknown_setting
 from rmqtools.config.text import (
     check_address_rules,
     match_name,
@@ -17,7 +17,6 @@ from rmqtools.config.text import (
 from rmqtools.errors import ConfigError
 from rmqtools.model.block import MAX_DECOMPRESSED_BYTES
 from rmqtools.model.secret import Secret
-from rmqtools.unknown_name import unknown_name
 
 _LIST_URL = re.compile(r"https?://[^\s/;,]+/[^\s;,]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -31,20 +30,27 @@ def _name_servers_of_environment() -> str:
 
 
 def check_config(owner: str, config: object, wanted: type[object]) -> None:
-    """Refuse a config of another class.
+    """Refuse a config, or a producer to work on, of another class.
 
     Raises:
         ConfigError: names both classes.
     """
     if not isinstance(config, wanted):
-        raise ConfigError(f"{owner} got a {type(config).__name__}: want a {wanted.__name__}")
+        got, want = type(config).__name__, wanted.__name__
+        if got == want:  # of the other face
+            got, want = (f"{one.__module__}.{one.__name__}" for one in (type(config), wanted))
+        raise ConfigError(f"{owner} got a {got}: want a {want}, as in {owner}({want}(...))")
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """Settings of every client: the cluster, and the client's name. Times are seconds, sizes are bytes."""
 
-    name_server: str = field(default_factory=_name_servers_of_environment)
+    name_server: str = field(
+        default_factory=_name_servers_of_environment,
+        metadata={"wanted": "text: host:port, several separated by ';'"},
+    )
     """Name servers as ``host:port``, several separated by ``;``; or the HTTP address of such a list.
 
     A name with several addresses stands for all of them. A list, ``http://host/path``, is fetched again every
@@ -133,17 +139,17 @@ class ClientConfig:
     """
     tls_enable: bool = False
     """Whether connections use TLS; upstream tls.enable. Set it where servers accept nothing else."""
-    tls_ca_file: str | None = None
+    tls_ca_file: str | os.PathLike[str] | None = None
     """File of the authorities' certificates (PEM) to check servers with; upstream tls.client.trustCertPath.
 
     Default None: the certificates of this machine. Set it for certificates of a private authority.
     """
-    tls_cert_file: str | None = None
+    tls_cert_file: str | os.PathLike[str] | None = None
     """File of this client's own certificate (PEM); upstream tls.client.certPath.
 
     Default None: no certificate is sent. Set it where servers ask clients for one.
     """
-    tls_key_file: str | None = None
+    tls_key_file: str | os.PathLike[str] | None = None
     """File of the private key (PEM) of ``tls_cert_file``; upstream tls.client.keyPath.
 
     Default None: the key is in ``tls_cert_file``.
@@ -166,8 +172,6 @@ class ClientConfig:
             )
         if isinstance(self.broker_address_map, Mapping):
             check_address_rules(self.broker_address_map)
-        elif not callable(self.broker_address_map):
-            raise ConfigError(f"broker_address_map={self.broker_address_map!r}: want a mapping or a function")
         require_positive(
             self, "connect_timeout", "request_timeout", "max_frame_bytes", "max_decompressed_bytes"
         )
@@ -230,11 +234,11 @@ class ClientConfig:
         Raises:
             ConfigError: an unknown name (with the nearest known one), or a value of the wrong type.
         """
-        known = {match_name(f.name): f.name for f in fields(cls)}
-        types_by_name = typing.get_type_hints(cls)
+        kinds = kinds_of(cls)
+        known = {match_name(name): name for name in kinds}
         values: dict[str, Any] = {}
         for name, text in settings.items():
             if (found := known.get(match_name(name))) is None:
-                raise ConfigError(unknown_name("setting", name, [f.name for f in fields(cls)]))
-            values[found] = parse_value(name, text, types_by_name[found])
+                raise ConfigError(unknown_setting(name, kinds))
+            values[found] = parse_value(name, text, kinds[found])
         return cls(**values)

@@ -3,8 +3,11 @@
 Source of the defaults: DefaultMQPushConsumer, DefaultLitePullConsumer (Java client 5.5.0).
 """
 
+import os
 from dataclasses import dataclass
+from typing import Literal
 
+from rmqtools.config.checked import checked
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import require_positive
 from rmqtools.errors import ConfigError
@@ -14,6 +17,7 @@ _MIB = 1024 * 1024
 _SHORTEST_POP, _LONGEST_POP = 5.0, 300.0  # DefaultMQPushConsumerImpl.popMessage
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
     """Settings that push and pull consumers share. Times are seconds, sizes are bytes."""
@@ -23,12 +27,15 @@ class ConsumerConfig(ClientConfig):
 
     Set it to one name at all members of an application, and to another at every other application.
     """
-    message_model: MessageModel | str = MessageModel.CLUSTERING
+    message_model: MessageModel | Literal["CLUSTERING", "BROADCASTING"] = MessageModel.CLUSTERING
     """CLUSTERING shares the messages among the members, BROADCASTING gives every member all of them.
 
     Default: as upstream (messageModel). Set BROADCASTING for caches that every member keeps itself.
     """
-    consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_from: (
+        ConsumeFromWhere
+        | Literal["CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"]
+    ) = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     """First offset in a queue for a group without a stored offset; upstream consumeFromWhere.
 
     Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. Has no effect on a group that had
@@ -59,7 +66,7 @@ class ConsumerConfig(ClientConfig):
 
     A member that is killed consumes up to this many seconds of messages again.
     """
-    offset_store_path: str | None = None
+    offset_store_path: str | os.PathLike[str] | None = None
     """File of the offsets of a broadcasting member.
 
     Default None: ``~/.rocketmq_offsets/CLIENT_ID/GROUP/offsets.json``, as upstream. Set it, or an
@@ -109,8 +116,6 @@ class ConsumerConfig(ClientConfig):
         super(ConsumerConfig, self).__post_init__()
         if not self.group:
             raise ConfigError("no group: set group='name', the same at all members that share the messages")
-        for name, kind in (("message_model", MessageModel), ("consume_from", ConsumeFromWhere)):
-            _require_member(self, name, kind)
         require_positive(self, "rebalance_interval", "rebalance_min_interval", "pin_poll_interval")
         require_positive(self, "persist_consumer_offset_interval", "pull_batch_size", "pull_timeout")
         require_positive(self, "pull_threshold_for_queue", "pull_threshold_bytes_for_queue")
@@ -129,6 +134,7 @@ class ConsumerConfig(ClientConfig):
         return self.message_model == MessageModel.BROADCASTING
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushConsumerConfig(ConsumerConfig):
     """Settings of a push consumer. Times are seconds, sizes are bytes."""
@@ -236,6 +242,7 @@ class PushConsumerConfig(ConsumerConfig):
                 require_positive(self, name)
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullConsumerConfig(ConsumerConfig):
     """Settings of a pull consumer, see :meth:`PullConsumer.poll`. Times are seconds, sizes are bytes."""
@@ -278,12 +285,3 @@ class PullConsumerConfig(ConsumerConfig):
         super(PullConsumerConfig, self).__post_init__()
         require_positive(self, "auto_commit_interval", "poll_batch_size", "poll_timeout")
         require_positive(self, "pull_threshold_for_all", "pull_threshold_bytes_for_all")
-
-
-def _require_member(config: object, name: str, kind: type[MessageModel] | type[ConsumeFromWhere]) -> None:
-    """Turn a text into the member it names."""
-    value = getattr(config, name)
-    known = [str(member) for member in kind]
-    if value not in known:
-        raise ConfigError(f"{name}={value!r}: want one of {', '.join(known)}")
-    object.__setattr__(config, name, kind(value))

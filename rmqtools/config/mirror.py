@@ -1,9 +1,10 @@
 """Settings of mirrors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from rmqtools.config.checked import checked
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.producer import ProducerConfig
 from rmqtools.errors import ConfigError
@@ -14,6 +15,7 @@ Begin: TypeAlias = Literal["earliest", "latest"] | int
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorConfig:
     """Settings of a mirror: topics, source and target."""
@@ -39,7 +41,9 @@ class MirrorConfig:
     target_name: str | None = None
     """Name of the target cluster; see ``source_name``. Needed if both clusters have the same name."""
 
-    begin: Begin = "earliest"
+    begin: Begin = field(
+        default="earliest", metadata={"wanted": "earliest, latest, or milliseconds since 1970"}
+    )
     """Where to begin in a queue at its first start: earliest, latest, or ms since 1970."""
 
     tags: tuple[str, ...] = ()
@@ -92,8 +96,6 @@ class MirrorConfig:
             raise ConfigError(f"settle_seconds={self.settle_seconds!r}: want 0 or more seconds")
         if self.request_bytes <= 0:
             raise ConfigError(f"request_bytes={self.request_bytes!r}: want more than 0")
-        if isinstance(self.begin, str) and self.begin not in ("earliest", "latest"):
-            raise ConfigError(f"begin={self.begin!r}: want earliest, latest, or milliseconds since 1970")
 
     def _check_names(self) -> None:
         for name in ("name", "source_name", "target_name"):

@@ -4,12 +4,15 @@ Source of the defaults: DefaultMQProducer (Java client 5.5.0).
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
+from rmqtools.config.checked import checked
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import require_positive
 from rmqtools.errors import ConfigError
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig(ClientConfig):
     """Settings of a producer. Times are seconds, sizes are bytes."""
@@ -54,7 +57,7 @@ class ProducerConfig(ClientConfig):
 
     Lower it to save network and disk, raise it to save CPU.
     """
-    compression: str = "zlib"
+    compression: Literal["zlib", "lz4", "zstd", "none"] = "zlib"
     """How bodies are compressed: zlib, lz4, zstd or none; upstream compressType.
 
     Use lz4 or zstd to save CPU where all consumers are of version 5 or newer, and none for compressed data.
@@ -143,8 +146,6 @@ class ProducerConfig(ClientConfig):
                 f"retry_times_when_send_failed={self.retry_times_when_send_failed}: want 0 or more"
             )
         self._check_linger()
-        if self.compression not in ("zlib", "lz4", "zstd", "none"):
-            raise ConfigError(f"compression={self.compression!r}: want zlib, lz4, zstd or none")
 
     def _check_linger(self) -> None:
         if not 0 <= self.linger < self.send_timeout:

@@ -4,17 +4,19 @@ Source of the defaults: DefaultMQPushConsumer (Java client 5.5.0) where it has t
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
+from rmqtools.config.checked import checked
 from rmqtools.config.client import ClientConfig
-from rmqtools.config.text import require_positive
+from rmqtools.config.text import is_within, require_positive
 from rmqtools.errors import ConfigError
 from rmqtools.model.group import ConsumeFromWhere
 
 MOST_MESSAGES = 32  # of one answer; brokers refuse to pop more (PopMessageProcessor)
 SHORTEST_INVISIBLE, LONGEST_INVISIBLE = 1.0, 12 * 3600.0  # seconds; the longest is that of proxies
-_STARTS = (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleConsumerConfig(ClientConfig):
     """Settings of :class:`rmqtools.SimpleConsumer`. Times are seconds."""
@@ -24,7 +26,9 @@ class SimpleConsumerConfig(ClientConfig):
 
     Use a group that has no push or pull consumers: they would leave this member a share of the queues.
     """
-    consume_from: ConsumeFromWhere | str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_from: ConsumeFromWhere | Literal["CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET"] = (
+        ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    )
     """First offset in a queue for a group that never received from it; upstream consumeFromWhere.
 
     Set CONSUME_FROM_FIRST_OFFSET where a new group needs the old messages. CONSUME_FROM_TIMESTAMP is refused:
@@ -61,9 +65,11 @@ class SimpleConsumerConfig(ClientConfig):
         super(SimpleConsumerConfig, self).__post_init__()
         if not self.group:
             raise ConfigError("no group: set group='name', the same at all members that share the messages")
-        if self.consume_from not in _STARTS:
-            raise ConfigError(f"consume_from={self.consume_from!r}: want one of {', '.join(_STARTS)}")
-        object.__setattr__(self, "consume_from", ConsumeFromWhere(self.consume_from))
+        if self.consume_from == ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
+            raise ConfigError(
+                "consume_from='CONSUME_FROM_TIMESTAMP': want one of CONSUME_FROM_LAST_OFFSET, "
+                "CONSUME_FROM_FIRST_OFFSET: brokers offer popping consumers no other"
+            )
         if self.max_reconsume_times < -1:
             raise ConfigError(f"max_reconsume_times={self.max_reconsume_times}: want 0 or more, or -1")
         require_positive(self, "wait")
@@ -76,13 +82,13 @@ def check_receive(max_messages: int, invisible_duration: float, wait: float) -> 
     Raises:
         ConfigError: one that brokers would refuse, or take for something else.
     """
-    if not 1 <= max_messages <= MOST_MESSAGES:
+    if not is_within(max_messages, 1, MOST_MESSAGES):
         raise ConfigError(
-            f"max_messages={max_messages}: want 1 to {MOST_MESSAGES}, the most that brokers return at once"
+            f"max_messages={max_messages!r}: want 1 to {MOST_MESSAGES}, the most that brokers return at once"
         )
     check_invisible("invisible_duration", invisible_duration)
-    if not 0 <= wait <= LONGEST_INVISIBLE:
-        raise ConfigError(f"wait={wait}: want 0 seconds to 12 hours (43200)")
+    if not is_within(wait, 0, LONGEST_INVISIBLE):
+        raise ConfigError(f"wait={wait!r}: want 0 seconds to 12 hours (43200)")
 
 
 def check_invisible(name: str, seconds: float) -> None:
@@ -91,5 +97,5 @@ def check_invisible(name: str, seconds: float) -> None:
     Raises:
         ConfigError: too short, or too long.
     """
-    if not SHORTEST_INVISIBLE <= seconds <= LONGEST_INVISIBLE:
-        raise ConfigError(f"{name}={seconds}: want 1 second to 12 hours (43200)")
+    if not is_within(seconds, SHORTEST_INVISIBLE, LONGEST_INVISIBLE):
+        raise ConfigError(f"{name}={seconds!r}: want 1 second to 12 hours (43200)")

@@ -1,17 +1,14 @@
 """Settings as text: reads and checks addresses, names and values."""
 
 import re
-import types
-import typing
-from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rmqtools.config.checked import Kind
 from rmqtools.errors import ConfigError
 
 _PORT = re.compile(r"[0-9]{1,9}")
 _NOT_IN_HOSTS = re.compile(r"[\s\x00-\x20/\\@,;\uff1a\uff0c\uff1b\u3001\u3002]")
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -72,55 +69,40 @@ def check_address_rules(rules: Mapping[str, str]) -> None:
             raise ConfigError(f"broker_address_map: {rule!r} to {target!r}: {error}") from error
 
 
+def check_timeout(timeout: object) -> None:
+    """Check the timeout of one call; None: there is none.
+
+    Raises:
+        ConfigError: it is no number.
+    """
+    if timeout is not None and not isinstance(timeout, int | float):
+        raise ConfigError(f"timeout={timeout!r}: want seconds as a number, e.g. 2.5")
+
+
+def is_within(value: object, low: float, high: float) -> bool:
+    """Return whether a value is a number from ``low`` to ``high``."""
+    return isinstance(value, int | float) and low <= value <= high
+
+
 def match_name(name: str) -> str:
     """Return a setting's name in lower case and without separators, for comparing."""
     return name.lower().replace("_", "").replace("-", "").replace(".", "")
 
 
 def require_positive(config: object, *names: str) -> None:
-    """Refuse settings that are 0 or less."""
+    """Refuse settings that are 0 or less, and those that are no number (NaN)."""
     for name in names:
-        if getattr(config, name) <= 0:
+        if not getattr(config, name) > 0:
             raise ConfigError(f"{name}={getattr(config, name)}: want more than 0")
 
 
-def _parse_bool(text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise ValueError(text)
-
-
-def _parse_pairs(text: str) -> dict[str, str]:
-    """``a=b,c=d`` as a mapping."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    if not all(key.strip() and value.strip() for key, _, value in pairs):
-        raise ValueError(text)
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-_PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
-    str: (str, "text"),
-    int: (int, "a whole number"),
-    float: (float, "seconds, e.g. 2.5"),
-    bool: (_parse_bool, "true or false"),
-    Mapping[str, str]: (_parse_pairs, "from=to pairs separated by commas"),
-}
-
-
-def parse_value(name: str, text: str, kind: Any) -> Any:
-    """Return the value of type ``kind`` that a text means.
+def parse_value(name: str, text: str, kind: Kind) -> Any:
+    """Return the value that a text means.
 
     Raises:
-        ConfigError: the text is not of that type.
+        ConfigError: the text is not of that kind.
     """
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        kind = next(k for k in typing.get_args(kind) if k is not type(None))
-    if isinstance(kind, type) and issubclass(kind, StrEnum):  # the config's own check names the members
-        kind = str
-    parser, wanted = _PARSERS[kind]
     try:
-        return parser(text)
+        return kind.parse(text)
     except ValueError as error:
-        raise ConfigError(f"setting {name!r}: {text!r} is not {wanted}") from error
+        raise ConfigError(f"setting {name!r}: {text!r} is not {kind.written}") from error

@@ -8,28 +8,20 @@ and asynchronous iterator compares the loops first. :class:`Asynchronous` adds t
 import warnings
 from abc import ABC, abstractmethod
 from asyncio import AbstractEventLoop, get_running_loop
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from functools import wraps
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from types import FunctionType, TracebackType
-from typing import Any, Self, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, get_origin
 
+from rmqtools.config.checked import check_arguments
+from rmqtools.engine.client_object import ClientObject
 from rmqtools.errors import ClientStateError
 
 T = TypeVar("T")
 
 
-class NotPickled:
-    """Refuses to be pickled, and names the config as what to pickle instead."""
-
-    def __reduce__(self) -> str:
-        raise TypeError(
-            f"a {type(self).__name__} has connections and cannot be pickled: pickle its config, and make a "
-            f"{type(self).__name__} where it is used"
-        )
-
-
-class Asynchronous(NotPickled, ABC):
+class Asynchronous(ClientObject, ABC):
     """Starts when a block is entered and closes when it is left; belongs to one event loop meanwhile."""
 
     _loop: AbstractEventLoop | None = None  # from the beginning of its start to the end of its close
@@ -40,8 +32,12 @@ class Asynchronous(NotPickled, ABC):
         members = {name: member for each in reversed(cls.__mro__) for name, member in vars(each).items()}
         for name, member in members.items():
             is_public = isinstance(member, FunctionType) and (name[0] != "_" or name == "__aiter__")
-            if is_public and (bound := _bound(name, member)) is not None:
+            if is_public and (bound := _bound(name, member, checks=cls.checks_arguments)) is not None:
                 setattr(cls, name, bound)
+
+    checks_arguments = False
+    """True if all arguments are compared with the annotations before a call, which takes some microseconds.
+    False: after an error of Python, to name the argument that has caused it."""
 
     close_ends_start = False
     """True if ``close`` itself ends a ``start`` that still runs; else that start must be cancelled before."""
@@ -62,6 +58,17 @@ class Asynchronous(NotPickled, ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    if not TYPE_CHECKING:  # a type checker says it by itself
+
+        def __enter__(self) -> NoReturn:
+            name = type(self).__name__
+            raise TypeError(f"rmqtools.aio.{name} works in 'async with': write that, or use rmqtools.{name}")
+
+        def __exit__(self, *_: object) -> None: ...
+
+    def _shown(self) -> Mapping[str, str]:
+        return {} if self._host is None else self._host._shown()
 
     def __del__(self) -> None:
         if self._loop is not None and self._loop.is_closed():
@@ -119,7 +126,7 @@ class _Walk(AsyncGenerator[Any, None]):
         return self._items.aclose()
 
 
-def _bound(name: str, function: FunctionType) -> Callable[..., Any] | None:
+def _bound(name: str, function: FunctionType, *, checks: bool) -> Callable[..., Any] | None:
     """Return a public method that compares the loops first; None: it is bound already, or needs no loop."""
     if hasattr(function, "__wrapped__") or getattr(function, "__isabstractmethod__", False):
         return None
@@ -127,17 +134,23 @@ def _bound(name: str, function: FunctionType) -> Callable[..., Any] | None:
         return _bound_start(function) if name == "start" else _bound_close(function)
     kind = function.__code__.co_flags
     if kind & CO_COROUTINE:
-        return _bound_coroutine(function)
+        return _bound_coroutine(function, checks=checks)
     is_iterator = get_origin(function.__annotations__.get("return")) in (AsyncGenerator, AsyncIterator)
     return _bound_iterator(function) if kind & CO_ASYNC_GENERATOR or is_iterator else None
 
 
-def _bound_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
+def _bound_coroutine(function: Callable[..., Any], *, checks: bool) -> Callable[..., Any]:
     @wraps(function)
     async def on_its_loop(self: Asynchronous, *args: Any, **kwargs: Any) -> Any:
         if self._loop is not get_running_loop():
             self._check_loop()
-        return await function(self, *args, **kwargs)
+        if checks:
+            check_arguments(function, self, *args, **kwargs)
+        try:
+            return await function(self, *args, **kwargs)
+        except (TypeError, AttributeError):
+            check_arguments(function, self, *args, **kwargs)
+            raise
 
     return on_its_loop
 
@@ -145,6 +158,7 @@ def _bound_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
 def _bound_iterator(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def on_its_loop(self: Asynchronous, *args: Any, **kwargs: Any) -> _Walk:
+        check_arguments(function, self, *args, **kwargs)
         return _Walk(self, function(self, *args, **kwargs))  # called on any thread; walked on a loop
 
     return on_its_loop

@@ -1,6 +1,7 @@
 """The message types of topics (5.x): which messages a proxy lets into a topic."""
 
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 
 class TopicMessageType(StrEnum):
@@ -21,3 +22,9 @@ class TopicMessageType(StrEnum):
     LITE = "LITE"
     MIXED = "MIXED"
     """Takes messages of every type; brokers allow it with ``enableMixedMessageType=true``."""
+
+
+TopicTypeName: TypeAlias = Literal[
+    "UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED"
+]
+"""The texts of the members."""

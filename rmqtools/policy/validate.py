@@ -37,7 +37,9 @@ def check_name(kind: str, name: str, max_length: int) -> None:
     Raises:
         MessageRejectedError: it is empty, too long, or has a character outside ``%|a-zA-Z0-9_-``.
     """
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str):
+        raise MessageRejectedError(f"{kind} {name!r} is a {type(name).__name__}: want one name, as text")
+    if not name.strip():
         raise MessageRejectedError(f"{kind} {name!r} is empty: give a name")
     if len(name) > max_length:
         raise MessageRejectedError(
@@ -63,15 +65,18 @@ def check_message(message: Message, max_message_bytes: int) -> int | None:
         if size is not None:
             return size
     if not isinstance(message, Message):
-        raise MessageRejectedError(f"{message!r} is {type(message).__name__}: want a Message")
+        raise MessageRejectedError(
+            f"a {type(message).__name__} is no message: want a Message, as in Message('topic', b'body'); "
+            "send_many takes several"
+        )
     body = message.body
     _check_topic(message.topic)
     if type(body) is not bytes or not 0 < len(body) <= max_message_bytes:
         _check_body(body, max_message_bytes)
     _check_texts(message)
     _check_words(message)
-    if not -(2**31) <= message.flag < 2**31:
-        raise MessageRejectedError(f"flag={message.flag}: want a signed 32-bit number")
+    if not (_is_int(message.flag) and -(2**31) <= message.flag < 2**31):
+        raise MessageRejectedError(f"flag={message.flag!r}: want a signed 32-bit number")
     if message.is_delayed:
         _check_delay(message)
     if message.priority is not None:
@@ -157,6 +162,16 @@ def _are_ordinary_texts(texts: Sequence[str], named: Sequence[Mapping[str, str]]
     )
 
 
+def check_list(messages: object) -> None:
+    """Refuse what is no sequence of messages, such as one message or a generator.
+
+    Raises:
+        MessageRejectedError: names its type.
+    """
+    if not isinstance(messages, Sequence):
+        raise MessageRejectedError(f"messages is a {type(messages).__name__}: want a list of messages")
+
+
 def check_batch(messages: Sequence[Message], *, are_ordinary: bool = False) -> None:
     """Refuse messages that cannot share a batch; each must have passed :func:`check_message`.
 
@@ -175,6 +190,10 @@ def check_batch(messages: Sequence[Message], *, are_ordinary: bool = False) -> N
         raise MessageRejectedError("a message with a priority cannot be in a batch: use send or send_many")
     if messages[0].topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         raise MessageRejectedError(f"a batch cannot go to the retry topic {messages[0].topic!r}")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int)
 
 
 def _check_topic(topic: str) -> None:
@@ -204,6 +223,8 @@ def _check_body(body: object, max_message_bytes: int) -> None:
 def _check_texts(message: Message) -> None:
     """Check all texts together; if one is wrong, check each, to name it."""
     properties = message.properties
+    if not isinstance(properties, Mapping):
+        raise MessageRejectedError(f"properties is {type(properties).__name__}: want a mapping of texts")
     try:
         text = "".join(message_texts(message))
         text_bytes = len(text) if text.isascii() else len(text.encode())
@@ -297,20 +318,19 @@ def _check_delay(message: Message) -> None:
     given = {name: value for name, value in ways.items() if value is not None}
     if len(given) > 1:
         raise MessageRejectedError(f"{' and '.join(given)} exclude one another: give one")
-    if not 0 <= message.delay_level <= MAX_DELAY_LEVEL:
-        raise MessageRejectedError(
-            f"delay_level={message.delay_level}: want 1 to {MAX_DELAY_LEVEL}, or 0 for none"
-        )
-    if message.delay is not None and message.delay <= 0:
-        raise MessageRejectedError(f"delay={message.delay}: want more than 0 seconds")
-    if message.deliver_at_ms is not None and message.deliver_at_ms <= 0:
-        raise MessageRejectedError(f"deliver_at_ms={message.deliver_at_ms}: want milliseconds since 1970")
+    level, delay, time = message.delay_level, message.delay, message.deliver_at_ms
+    if not (_is_int(level) and 0 <= level <= MAX_DELAY_LEVEL):
+        raise MessageRejectedError(f"delay_level={level!r}: want 1 to {MAX_DELAY_LEVEL}, or 0 for none")
+    if delay is not None and not (isinstance(delay, int | float) and delay > 0):
+        raise MessageRejectedError(f"delay={delay!r}: want more than 0 seconds, as a number")
+    if time is not None and not (_is_int(time) and time > 0):
+        raise MessageRejectedError(f"deliver_at_ms={time!r}: want milliseconds since 1970, as a whole number")
 
 
 def _check_priority(message: Message, priority: int) -> None:
     """Brokers drop the priority of a message that is of another type already (SendMessageProcessor)."""
-    if not 0 <= priority < 2**31:
-        raise MessageRejectedError(f"priority={priority}: want 0 or more, 31 bits")
+    if not (_is_int(priority) and 0 <= priority < 2**31):
+        raise MessageRejectedError(f"priority={priority!r}: want 0 or more, 31 bits")
     if message.sharding_key or message.is_delayed:
         other = "a sharding_key" if message.sharding_key else "a delay"
         raise MessageRejectedError(

@@ -4,7 +4,7 @@ Change the class of :mod:`rmqtools.aio` instead, and run the program again. One 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Unpack
+from typing import Literal, Unpack
 
 from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.block import CorruptBody
@@ -23,7 +23,7 @@ from rmqtools.model.message_story import MessageStory
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import ClusterInfo, Perm, TopicConfig, TopicRouteData
 from rmqtools.model.running_info import ConsumerRunningInfo
-from rmqtools.model.topic_type import TopicMessageType
+from rmqtools.model.topic_type import TopicMessageType, TopicTypeName
 from rmqtools.policy.allocate.pins import Pins
 from rmqtools.sync.handwritten.admin import BlockingAdmin
 
@@ -164,7 +164,7 @@ class Admin(BlockingAdmin):
         perm: Perm = Perm.READ | Perm.WRITE,
         cluster_name: str | None = None,
         broker_names: Sequence[str] | None = None,
-        message_type: TopicMessageType | str | None = None,
+        message_type: TopicMessageType | TopicTypeName | None = None,
         attributes: Mapping[str, str | None] = _NO_ATTRIBUTES,
     ) -> None:
         """Create a topic, or change one that exists, and wait until the route shows it.
@@ -390,7 +390,12 @@ class Admin(BlockingAdmin):
         self._bridge.run(lambda: self._admin.create_group(group, **settings))
 
     def set_message_request_mode(
-        self, topic: str, group: str, mode: MessageRequestMode | str, *, pop_share_queue_num: int = 0
+        self,
+        topic: str,
+        group: str,
+        mode: MessageRequestMode | Literal["PULL", "POP"],
+        *,
+        pop_share_queue_num: int = 0,
     ) -> None:
         """Switch a group between pulling and popping a topic (brokers 5.x), from the next rebalance on.
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
-from rmqtools.engine.asynchronous import Asynchronous, NotPickled
+from rmqtools.engine.asynchronous import Asynchronous
+from rmqtools.engine.client_object import ClientObject
 from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge
 
@@ -25,7 +26,7 @@ class ItemsUntilNone(Iterator[T]):
         return item
 
 
-class Blocking(NotPickled):
+class Blocking(ClientObject):
     """Starts and closes an asynchronous object from blocking code."""
 
     def __init__(self, asynchronous: Asynchronous) -> None:
@@ -80,6 +81,17 @@ class Blocking(NotPickled):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    if not TYPE_CHECKING:  # a type checker says it by itself
+
+        async def __aenter__(self) -> NoReturn:
+            name = type(self).__name__
+            raise TypeError(f"rmqtools.{name} works in 'with': write that, or use rmqtools.aio.{name}")
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    def _shown(self) -> Mapping[str, str]:
+        return self._asynchronous._shown()
 
     def __del__(self) -> None:
         if getattr(self, "_open", False) and self._bridge.is_of_this_process():

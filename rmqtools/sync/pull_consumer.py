@@ -10,6 +10,7 @@ from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.allocate.strategy_table import StrategyName
 from rmqtools.sync.handwritten.pull_consumer import BlockingPullConsumer
 
 
@@ -33,7 +34,7 @@ class PullConsumer(BlockingPullConsumer):
         self,
         config: PullConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | str | None = None,
+        strategy: AllocateMessageQueueStrategy | StrategyName | None = None,
         message_queue_listener: MessageQueueListener | None = None,
         error_listener: ErrorListener | None = None,
     ) -> None:
@@ -124,6 +125,7 @@ class PullConsumer(BlockingPullConsumer):
 
         Raises:
             ClientStateError: ``subscribe`` was called before.
+            ConfigError: these are no queues.
         """
         self._bridge.call(lambda: self._consumer.assign(queues))
 

@@ -8,6 +8,7 @@ from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.allocate.strategy_table import StrategyName
 from rmqtools.sync.handwritten.push_consumer import BlockingPushConsumer, MessageListener
 
 
@@ -26,7 +27,7 @@ class PushConsumer(BlockingPushConsumer):
         self,
         config: PushConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | str | None = None,
+        strategy: AllocateMessageQueueStrategy | StrategyName | None = None,
         message_queue_listener: MessageQueueListener | None = None,
         error_listener: ErrorListener | None = None,
     ) -> None:
@@ -105,7 +106,8 @@ class PushConsumer(BlockingPushConsumer):
                 a stored batch as a whole.
 
         Raises:
-            TypeError: ``listener`` cannot be called with messages and context.
+            TypeError: ``listener`` cannot be called with messages and context, or is of the other kind:
+                blocking consumers take plain functions, those of ``rmqtools.aio`` coroutine functions.
             ConfigError, MessageRejectedError: a name or an expression that cannot be used.
         """
         super().subscribe(topic, listener, tags=tags, sql=sql)

@@ -20,6 +20,7 @@ class TransactionProducer(BlockingTransactionProducer):
 
     Raises:
         ConfigError: by the constructor, for settings that are not valid and for the default group.
+        TypeError: by the constructor, for a listener without one of the methods.
     """
 
     __module__ = "rmqtools"

@@ -19,6 +19,8 @@ from rmqtools import (
     Admin,
     ClientConfig,
     ConsumeFromWhere,
+    HalfMessage,
+    LocalTransactionState,
     Message,
     MessageExt,
     MessageModel,
@@ -28,6 +30,7 @@ from rmqtools import (
     PullConsumerConfig,
     PushConsumer,
     PushConsumerConfig,
+    TransactionListener,
     TransactionProducer,
 )
 from rmqtools.compat.client import Producer as MovedProducer
@@ -39,6 +42,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 NOWHERE = "127.0.0.1:1"
+
+
+class Undecided(TransactionListener):
+    """Never called."""
+
+    def execute_local_transaction(self, message: HalfMessage, arg: object) -> LocalTransactionState:
+        return LocalTransactionState.UNKNOWN
+
+    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
+        return LocalTransactionState.UNKNOWN
 
 
 def show(config: ClientConfig) -> None:
@@ -88,7 +101,7 @@ def use(name_server: str, keys: "dict[str, Any]") -> None:
         print(producer, vars(producer), producer.send(Message("t", b"x")))
         fail(lambda: producer.send(Message("no-such-topic", b"x"), timeout=0.5))
     transactions = ProducerConfig(name_server=name_server, group="tx", **keys)
-    with TransactionProducer(transactions, print) as producer:  # type: ignore[arg-type]  # never called
+    with TransactionProducer(transactions, Undecided()) as producer:
         print(producer, vars(producer))
     config = PushConsumerConfig(
         name_server=name_server,

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping
 
 from rmqtools.config import ClientConfig
 from rmqtools.config.client import check_config
-from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.brokers import BrokerAdmin
 from rmqtools.engine.admin.drains import DrainAdmin
 from rmqtools.engine.admin.pins import PinAdmin
@@ -16,7 +15,7 @@ from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.reading.client import Client
 from rmqtools.engine.reading.read_messages import read_messages
 from rmqtools.errors import RemotingError
-from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody
+from rmqtools.model.block import CorruptBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
@@ -38,6 +37,7 @@ class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected
     """
 
     __module__ = "rmqtools.aio"
+    checks_arguments = True
 
     def __init__(self, config: ClientConfig | Client, *, partial: bool = False) -> None:
         self._host = config if isinstance(config, Client) else None
@@ -83,7 +83,6 @@ class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected
             CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
         """
         self._client.check_started()
-        check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
         return read_messages(
             self._client, range_, max_messages=256, max_bytes=1024 * 1024, corrupt_body=corrupt_body
         )

@@ -1,9 +1,8 @@
 """Administration of consumer groups: which there are, and their settings. Each broker has its own."""
 
 from dataclasses import replace
-from typing import Unpack
+from typing import Literal, Unpack
 
-from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.topics import topic_header
 from rmqtools.errors import ConfigError, TopicNotFoundError
@@ -103,7 +102,12 @@ class GroupConfigAdmin(GroupOffsetAdmin):
             await self._widen(hidden)
 
     async def set_message_request_mode(
-        self, topic: str, group: str, mode: MessageRequestMode | str, *, pop_share_queue_num: int = 0
+        self,
+        topic: str,
+        group: str,
+        mode: MessageRequestMode | Literal["PULL", "POP"],
+        *,
+        pop_share_queue_num: int = 0,
     ) -> None:
         """Switch a group between pulling and popping a topic (brokers 5.x), from the next rebalance on.
 
@@ -117,7 +121,6 @@ class GroupConfigAdmin(GroupOffsetAdmin):
         Raises:
             ConfigError: no such mode; nothing was sent.
         """
-        check_choice("mode", mode, [each.value for each in MessageRequestMode])
         body = SetMessageRequestModeRequestBody(
             topic=self._wire(topic),
             consumer_group=self._wire(group),

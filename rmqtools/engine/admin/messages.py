@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rmqtools.config.text import check_choice
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.admin.masters import reader
 from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, ProtocolError, RocketMQError
-from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
+from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import ConsumerConnection, MessageModel
 from rmqtools.model.group_view import MessageTrack, TrackType
@@ -125,7 +124,6 @@ class MessageAdmin(GroupAdmin):
             TopicNotFoundError: there is no such topic.
             CorruptBodyError: a body that cannot be read; the text names queue and queue offset.
         """
-        check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
         route = await self._client.name_server.fetch_route(self._wire(topic))
         self._client.endpoint.require(MESSAGE_QUERIES)
         header = QueryMessageRequestHeader(

@@ -8,7 +8,7 @@ from rmqtools.errors import BrokerError, RemotingTimeoutError, TopicNotFoundErro
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import TopicStatsTable
 from rmqtools.model.route import Perm, TopicConfig, TopicRouteData
-from rmqtools.model.topic_type import TopicMessageType
+from rmqtools.model.topic_type import TopicMessageType, TopicTypeName
 from rmqtools.policy.endpoint.features import TOPIC_ATTRIBUTES
 from rmqtools.policy.endpoint.topic_types import topic_attributes
 from rmqtools.policy.route_update import DEFAULT_TOPIC
@@ -56,7 +56,7 @@ class TopicAdmin(AdminPart):
         perm: Perm = Perm.READ | Perm.WRITE,
         cluster_name: str | None = None,
         broker_names: Sequence[str] | None = None,
-        message_type: TopicMessageType | str | None = None,
+        message_type: TopicMessageType | TopicTypeName | None = None,
         attributes: Mapping[str, str | None] = _NO_ATTRIBUTES,
     ) -> None:
         """Create a topic, or change one that exists, and wait until the route shows it.

@@ -80,6 +80,11 @@ class ClientCore:
         """Knowledge about the servers behind ``name_server``."""
         return self.remoting.endpoint
 
+    @property
+    def state(self) -> str:
+        """``new``, ``started`` or ``closed``."""
+        return self._state
+
     def wire_topic(self, topic: str) -> str:
         """Return the wire name of a topic: with this client's namespace."""
         return with_namespace(topic, self.config.namespace)

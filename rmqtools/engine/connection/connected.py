@@ -1,5 +1,8 @@
 """The part that all asynchronous classes share: their connections to a cluster."""
 
+import re
+from collections.abc import Mapping
+
 from rmqtools.config.text import parse_addresses
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.connection.client import ClientCore
@@ -10,6 +13,12 @@ class Connected(Asynchronous):
     """An asynchronous class with connections of its own."""
 
     _client: ClientCore
+
+    def _shown(self) -> Mapping[str, str]:
+        config = self._client.config
+        group = {"group": config.group} if hasattr(config, "group") else {}
+        server = re.sub(r"//[^/]*@", "//", config.name_server)  # a list's address may have a password
+        return group | {"name_server": server, "state": self._client.state}
 
     async def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.

@@ -46,6 +46,16 @@ class Endpoint:
                 self._proxy_addr,
             )
 
+    def no_name_server(self, addr: str, remark: str | None) -> UnsupportedError:
+        """Return the error of a server that does not know routes, although it is given as name server."""
+        return UnsupportedError(
+            f"{addr} is a broker, not a name server: it knows no routes; set name_server to the address of a "
+            "name server, whose port is 9876 by default",
+            "routes of topics",
+            addr,
+            remark,
+        )
+
     def not_served(self, code: int, remark: str | None, addr: str) -> UnsupportedError:
         """Return the error of a server that answered "request code not supported"."""
         asked, feature = RequestCode.describe(code), feature_of(code)

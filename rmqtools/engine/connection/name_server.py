@@ -14,6 +14,7 @@ from rmqtools.errors import BrokerError, RemotingConnectError, RemotingError, To
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.route import ClusterInfo, TopicRouteData
+from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.protocol.headers.topic import GetRouteInfoRequestHeader
 from rmqtools.protocol.wire.bodies import parse_cluster_info, parse_topic_list, parse_topic_route
 from rmqtools.protocol.wire.command import RemotingCommand, request
@@ -21,6 +22,8 @@ from rmqtools.protocol.wire.command import RemotingCommand, request
 log = get_logger(__name__)
 
 T = TypeVar("T")
+
+_ANY_ROUTE = request(GetRouteInfoRequestHeader(topic=DEFAULT_TOPIC, accept_standard_json_only=True))
 
 
 def has_brokers(info: ClusterInfo) -> bool:
@@ -72,6 +75,7 @@ class NameServerClient:
 
         Raises:
             TopicNotFoundError: no name server knows such a topic; the text names each.
+            UnsupportedError: they are no name servers.
             BrokerError: all refused.
             RemotingError: no name server answered within the timeout; the text names each.
         """
@@ -140,9 +144,13 @@ class NameServerClient:
         if self._silent.pop(addr, None) is not None:
             log.info("name_server_answers_again", addr=addr)
         if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:  # name servers and proxies serve it
+                raise self._remoting.endpoint.no_name_server(addr, answer.remark)
             self._remoting.endpoint.note_route_answer(addr, answer.ext_fields)
             if answer.code == ResponseCode.TOPIC_NOT_EXIST:
                 return None
+        elif answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:  # by a proxy, or by no name server
+            await self._invoke(addr, _ANY_ROUTE, timeout)
         return self._remoting.checked(answer, command.code, addr)
 
 

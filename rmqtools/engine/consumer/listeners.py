@@ -1,7 +1,6 @@
 """Calls the user's listeners, and counts their results."""
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import ErrorListener, tell_error
+from rmqtools.engine.user_functions import check_error_listener, check_queue_listener
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -25,7 +25,6 @@ log = get_logger(__name__)
 LONG_CALL = 50e-6  # seconds; below that, waking another thread costs as much as the call
 _MOST_ERROR_TEXT = 300
 _FEW = 0.05  # the share of long calls that may only have waited for the interpreter
-_WANTED = "want a function listener(messages, context); tags= and sql= are given by name"
 
 ConsumeStatus = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
 Listener = Callable[[list[MessageExt], ConsumeContext], Awaitable[object]]
@@ -85,12 +84,7 @@ class Listeners:
         self._closer_came = asyncio.Event()
 
     def register(self, topic: str, listener: Listener) -> None:
-        """Register ``listener`` for messages of a topic.
-
-        Raises:
-            TypeError: its signature does not fit.
-        """
-        check_listener(topic, listener)
+        """Register ``listener`` for messages of a topic; which its caller has checked."""
         self._by_topic[topic] = listener if self._traces is None else self._traced(listener, self._traces)
 
     def block_on(self, on_thread: OnThread) -> None:
@@ -262,27 +256,11 @@ class Listeners:
         return answer
 
 
-def check_listener(topic: str, listener: object) -> None:
-    """Check that a listener can be called with messages and context.
-
-    Raises:
-        TypeError: it is not callable with two arguments.
-    """
-    try:
-        if callable(listener):
-            inspect.signature(listener).bind([], None)
-            return
-    except ValueError:  # some builtins have no signature
-        return
-    except TypeError as error:
-        raise TypeError(f"listener of topic {topic!r} is {listener!r}: {_WANTED} ({error})") from error
-    raise TypeError(f"listener of topic {topic!r} is {listener!r}: {_WANTED}")
-
-
 def off_the_loop(
     listener: MessageQueueListener | None, threads: ThreadPoolExecutor
 ) -> MessageQueueListener | None:
     """Wrap a listener to run on a thread, since it may block; its errors are logged there."""
+    check_queue_listener(listener)
     if listener is None:
         return None
 
@@ -294,6 +272,7 @@ def off_the_loop(
 
 def errors_off_the_loop(listener: ErrorListener | None, threads: ThreadPoolExecutor) -> ErrorListener | None:
     """Wrap an error listener to run on a thread, since it may block; its errors are logged there."""
+    check_error_listener(listener)
     if listener is None:
         return None
 

@@ -8,6 +8,7 @@ unsubscribed topics are given up at once.
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import TypeVar
 
 from rmqtools.config.client import check_config
 from rmqtools.config.consumer import PullConsumerConfig
+from rmqtools.config.text import is_within
 from rmqtools.engine.admin.group_offsets import fetch_consumer_offset
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.admin.queues import QueueAdmin
@@ -32,12 +34,13 @@ from rmqtools.engine.consumer.start_offsets import StartOffsets
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.ownership import Ownership
 from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.user_functions import check_error_listener, check_queue_listener
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError, DataLossError
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.policy.allocate.strategy_table import strategy_named
+from rmqtools.policy.allocate.strategy_table import StrategyName, strategy_named
 
 T = TypeVar("T")
 
@@ -63,7 +66,7 @@ class PullConsumer(Connected):
         self,
         config: PullConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | str | None = None,
+        strategy: AllocateMessageQueueStrategy | StrategyName | None = None,
         message_queue_listener: MessageQueueListener | None = None,
         error_listener: ErrorListener | None = None,
     ) -> None:
@@ -83,6 +86,8 @@ class PullConsumer(Connected):
             ConfigError, MessageRejectedError: a setting or the group name is not valid.
         """
         check_config(type(self).__name__, config, PullConsumerConfig)
+        check_queue_listener(message_queue_listener)
+        check_error_listener(error_listener)
         self._config = config
         self._keeps_last_poll = False  # closing does not commit what the last poll handed out
         self._member = member = Member(config, strategy_named(strategy), ConsumeType.CONSUME_ACTIVELY)
@@ -198,12 +203,14 @@ class PullConsumer(Connected):
 
         Raises:
             ClientStateError: ``subscribe`` was called before.
+            ConfigError: these are no queues.
         """
         if self._member.subscriptions:
             raise ClientStateError(
                 f"topics {sorted(self._member.subscriptions)} are subscribed; subscribe and assign exclude "
                 "one another: use a second consumer"
             )
+        _check_queues(queues)
         self._hand_out.take_back()
         wanted = set(map(self._names.wire_queue, queues))
         self._held.keeps_offsets = True
@@ -455,8 +462,8 @@ class PullConsumer(Connected):
         """
         seconds = self._config.poll_timeout if timeout is None else timeout
         count = self._config.poll_batch_size if max_messages is None else max_messages
-        if seconds < 0 or count < 1:
-            raise ConfigError(f"poll(timeout={timeout}, max_messages={max_messages}): want >= 0 and >= 1")
+        if not (is_within(seconds, 0, math.inf) and is_within(count, 1, math.inf)):
+            raise ConfigError(f"poll(timeout={timeout!r}, max_messages={max_messages!r}): want >= 0 and >= 1")
         return seconds, count
 
     def _note(self, queues: Iterable[ProcessQueue], *, certain: bool) -> None:
@@ -484,3 +491,10 @@ class PullConsumer(Connected):
         held = await self._find(queue)
         self._puller.stop(held)
         self._held.move(held, offset, note=False)
+
+
+def _check_queues(queues: object) -> None:
+    if not isinstance(queues, Collection) or not all(isinstance(one, MessageQueue) for one in queues):
+        raise ConfigError(
+            f"queues={queues!r}: want a list of MessageQueue, as fetch_queues(topic) returns it"
+        )

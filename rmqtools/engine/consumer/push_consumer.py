@@ -31,6 +31,7 @@ from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.ownership import Ownership
 from rmqtools.engine.group.pop_assignment import BrokerRebalance, check_brokers_know
 from rmqtools.engine.group.rebalance import Rebalance
+from rmqtools.engine.user_functions import check_error_listener, check_listener, check_queue_listener
 from rmqtools.errors import ConfigError
 from rmqtools.lazy_names import LazyModule
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -41,7 +42,7 @@ from rmqtools.model.names import dlq_topic, retry_topic
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumeMessageDirectlyResult
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
-from rmqtools.policy.allocate.strategy_table import strategy_named
+from rmqtools.policy.allocate.strategy_table import StrategyName, strategy_named
 from rmqtools.policy.assignment import is_client_rebalance
 from rmqtools.policy.endpoint.features import BROKER_SHARES
 from rmqtools.policy.reconsume import max_reconsume_times
@@ -72,7 +73,7 @@ class PushConsumer(Connected):
         self,
         config: PushConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | str | None = None,
+        strategy: AllocateMessageQueueStrategy | StrategyName | None = None,
         message_queue_listener: MessageQueueListener | None = None,
         error_listener: ErrorListener | None = None,
     ) -> None:
@@ -90,6 +91,8 @@ class PushConsumer(Connected):
         Raises:
             ConfigError, MessageRejectedError: a setting or the group name is not valid.
         """
+        check_queue_listener(message_queue_listener)
+        check_error_listener(error_listener)
         self._assemble(config, strategy_named(strategy), message_queue_listener, SYSTEM_CLOCK)
         if error_listener is not None:
             self._client.refusals.listen(error_listener)
@@ -207,11 +210,13 @@ class PushConsumer(Connected):
                 a stored batch as a whole.
 
         Raises:
-            TypeError: ``listener`` cannot be called with messages and context.
+            TypeError: ``listener`` cannot be called with messages and context, or is of the other kind:
+                blocking consumers take plain functions, those of ``rmqtools.aio`` coroutine functions.
             ConfigError, MessageRejectedError: a name or an expression that cannot be used.
         """
-        self._listeners.register(topic, listener)
+        check_listener(topic, listener, awaited=True)
         self._member.subscriptions.want(topic, tags=tags, sql=sql)
+        self._listeners.register(topic, listener)
 
     @blocking("call")
     def unsubscribe(self, topic: str) -> None:

@@ -7,6 +7,8 @@ Source of the rule: ReceiptHandle.isExpired, ConsumerProcessor.validateReceiptHa
 compares its own clock with the broker's, and does not know receipts that were replaced.
 """
 
+from collections.abc import Sequence
+
 from rmqtools.clock import Clock
 from rmqtools.engine.consumer.settle_requests import PoppedMessage
 from rmqtools.errors import ProtocolError, ReceiptError
@@ -80,3 +82,15 @@ class Receipts:
     def _end_ms(self, info: PopExtraInfo) -> int:
         """Return when a receipt ends, by this machine's clock."""
         return info.pop_time + info.invisible_time - self._ahead_ms.get(info.broker_name, 0)
+
+
+def received_messages(given: object) -> list[MessageExt]:
+    """Return one message, or several, as a list.
+
+    Raises:
+        ReceiptError: something else is given, such as a message id.
+    """
+    messages = [given] if isinstance(given, MessageExt) else given
+    if not isinstance(messages, Sequence) or not all(isinstance(one, MessageExt) for one in messages):
+        raise ReceiptError(f"a {type(given).__name__} is no message: want what receive has returned")
+    return list(messages)

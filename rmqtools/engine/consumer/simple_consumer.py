@@ -21,7 +21,7 @@ from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.lifecycle import Lifecycle
-from rmqtools.engine.consumer.receipts import Receipts
+from rmqtools.engine.consumer.receipts import Receipts, received_messages
 from rmqtools.engine.consumer.receive import Receiver
 from rmqtools.engine.consumer.settle_requests import Asked, PoppedMessage, SettleRequests
 from rmqtools.engine.group.membership import Membership
@@ -295,7 +295,7 @@ class SimpleConsumer(Connected):
             ClientStateError: not started, or closed.
         """
         self._client.check_started()
-        given = [messages] if isinstance(messages, MessageExt) else list(messages)
+        given = received_messages(messages)
         failed = await (self._ack_together(given) if batched else self._ack_singly(given))
         if failed:
             raise AcknowledgeError(failed, len(given))

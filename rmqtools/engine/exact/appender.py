@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rmqtools.config.client import check_config
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
 from rmqtools.engine.exact.queue_writer import QueueWriter
@@ -53,6 +54,7 @@ class ExactAppender(Asynchronous):
         settle_seconds: float = 10.0,
         is_new: bool = False,
     ) -> None:
+        check_config(type(self).__name__, producer, Producer)
         self._writer = QueueWriter(
             producer, queue, writer=writer, origin=origin, settle_seconds=settle_seconds, is_new=is_new
         )

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
+from rmqtools.config.client import check_config
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
@@ -103,6 +104,7 @@ class DecisionLog(Asynchronous):
     __module__ = "rmqtools.aio"
 
     def __init__(self, producer: Producer, topic: str) -> None:
+        check_config(type(self).__name__, producer, Producer)
         self._producer = self._host = producer
         self._client = producer._client
         self._topic = topic

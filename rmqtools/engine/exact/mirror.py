@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import FIRST_EXCEPTION
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
@@ -76,6 +76,14 @@ class Mirror(Asynchronous):
         limit = config.max_messages_per_second
         self._rate = None if limit is None else MessageRate(limit)
         self._is_started = self._is_running = False
+
+    def _shown(self) -> Mapping[str, str]:
+        source, target = self._source._shown(), self._target._shown()
+        return {
+            "source": source["name_server"],
+            "target": target["name_server"],
+            "state": target["state"],
+        }
 
     @blocking("base", note=START_NOTE)
     async def start(self) -> None:

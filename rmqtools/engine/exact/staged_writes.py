@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from rmqtools.config.client import check_config
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.asynchronous import Asynchronous
@@ -112,6 +113,7 @@ class StagedWrites(Asynchronous):
         settle_seconds: float = 10.0,
         is_recurring: bool = True,
     ) -> None:
+        check_config(type(self).__name__, producer, Producer)
         check_producer(producer.config)
         check_name("writer", writer, MAX_GROUP_LENGTH - len(EXACT_GROUP_PREFIX) - 2 * _TARGET_BYTES - 1)
         self._producer = self._host = producer

@@ -32,6 +32,7 @@ class Subscriptions(dict[str, SubscriptionData]):
         self._assigned_by_topic: dict[str, list[MessageQueue]] = {}
         self._client = client
         self._on_change: list[Callable[[], None]] = []
+        self._missing: set[str] = set()  # topics without a route that the log has named
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call ``callback()`` whenever subscriptions or assigned queues change."""
@@ -75,6 +76,7 @@ class Subscriptions(dict[str, SubscriptionData]):
             UnsupportedError: a condition, and the member reads through a proxy.
         """
         check_name("topic", topic, MAX_TOPIC_LENGTH)
+        _check_expression(topic, tags, sql)
         if sql is not None and tags != "*":
             raise ConfigError(f"topic {topic!r}: tags={tags!r} and sql={sql!r} exclude one another: give one")
         if sql is not None:
@@ -114,9 +116,12 @@ class Subscriptions(dict[str, SubscriptionData]):
                 continue
             try:
                 await self._client.routes.refresh(topic)
-            except TopicNotFoundError:
-                if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-                    log.info("topic_not_found", topic=topic)
+            except TopicNotFoundError as error:
+                self._note_missing(topic, error)
+            else:
+                if topic in self._missing:
+                    self._missing.discard(topic)
+                    log.info("topic_found", topic=topic)
 
     async def look_for_routes_forever(self) -> None:
         """Repeat the look-up: a topic may be created after its consumer."""
@@ -129,6 +134,12 @@ class Subscriptions(dict[str, SubscriptionData]):
             except RocketMQError as error:
                 log.warning("route_look_up_failed", reason=str(error))
 
+    def _note_missing(self, topic: str, error: TopicNotFoundError) -> None:
+        """Log once that a subscribed topic has no route. Brokers make retry topics later."""
+        if topic not in self._missing and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            self._missing.add(topic)
+            log.warning("topic_not_found", topic=topic, reason=str(error))
+
     def _set(self, wire_topic: str, expression: str, kind: str) -> None:
         now = self._client.clock.now_ms()
         self[wire_topic] = build_subscription(wire_topic, expression, expression_type=kind, version_ms=now)
@@ -137,3 +148,10 @@ class Subscriptions(dict[str, SubscriptionData]):
     def _changed(self) -> None:
         for callback in self._on_change:
             callback()
+
+
+def _check_expression(topic: str, tags: object, sql: object) -> None:
+    if tags is not None and not isinstance(tags, str):
+        raise ConfigError(f"topic {topic!r}: tags={tags!r}: want text; several as in 'a || b', all as '*'")
+    if sql is not None and not isinstance(sql, str):
+        raise ConfigError(f"topic {topic!r}: sql={sql!r}: want text, as in \"region = 'eu'\"")

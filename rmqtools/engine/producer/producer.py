@@ -12,6 +12,7 @@ from typing import Any
 
 from rmqtools.config import ProducerConfig
 from rmqtools.config.client import check_config
+from rmqtools.config.text import check_timeout
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.background import Closing
 from rmqtools.engine.connection.client import ClientCore, local_address
@@ -39,6 +40,7 @@ from rmqtools.policy.validate import (
     MAX_GROUP_LENGTH,
     Checked,
     check_batch,
+    check_list,
     check_message,
     check_messages,
     check_name,
@@ -182,7 +184,7 @@ class Producer(Connected):
         choice = queue_choice(queue, selector, arg)
         if self._in_flight is None:
             return await self._begin(message, choice, timeout)
-        self._check(message)  # before it waits
+        self._check(message, timeout)  # before it waits
         async with self._in_flight.room(message, timeout) as left:
             return await self._begin(message, choice, left)
 
@@ -196,7 +198,7 @@ class Producer(Connected):
 
         ``way``: None: on the client's loop.
         """
-        size = self._check(message)
+        size = self._check(message, timeout)
         if self._observer is None and self._traces is None:
             return self._deliver(message, choice, timeout, way, size)
         return self._watched(message, choice, timeout, way)
@@ -286,7 +288,7 @@ class Producer(Connected):
 
         Source of the rule: SelectMessageQueueByHash (Java client).
         """
-        self._check(message)
+        self._check(message, timeout)
         if not message.sharding_key:
             raise MessageRejectedError("send_orderly needs a sharding_key: messages of one key stay in order")
         limit = self._config.send_timeout if timeout is None else timeout
@@ -348,7 +350,7 @@ class Producer(Connected):
     ) -> list[SendResult]:
         """Send a batch. ``way``: None: on the client's loop."""
         self._client.check_started()
-        are_ordinary, sizes = self._check_all(messages)
+        are_ordinary, sizes = self._check_all(messages, timeout)
         check_batch(messages, are_ordinary=are_ordinary)
 
         def send(changed: Sequence[Message], sizes: list[int] | None = None) -> Awaitable[list[SendResult]]:
@@ -380,7 +382,7 @@ class Producer(Connected):
             SendManyError: some were not stored; ``results`` has the outcome of every message.
         """
         self._client.check_started()
-        _, sizes = self._check_all(messages)
+        _, sizes = self._check_all(messages, timeout)
         if self._observer is None:
             return await self._tracing(messages, self._many.send_many(messages, timeout, sizes))
         return await self._observed(
@@ -428,7 +430,7 @@ class Producer(Connected):
         Source of the rule: DefaultMQProducer.request (Java client).
         """
         choice = queue_choice(queue, selector, arg)
-        self._check(message)
+        self._check(message, timeout)
         _refuse_replies([message])
         await self._sender.publish_info(message.topic)
         self._client.endpoint.require(REQUEST_REPLY)
@@ -506,14 +508,18 @@ class Producer(Connected):
             self._traces.stored(messages, results)
         return results
 
-    def _check_all(self, messages: Sequence[Message]) -> Checked:
+    def _check_all(self, messages: Sequence[Message], timeout: float | None) -> Checked:
+        check_list(messages)
+        check_timeout(timeout)
         checked = check_messages(messages, self._config.max_message_bytes, FRAMING_BYTES)
         if not checked.are_ordinary:
             _refuse_replies(messages)
         return checked
 
-    def _check(self, message: Message) -> int | None:
+    def _check(self, message: Message, timeout: float | None = None) -> int | None:
         self._client.check_started()
+        if timeout is not None:
+            check_timeout(timeout)
         return check_message(message, self._config.max_message_bytes)
 
 

@@ -51,6 +51,15 @@ class QueueChoice:
     def __post_init__(self) -> None:
         if self.queue is not None and self.selector is not None:
             raise MessageRejectedError("queue and selector exclude one another: give one")
+        if self.queue is not None and not isinstance(self.queue, MessageQueue):
+            raise MessageRejectedError(
+                f"queue={self.queue!r}: want a MessageQueue, as fetch_publish_queues(topic) returns them"
+            )
+        if self.selector is not None and not callable(self.selector):
+            raise MessageRejectedError(
+                f"selector={self.selector!r}: want a function selector(queues, message, arg), such as one of "
+                "rmqtools.select"
+            )
         object.__setattr__(self, "is_free", self.queue is None and self.selector is None)
 
     def of(self, queues: Sequence[MessageQueue], message: Message | None) -> MessageQueue:

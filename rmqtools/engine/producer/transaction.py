@@ -18,6 +18,7 @@ from rmqtools.engine.connection.send_heartbeats import Announcer
 from rmqtools.engine.producer.check_back import CheckBack, decide
 from rmqtools.engine.producer.end_transaction import Decision, HalfPlace
 from rmqtools.engine.producer.producer import Producer
+from rmqtools.engine.user_functions import check_transaction_listener
 from rmqtools.errors import ConfigError, MessageRejectedError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.message import Message, MessageExt
@@ -71,6 +72,7 @@ class TransactionProducer(Producer):
 
     Raises:
         ConfigError: by the constructor, for settings that are not valid and for the default group.
+        TypeError: by the constructor, for a listener without one of the methods.
     """
 
     __module__ = "rmqtools.aio"
@@ -82,6 +84,7 @@ class TransactionProducer(Producer):
                 f"group={config.group!r}: brokers ask any member of the group what became of a transaction, "
                 "so give the group a name of its own"
             )
+        check_transaction_listener(listener, awaited=True)
         super().__init__(config)
         self._listener = listener
         self._check_back = CheckBack(self._client, self._group, config, self._check_local_transaction)
@@ -131,7 +134,7 @@ class TransactionProducer(Producer):
     async def _send_in_transaction(
         self, message: Message, arg: Any, execute: ExecuteLocalTransaction, timeout: float | None
     ) -> TransactionSendResult:
-        self._check_in_transaction(message)
+        self._check_in_transaction(message, timeout)
         if self._observer is None:
             return await self._in_transaction(message, arg, execute, timeout)
         with self._observer.sending([message], self._identity) as sending:
@@ -167,8 +170,8 @@ class TransactionProducer(Producer):
         if self._client.endpoint.is_proxy:
             await self._announcer.announce(_ANNOUNCE_PATIENCE)
 
-    def _check_in_transaction(self, message: Message) -> None:
-        self._check(message)
+    def _check_in_transaction(self, message: Message, timeout: float | None) -> None:
+        self._check(message, timeout)
         if message.is_delayed:
             raise MessageRejectedError("a message in a transaction cannot have a delay")
         if message.priority is not None:

@@ -4,14 +4,13 @@ from collections.abc import AsyncGenerator, Collection
 
 from rmqtools.config import ClientConfig
 from rmqtools.config.client import check_config
-from rmqtools.config.text import check_choice
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.reading.range_filter import read_filter
 from rmqtools.engine.reading.range_read import RangeReader
 from rmqtools.engine.reading.read_messages import read_messages
-from rmqtools.model.block import CORRUPT_BODY_CHOICES, CorruptBody, MessageBlock
+from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
@@ -117,7 +116,6 @@ class Client(Connected):
             ProtocolError: a message whose head is broken; the text names queue and queue offset.
         """
         self._client.check_started()
-        check_choice("corrupt_body", corrupt_body, CORRUPT_BODY_CHOICES)
         return read_messages(
             self._client,
             range_,

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
@@ -116,6 +116,18 @@ JAVA_NAMES: Final[Mapping[str, str]] = {
 """Our name by the name of Java's class."""
 
 
+StrategyName: TypeAlias = Literal[
+    "AVG",
+    "AVG_BY_CIRCLE",
+    "CONSISTENT_HASH",
+    "MACHINE_ROOM_NEARBY",
+    "MACHINE_ROOM_NEARBY-AVG",
+    "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE",
+    "MACHINE_ROOM_NEARBY-CONSISTENT_HASH",
+]
+"""The names that a consumer takes: of strategies that need no options."""
+
+
 def built_in(name: str) -> BuiltIn:
     """Return the entry of a name.
 
@@ -137,12 +149,12 @@ def strategy_named(given: AllocateMessageQueueStrategy | str | None) -> Allocate
     """Return a consumer's strategy: the object given, or a built-in one by its name; None: AVG.
 
     Raises:
-        ConfigError: the name is unknown, or the strategy needs options.
+        ConfigError: the name is unknown, the strategy needs options, or it is no strategy.
     """
     if given is None:
         return AllocateAveragely()
     if not isinstance(given, str):
-        return given
+        return check_strategy(str(given), given)
     if ":" in given:
         raise ConfigError(
             f"strategy {given!r}: a consumer takes names of built-in strategies: {_remedy(given)}"
@@ -155,6 +167,21 @@ def strategy_named(given: AllocateMessageQueueStrategy | str | None) -> Allocate
             f"{_remedy(given, *(f'{name}=...' for name in required))}"
         )
     return built_in(given).make()
+
+
+def check_strategy(text: str, made: Any) -> AllocateMessageQueueStrategy:
+    """Return a strategy that has what every strategy must have; ``text`` is for the error.
+
+    Raises:
+        ConfigError: it has not, or is a class.
+    """
+    is_complete = isinstance(getattr(made, "name", None), str) and callable(getattr(made, "allocate", None))
+    if isinstance(made, type):
+        raise ConfigError(f"strategy {made.__name__} is a class: want an object, {made.__name__}(...)")
+    if not is_complete:
+        raise ConfigError(f"strategy {text!r}: {made!r} is none: want a text 'name' and a method 'allocate'")
+    strategy: AllocateMessageQueueStrategy = made
+    return strategy
 
 
 def _remedy(name: str, *options: str) -> str:

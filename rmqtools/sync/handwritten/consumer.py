@@ -9,6 +9,7 @@ from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.listeners import MessageQueueListener, errors_off_the_loop, off_the_loop
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
+from rmqtools.policy.allocate.strategy_table import StrategyName
 from rmqtools.sync.lifecycle import Blocking
 
 C = TypeVar("C", bound=Asynchronous)
@@ -22,7 +23,7 @@ class BlockingConsumer(Blocking, Generic[C]):
         make: Callable[..., C],
         config: ConsumerConfig,
         *,
-        strategy: AllocateMessageQueueStrategy | str | None,
+        strategy: AllocateMessageQueueStrategy | StrategyName | None,
         message_queue_listener: MessageQueueListener | None,
         error_listener: ErrorListener | None,
     ) -> None:

@@ -1,6 +1,7 @@
 """The base class of the blocking exact appender: made on a blocking producer."""
 
 from rmqtools import aio
+from rmqtools.config.client import check_config
 from rmqtools.model.queue import MessageQueue
 from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.producer import Producer
@@ -19,6 +20,7 @@ class BlockingExactAppender(Blocking):
         settle_seconds: float = 10.0,
         is_new: bool = False,
     ) -> None:
+        check_config(type(self).__name__, producer, Producer)
         self._appender = aio.ExactAppender(
             producer._producer,
             queue,

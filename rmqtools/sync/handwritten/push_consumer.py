@@ -6,7 +6,7 @@ from typing import Any
 
 from rmqtools import aio
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.listeners import check_listener
+from rmqtools.engine.user_functions import check_listener
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.sync.handwritten.consumer import BlockingConsumer
@@ -30,7 +30,7 @@ class BlockingPushConsumer(BlockingConsumer[aio.PushConsumer]):
         self, topic: str, listener: MessageListener, *, tags: str = "*", sql: str | None = None
     ) -> None:
         """Subscribe with a listener that runs on a thread."""
-        check_listener(topic, listener)
+        check_listener(topic, listener, awaited=False)
         is_observed = self._consumer._listeners.is_observed
 
         def listen(messages: list[MessageExt], context: ConsumeContext) -> Awaitable[Answer]:

@@ -1,6 +1,7 @@
 """The base class of blocking staged writes: made on a blocking producer."""
 
 from rmqtools import aio
+from rmqtools.config.client import check_config
 from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.producer import Producer
 
@@ -18,6 +19,7 @@ class BlockingStagedWrites(Blocking):
         settle_seconds: float = 10.0,
         is_recurring: bool = True,
     ) -> None:
+        check_config(type(self).__name__, producer, Producer)
         self._writes = aio.StagedWrites(
             producer._producer,
             topic=topic,

@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 from rmqtools import aio
 from rmqtools.config import ProducerConfig
+from rmqtools.config.client import check_config
+from rmqtools.engine.user_functions import check_transaction_listener
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.transaction import HalfMessage, LocalTransactionState, TransactionSendResult
 from rmqtools.sync.caller_thread import CallerThread
@@ -37,6 +39,8 @@ class BlockingTransactionProducer(Producer):
     """A blocking transaction producer without the methods of one line."""
 
     def __init__(self, config: ProducerConfig, listener: TransactionListener) -> None:
+        check_config(type(self).__name__, config, ProducerConfig)
+        check_transaction_listener(listener, awaited=False)
         self._listener = listener
         self._checkers = ListenerThreads(config.check_thread_pool_max_size, "rmqtools-transaction-check")
         self._transactions = aio.TransactionProducer(config, _OffTheLoop(listener, self._checkers))

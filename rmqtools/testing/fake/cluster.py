@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
-from rmqtools.errors import ClientStateError, TopicNotFoundError
+from rmqtools.errors import ClientStateError, ConfigError, TopicNotFoundError
 from rmqtools.model.group_config import SubscriptionGroupConfig
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
@@ -62,6 +62,8 @@ class FakeCluster:
         lock_seconds: float = 60.0,
         max_bytes: int = 256 * 1024 * 1024,
     ) -> None:
+        if isinstance(brokers, str):
+            raise ConfigError(f"brokers={brokers!r}: want a list of names, as in [{brokers!r}]")
         settings = Settings(
             auto_create_topics=auto_create_topics,
             delay_scale=delay_scale,

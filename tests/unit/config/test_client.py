@@ -57,7 +57,7 @@ def test_an_ipv6_address_stands_in_brackets():
         ({"access_key": "a"}, "go together"),
         ({"send_timeout": 0}, "send_timeout=0"),
         ({"retry_times_when_send_failed": -1}, "want 0 or more"),
-        ({"compression": "gzip"}, "compression='gzip': want zlib"),
+        ({"compression": "gzip"}, "compression='gzip': want one of zlib, lz4"),
         ({"linger": -0.1}, r"linger=-0\.1: want 0 or more, and less than send_timeout=3\.0"),
         ({"linger": 3.0}, r"linger=3\.0: want 0 or more, and less than send_timeout=3\.0"),
         ({"linger": float("nan")}, "linger=nan: want 0 or more"),

@@ -6,7 +6,7 @@ import contextvars
 import pytest
 
 from rmqtools import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from rmqtools.engine.consumer.listeners import check_listener
+from rmqtools.engine.user_functions import check_listener
 from rmqtools.once import MemoryStore, deduplicate, message_key
 from tests.unit.once.listening import context, message
 
@@ -127,7 +127,13 @@ def test_commits_of_the_listener_are_refused(status):
 
 
 def test_a_consumer_accepts_the_wrapper_as_a_listener():
-    check_listener("Orders", deduplicate(MemoryStore(), lambda messages, context, connection: None))
+    async def coroutine(messages, context, connection):
+        """Never called."""
+
+    plain = deduplicate(MemoryStore(), lambda messages, context, connection: None)
+
+    check_listener("Orders", plain, awaited=False)
+    check_listener("Orders", deduplicate(MemoryStore(), coroutine), awaited=True)
 
 
 async def test_a_coroutine_function_gets_every_message_once(store):

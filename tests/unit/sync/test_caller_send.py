@@ -4,7 +4,6 @@ import contextlib
 import sys
 import threading
 from pathlib import Path
-from unittest.mock import ANY
 
 import pytest
 
@@ -13,6 +12,7 @@ from rmqtools.errors import ClientStateError, RocketMQError
 from rmqtools.testing import FakeCluster
 from tests.support.interrupts import interrupted_at
 from tests.support.send_ways import pool_of
+from tests.support.transactions import Listener
 
 MESSAGE = Message("T", b"body")
 OURS = ("connection_pool.py", "blocking_connection.py", "send_way.py", "caller_send.py")
@@ -112,7 +112,7 @@ def test_a_transaction_producer_sends_plain_messages_so_too():
     with FakeCluster() as cluster:
         cluster.create_topic("T", queues=1)
         config = ProducerConfig(name_server=cluster.name_server, group="g")
-        with TransactionProducer(config, listener=ANY) as producer:
+        with TransactionProducer(config, listener=Listener()) as producer:
             for _ in range(3):
                 producer.send(MESSAGE)
             assert len(pool_of(producer)) == 1

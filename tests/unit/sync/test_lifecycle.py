@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from unittest.mock import ANY
 
 import pytest
 
@@ -17,6 +16,7 @@ from rmqtools.errors import ClientStateError, ConfigError
 from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.loop import Bridge
 from tests.support.interrupts import interrupted_when
+from tests.support.transactions import Listener
 
 
 class Slow(Asynchronous):
@@ -183,7 +183,7 @@ def test_a_close_that_is_refused_on_the_loop_thread_can_be_made_up_for():
     [
         lambda: Client(ClientConfig(name_server="127.0.0.1:1")),
         lambda: Producer(ProducerConfig(name_server="127.0.0.1:1")),
-        lambda: TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), ANY),
+        lambda: TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), Listener()),
     ],
     ids=["Client", "Producer", "TransactionProducer"],
 )
@@ -216,7 +216,10 @@ def test_a_transaction_producer_that_is_closed_when_the_process_ends_still_close
     program = """
 import atexit
 from rmqtools import ProducerConfig, TransactionProducer
-producer = TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), None)
+class Listener:
+    def execute_local_transaction(self, message, arg): ...
+    def check_local_transaction(self, message): ...
+producer = TransactionProducer(ProducerConfig(name_server="127.0.0.1:1", group="g"), Listener())
 producer.start()
 atexit.register(lambda: print("closed"))
 atexit.register(producer.close)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
@@ -100,7 +101,13 @@ class Broker:
         return topic
 
     def fill(
-        self, topic: str, *, size: int, count: int, queues: int = QUEUES, compression: str = "none"
+        self,
+        topic: str,
+        *,
+        size: int,
+        count: int,
+        queues: int = QUEUES,
+        compression: Literal["zlib", "none"] = "none",
     ) -> float:
         """Make a topic with a backlog as the programs send it: a tag, a key, one property; rows a second."""
         self.make_topic(topic, queues=queues)

@@ -6,6 +6,7 @@ Client CPU per message is to be flat at an equal number of messages a pull; memo
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from tools.measure.bench.broker import Broker, running_broker
 from tools.measure.bench.program import Program, Round, log_path
@@ -46,7 +47,7 @@ def _line(
     size: int = 100,
     count: int = _MESSAGES,
     processes: int = 1,
-    compression: str = "none",
+    compression: Literal["zlib", "none"] = "none",
 ) -> None:
     topic = f"bench-{what.replace(' ', '-')}-{number}"
     written = broker.fill(topic, size=size, count=count, queues=queues, compression=compression)

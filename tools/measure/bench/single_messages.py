@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Literal
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
@@ -42,7 +43,7 @@ class Stage:
         """Run one scenario in a process of its own, with a topic and a group of its own."""
         self._runs += 1
         topic, group = f"single-{self._runs}", f"single-{self._runs}"
-        kind = "FIFO" if scenario == "fifo" else "NORMAL"
+        kind: Literal["FIFO", "NORMAL"] = "FIFO" if scenario == "fifo" else "NORMAL"
         self._admin.create_topic(topic, read_queue_nums=4, write_queue_nums=4, message_type=kind)
         self._admin.create_group(group, retry_max_times=1, consume_message_orderly=scenario == "fifo")
         self._fill(topic, total + 64 if scenario == "rate" else _MESSAGES.get(scenario, 1), kind)

@@ -46,10 +46,9 @@ class Called:
         """Have a third argument that may be left out."""
 
 
-@FACES
 @pytest.mark.parametrize("listener", [of_two, of_any, Called(), functools.partial(of_three, more=1), max])
-def test_whatever_can_be_called_with_messages_and_context_is_taken(face, listener):
-    face.PushConsumer(CONFIG).subscribe("t", listener)
+def test_whatever_can_be_called_with_messages_and_context_is_taken(listener):
+    aio.PushConsumer(CONFIG).subscribe("t", listener)
 
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrently", "orderly"])

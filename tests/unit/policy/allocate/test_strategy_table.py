@@ -1,12 +1,14 @@
 """The table of built-in strategies, and strategies that consumers name."""
 
+from typing import get_args
+
 import pytest
 
 from rmqtools import PullConsumer, PushConsumer, allocate
 from rmqtools.allocate import AllocateAveragely, AllocateAveragelyByCircle, AllocateMachineRoomNearby
 from rmqtools.config import PullConsumerConfig, PushConsumerConfig
 from rmqtools.errors import ConfigError
-from rmqtools.policy.allocate.strategy_table import BUILT_IN, JAVA_NAMES, strategy_named
+from rmqtools.policy.allocate.strategy_table import BUILT_IN, JAVA_NAMES, StrategyName, strategy_named
 from tests.docs.blocks import DOCS
 
 OWN = AllocateAveragelyByCircle()
@@ -42,7 +44,15 @@ def test_both_consumers_take_a_name():
     PushConsumer(PushConsumerConfig(name_server="h:1", group="g"), strategy="CONSISTENT_HASH").close()
     PullConsumer(PullConsumerConfig(name_server="h:1", group="g"), strategy="CONSISTENT_HASH").close()
     with pytest.raises(ConfigError, match="did you mean 'CONSISTENT_HASH'"):
-        PushConsumer(PushConsumerConfig(name_server="h:1", group="g"), strategy="CONSISTENT_HASHED")
+        PushConsumer(PushConsumerConfig(name_server="h:1", group="g"), strategy="CONSISTENT_HASHED")  # type: ignore[arg-type]  # the mistake
+
+
+def test_type_checkers_know_the_names_that_a_consumer_takes():
+    free = [name for name, entry in BUILT_IN.items() if not entry.required]
+    nearby = [f"MACHINE_ROOM_NEARBY-{name}" for name in free if name != "MACHINE_ROOM_NEARBY"]
+
+    assert {*get_args(StrategyName)} == {*free, *nearby}
+    assert [strategy_named(name).name for name in get_args(StrategyName)]
 
 
 def test_every_strategy_of_the_table_is_public_and_documented():
