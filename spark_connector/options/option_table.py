@@ -12,6 +12,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.unknown_name import name_hint
 from spark_connector.options.catalog_table import refuse_table_properties
 from spark_connector.options.client_options import CLIENT_OPTIONS
+from spark_connector.options.kafka_names import option_hint
 from spark_connector.options.option import GivenOption, GivenOptions, Option
 from spark_connector.options.read_options import READ_OPTIONS, STREAM_OPTIONS
 from spark_connector.options.write_options import WRITE_OPTIONS
@@ -70,5 +71,5 @@ def _find_option(name: str) -> tuple[Option, str]:
         assert option.prefix is not None
         if lower.startswith(option.prefix.lower()) and len(lower) > len(option.prefix):
             return option, name[len(option.prefix) :]
-    hint = name_hint(name, [option.name for option in OPTIONS])
+    hint = option_hint(name) or name_hint(name, [option.name for option in OPTIONS])
     raise ConfigError(f"unknown option {name!r} for format rocketmq ({hint})")

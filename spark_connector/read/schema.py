@@ -17,6 +17,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.read_columns import READ_COLUMNS, ColumnKind
 from rmqtools.unknown_name import name_hint
 from spark_connector.options.columns import COLUMNS
+from spark_connector.options.kafka_names import KAFKA_COLUMNS
 
 _TYPES: Final = {
     ColumnKind.TEXT: StringType(),
@@ -46,7 +47,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
         if field.name not in _FIELDS:
             raise ConfigError(
                 f"the given schema has column {field.name!r}, which format rocketmq does not read "
-                f"({name_hint(field.name, _FIELDS)}): correct it, or drop .schema(...)"
+                f"({name_hint(field.name, _FIELDS, KAFKA_COLUMNS)}): correct it, or drop .schema(...)"
             )
         if field.dataType != (own := _FIELDS[field.name].dataType):
             raise ConfigError(

@@ -1,5 +1,6 @@
 """The columns a row may have to be written; ``save()`` refuses others if the schema shows them."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Final
 
@@ -21,6 +22,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.read_columns import QUEUE_OFFSET, READ_COLUMNS
 from rmqtools.unknown_name import name_hint
 from spark_connector.options.catalog_table import CATALOG_REMEDY
+from spark_connector.options.kafka_names import KAFKA_COLUMNS
 from spark_connector.options.write_settings import WriteOptions
 
 WRITE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
@@ -38,6 +40,11 @@ WRITE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
 READ_ONLY: Final = tuple(column.name for column in READ_COLUMNS if not column.is_writable)
 _DELAYS: Final = ("delayLevel", "deliverTimestamp")
 _QUEUE: Final = ("queueId", "brokerName")
+_NESTED: Final = (ArrayType, MapType, StructType, VariantType)
+_SET_BY_BROKERS: Final = {  # columns of Kafka's sink and source
+    "timestamp": "brokers set the time of storing; deliverTimestamp delays delivery",
+    "offset": "brokers give each message its offset",
+}
 _KEYLESS: Final = (ArrayType, MapType, StructType, NullType, VariantType)
 
 
@@ -72,8 +79,13 @@ def check_write_schema(
         keep_queue: the option ``keepQueue``.
 
     Raises:
-        ConfigError: no body, no topic, an unknown column, a wrong type, or only one of the queue's columns.
+        ConfigError: no body, no topic, an unknown column, a column twice, a wrong type, or only one of the
+            queue's columns.
     """
+    if twice := [name for name, count in Counter(schema.names).items() if count > 1]:
+        raise ConfigError(
+            f"column {twice[0]!r} is there {schema.names.count(twice[0])} times: drop or rename one"
+        )
     ignored = {*ignored_columns(schema, keep_queue=keep_queue), *({id_column} - WRITE_TYPES.keys())}
     for field in schema:
         if field.name not in ignored:
@@ -121,11 +133,31 @@ def _check_queue_columns(schema: StructType, *, keep_queue: bool, is_ignored: bo
 
 def _check_column(field: StructField) -> None:
     if (accepted := WRITE_TYPES.get(field.name)) is None:
-        hint = name_hint(field.name, WRITE_TYPES)
+        if (why := _SET_BY_BROKERS.get(field.name)) is not None:
+            raise ConfigError(f"column {field.name!r} cannot be written: {why}; drop or rename it")
+        hint = name_hint(field.name, WRITE_TYPES, KAFKA_COLUMNS)
         raise ConfigError(f"column {field.name!r} cannot be written ({hint}): drop or rename it")
     if not any(_has_type(field.dataType, kind) for kind in accepted):
-        wanted = " or ".join(kind.simpleString() for kind in accepted)
-        raise ConfigError(f"column {field.name!r} is {field.dataType.simpleString()}: cast it to {wanted}")
+        given = field.dataType.simpleString()
+        raise ConfigError(f"column {field.name!r} is {given}: {_remedy(field, accepted)}")
+
+
+def _remedy(field: StructField, accepted: tuple[DataType, ...]) -> str:
+    """Return the expression that makes a column of the accepted type: a cast where that keeps the value."""
+    name, kind = field.name, field.dataType
+    if name == "body" and isinstance(kind, _NESTED):
+        return f"write to_json({name}) AS {name}"
+    if name == "keys" and isinstance(kind, ArrayType):
+        return f"write array_join({name}, ' ') AS {name}"
+    if name == "properties" and isinstance(kind, StructType):
+        return f"write from_json(to_json({name}), 'map<string,string>') AS {name}"
+    if name == "properties" and isinstance(kind, ArrayType):  # Kafka's headers
+        pairs = f"transform({name}, h -> struct(h.key, CAST(h.value AS STRING)))"
+        return f"write map_from_entries({pairs}) AS {name}"
+    wanted = " or ".join(each.simpleString() for each in accepted)
+    if isinstance(kind, _NESTED) and name != "properties":
+        return f"want {wanted}; take one value of it"
+    return f"cast it to {wanted}"
 
 
 def _check_id_column(schema: StructType, name: str) -> None:

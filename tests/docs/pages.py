@@ -1,7 +1,14 @@
 """What the pages need around their blocks to run: before the first one, and after the last."""
 
 ADDRESS = "127.0.0.1:9876"  # stands for the cluster on all pages
-SLOW = {"tutorial.md", "spark.md", "spark-jobs.md", "spark-readers.md", "mirror.md"}  # Spark, clusters, waits
+SLOW = {
+    "tutorial.md",
+    "spark.md",
+    "spark-jobs.md",
+    "spark-readers.md",
+    "mirror.md",
+    "kafka.md",
+}  # Spark, clusters, waits
 WITH_PACKAGES = {"arrow.md": ("duckdb", "polars")}  # installed for the page
 WITH_TIMER_WHEEL = {"receive.md"}  # brokers that pop
 WITH_PYTEST = {"testing.md"}  # blocks are test files

@@ -521,6 +521,18 @@ def case(when, options, *says, id):
         ),
         case(
             load,
+            BOTH | {"columns": "key,value"},
+            "there is no column 'key' (did you mean 'keys'?)",
+            id="column-of-kafka",
+        ),
+        case(
+            load,
+            {"subscribe": "T"} | SERVER,
+            "unknown option 'subscribe' for format rocketmq (Kafka's, here: topic, or topics for several)",
+            id="option-of-kafka",
+        ),
+        case(
+            load,
             BOTH | {"columns": "body,body"},
             "option 'columns' = 'body,body': a name is given twice",
             id="column-twice",

@@ -8,11 +8,13 @@ from pyspark.sql.types import (
     BinaryType,
     IntegerType,
     LongType,
+    MapType,
     NullType,
     StringType,
     StructField,
     StructType,
     TimestampNTZType,
+    VariantType,
 )
 
 from rmqtools.errors import ConfigError
@@ -146,7 +148,9 @@ def test_stamps_are_off_unless_asked_for():
         pytest.param({"sendTimeoutMs": "0"}, "option 'sendTimeoutMs' = '0'", id="timeout"),
         pytest.param({"batchBytes": "many"}, "option 'batchBytes' = 'many'", id="batch-bytes"),
         pytest.param({"rocketmq.enableTrace": "true"}, "cannot be traced; drop it", id="trace"),
-        pytest.param({"rocketmq.compression": "rar"}, "want zlib, lz4, zstd or none", id="client-setting"),
+        pytest.param(
+            {"rocketmq.compression": "rar"}, "want one of zlib, lz4, zstd, none", id="client-setting"
+        ),
     ],
 )
 def test_options_of_writes_are_refused_by_name(given, says):
@@ -161,6 +165,9 @@ def schema(**kinds) -> StructType:
 
 
 BODY = {"body": StringType()}
+TEXTS = ArrayType(StringType())
+NAMED = schema(a=IntegerType())
+HEADERS = ArrayType(schema(key=StringType(), value=BinaryType()))
 
 
 @pytest.mark.parametrize(
@@ -189,6 +196,39 @@ BODY = {"body": StringType()}
         ),
         pytest.param(BODY | {"id": LongType()}, None, "column 'id' cannot be written", id="id-not-named"),
         pytest.param(BODY, "id", "option 'idColumn' = 'id': no such column", id="no-id"),
+        pytest.param({"body": NAMED}, None, "struct<a:int>: write to_json(body) AS body", id="struct"),
+        pytest.param({"body": TEXTS}, None, "array<string>: write to_json(body) AS body", id="array"),
+        pytest.param({"body": MapType(StringType(), NAMED)}, None, "write to_json(body) AS body", id="map"),
+        pytest.param({"body": VariantType()}, None, "variant: write to_json(body) AS body", id="variant"),
+        pytest.param(BODY | {"keys": TEXTS}, None, "write array_join(keys, ' ') AS keys", id="keys"),
+        pytest.param(
+            BODY | {"keys": NAMED}, None, "want string; take one value of it", id="keys-of-a-struct"
+        ),
+        pytest.param(BODY | {"tags": TEXTS}, None, "want string; take one value of it", id="tags"),
+        pytest.param(
+            BODY | {"properties": NAMED},
+            None,
+            "write from_json(to_json(properties), 'map<string,string>') AS properties",
+            id="properties-of-a-struct",
+        ),
+        pytest.param(
+            BODY | {"properties": HEADERS},
+            None,
+            "write map_from_entries(transform(properties, h -> struct(h.key, CAST(h.value AS STRING))))",
+            id="headers-as-properties",
+        ),
+        pytest.param(
+            {"value": BinaryType()}, None, "'value' cannot be written (did you mean 'body'?)", id="value"
+        ),
+        pytest.param(BODY | {"key": BinaryType()}, None, "(did you mean 'keys'?)", id="key"),
+        pytest.param(BODY | {"headers": HEADERS}, None, "(did you mean 'properties'?)", id="headers"),
+        pytest.param(BODY | {"partition": IntegerType()}, None, "(did you mean 'queueId'?)", id="partition"),
+        pytest.param(
+            BODY | {"timestamp": LongType()}, None, "brokers set the time of storing", id="timestamp"
+        ),
+        pytest.param(
+            BODY | {"offset": LongType()}, None, "brokers give each message its offset", id="offset"
+        ),
         pytest.param(
             BODY | {"id": ArrayType(LongType())}, "id", "want a column of one value", id="id-of-many-values"
         ),
@@ -199,6 +239,13 @@ def test_columns_of_writes_are_refused_by_name(columns, id_column, says):
         check_write_schema(schema(**columns), "T", id_column)
 
     assert says in str(refusal.value)
+
+
+def test_a_column_that_is_there_twice_is_refused():
+    twice = StructType([*schema(**BODY).fields, *schema(keys=StringType(), **BODY).fields])
+
+    with pytest.raises(ConfigError, match="column 'body' is there 2 times: drop or rename one"):
+        check_write_schema(twice, "T")
 
 
 @pytest.mark.parametrize("id_column", ["id", "body"])
