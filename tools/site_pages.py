@@ -1,8 +1,9 @@
 """A hook of mkdocs: pages made from other files of the project and from its code, and links between them.
 
 Files outside ``docs`` become pages (:data:`PAGES`), so links to them lead there. Links to files that are no
-page become plain text. ``reference/commands.md`` is made from the commands themselves,
-``reference/strategy-names.md`` from the table of strategies, and ``background/files.md`` from the modules.
+page become plain text. The reference is made by :mod:`tools.reference_pages`, ``reference/commands.md`` from
+the commands themselves, ``reference/strategy-names.md`` from the table of strategies, and
+``background/files.md`` from the modules.
 """
 
 import posixpath
@@ -20,6 +21,7 @@ from rmqtools.cli.root.lazy_group import load
 from rmqtools.policy.allocate.strategy_table import BUILT_IN
 from spark_connector.options.option_table import describe_options
 from tools.file_map import file_map_page
+from tools.reference_pages import reference_pages
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = {  # file of the project -> page of the site
@@ -44,6 +46,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, page in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text()))
     files.get_file_from_path("reference/spark-options.md").content_string = describe_options()  # type: ignore[union-attr]
+    for page, content in reference_pages().items():
+        files.append(File.generated(config, page, content=content))
     files.append(File.generated(config, "reference/commands.md", content=describe_commands()))
     files.append(File.generated(config, "reference/strategy-names.md", content=describe_strategies()))
     files.append(File.generated(config, "background/files.md", content=file_map_page()))

@@ -32,10 +32,10 @@ class Asynchronous(ClientObject, ABC):
         members = {name: member for each in reversed(cls.__mro__) for name, member in vars(each).items()}
         for name, member in members.items():
             is_public = isinstance(member, FunctionType) and (name[0] != "_" or name == "__aiter__")
-            if is_public and (bound := _bound(name, member, checks=cls.checks_arguments)) is not None:
+            if is_public and (bound := _bound(name, member, checks=cls._checks_arguments)) is not None:
                 setattr(cls, name, bound)
 
-    checks_arguments = False
+    _checks_arguments = False
     """True if all arguments are compared with the annotations before a call, which takes some microseconds.
     False: after an error of Python, to name the argument that has caused it."""
 

@@ -5,7 +5,6 @@ import importlib
 import inspect
 import pickle
 import pydoc
-import re
 import subprocess
 import sys
 import typing
@@ -16,6 +15,7 @@ import pytest
 
 import rmqtools
 from rmqtools import aio, sync
+from tools.reference_pages import client_classes
 
 PUBLIC = {
     "rmqtools": """
@@ -105,7 +105,6 @@ SHOWN = {  # names that the documentation of 0.2.0 imports or describes, beside 
     "rmqtools.otel.instrument": "instrument uninstrument",
     "rmqtools.select": "SelectMessageQueueByHash",
 }
-REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 @pytest.mark.parametrize("module", PUBLIC)
@@ -128,19 +127,13 @@ def test_names_that_the_documentation_of_0_2_0_shows_are_kept(module: str) -> No
     assert [name for name in SHOWN[module].split() if not hasattr(found, name)] == []
 
 
-def described(module: str) -> list[str]:
-    """The client classes that the reference describes as those of a module."""
-    lines = (REFERENCE / "clients.md").read_text().splitlines()
-    return sorted(re.findall(rf"^::: {re.escape(module)}\.(\w+)$", "\n".join(lines), re.MULTILINE))
-
-
 @pytest.mark.parametrize("module", ["rmqtools", "rmqtools.aio"])
 def test_a_client_class_names_the_module_that_documents_it(module: str) -> None:
     classes = [*CLASSES, "TransactionListener"]
     home = importlib.import_module(module)
 
     assert {getattr(home, name).__module__ for name in classes} == {module}
-    assert described(module) == list(CLASSES)
+    assert sorted(client_classes()) == list(CLASSES)
 
 
 def public_methods(owner: type) -> dict[str, Any]:

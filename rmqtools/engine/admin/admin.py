@@ -37,7 +37,7 @@ class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected
     """
 
     __module__ = "rmqtools.aio"
-    checks_arguments = True
+    _checks_arguments = True
 
     def __init__(self, config: ClientConfig | Client, *, partial: bool = False) -> None:
         self._host = config if isinstance(config, Client) else None

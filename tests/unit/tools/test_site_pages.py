@@ -17,6 +17,7 @@ from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group_view import FindingKind
 from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
+from tools.reference_pages import reference_pages
 from tools.site_pages import describe_commands, every_command, with_security
 
 pytestmark = pytest.mark.process  # seconds of work
@@ -178,7 +179,11 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert "Producer" in (tmp_path / "reference" / "clients.html").read_text()
+    for page, content in reference_pages().items():
+        shown = (tmp_path / page.replace(".md", ".html")).read_text()
+        assert [
+            place for place in re.findall(r"^::: (\S+)$", content, re.M) if f'id="{place}"' not in shown
+        ] == []
     assert "<code>seq 1000 | rmqtools produce" in (tmp_path / "commands.html").read_text()
     assert "assets/site.css" in (tmp_path / "index.html").read_text()
     for address in re.findall(r'(?:src|href)="(https?://[^"]+)"', (tmp_path / "index.html").read_text()):

@@ -9,7 +9,7 @@ from rmqtools.allocate import AllocateAveragely, AllocateAveragelyByCircle, Allo
 from rmqtools.config import PullConsumerConfig, PushConsumerConfig
 from rmqtools.errors import ConfigError
 from rmqtools.policy.allocate.strategy_table import BUILT_IN, JAVA_NAMES, StrategyName, strategy_named
-from tests.docs.blocks import DOCS
+from tools.reference_pages import reference_pages
 
 OWN = AllocateAveragelyByCircle()
 
@@ -56,7 +56,7 @@ def test_type_checkers_know_the_names_that_a_consumer_takes():
 
 
 def test_every_strategy_of_the_table_is_public_and_documented():
-    page = (DOCS / "reference" / "allocate.md").read_text()
+    page = reference_pages()["reference/allocate.md"]
 
     for entry in BUILT_IN.values():
         assert entry.make.__name__ in allocate.__all__
