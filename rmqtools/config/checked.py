@@ -21,6 +21,7 @@ from rmqtools.unknown_name import unknown_name
 C = TypeVar("C")
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_MOST_SHOWN = 200  # characters of a value
 _OTHER_NAMES = {  # of settings in Kafka's clients and in RocketMQ's others
     "bootstrap_servers": "name_server",
     "brokers": "name_server",
@@ -84,7 +85,7 @@ def _accepted(config: type, given: Mapping[str, Any]) -> dict[str, Any]:
         try:
             stored[name] = value if value is None and kind.is_optional else kind.accept(value)
         except ValueError:
-            text = f"{name}={value!r}" if name in shown else f"{name} is {type(value).__name__}"
+            text = f"{name}={_short(value)}" if name in shown else f"{name} is {type(value).__name__}"
             rest = "; leave it out for the default" if value is None else ""
             raise ConfigError(f"{text}: want {kind.wanted}{rest}") from None
     return stored
@@ -108,7 +109,13 @@ def check_arguments(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
         try:
             kind.accept(value)
         except ValueError:
-            raise ConfigError(f"{function.__name__}({name}={value!r}): want {kind.wanted}") from None
+            raise ConfigError(f"{function.__name__}({name}={_short(value)}): want {kind.wanted}") from None
+
+
+def _short(value: object) -> str:
+    """Return a value as an error shows it: lists may be long."""
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 @cache

@@ -20,5 +20,7 @@ def parse_columns(text: str) -> tuple[str, ...]:
     names = parse_names(text)
     for name in names:
         if name not in COLUMN_BY_NAME:
-            raise ValueError(f"there is no column {name!r} ({name_hint(name, COLUMN_BY_NAME, KAFKA_COLUMNS)})")
+            raise ValueError(
+                f"there is no column {name!r} ({name_hint(name, COLUMN_BY_NAME, KAFKA_COLUMNS)})"
+            )
     return names

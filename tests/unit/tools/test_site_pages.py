@@ -181,9 +181,8 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     for page, content in reference_pages().items():
         shown = (tmp_path / page.replace(".md", ".html")).read_text()
-        assert [
-            place for place in re.findall(r"^::: (\S+)$", content, re.M) if f'id="{place}"' not in shown
-        ] == []
+        named = re.findall(r"^::: (\S+)$", content, re.MULTILINE)
+        assert [place for place in named if f'id="{place}"' not in shown] == []
     assert "<code>seq 1000 | rmqtools produce" in (tmp_path / "commands.html").read_text()
     assert "assets/site.css" in (tmp_path / "index.html").read_text()
     for address in re.findall(r'(?:src|href)="(https?://[^"]+)"', (tmp_path / "index.html").read_text()):
