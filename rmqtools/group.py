@@ -1,11 +1,11 @@
-"""Consumer groups for operators: the values of :meth:`rmqtools.Admin.fetch_group`, and checks on them.
+"""Consumer groups for operators: the values of :meth:`rmqtools.Admin.check_group`.
 
-    view = admin.fetch_group("orders")
-    for finding in check_group(view, admin.fetch_pins("orders").at(datetime.now(UTC))):
+    for finding in admin.check_group("orders").findings:
         print(finding.kind, finding.text)
 
-The command ``rmqtools group`` prints the same. :func:`member_of` and :func:`silent_member` make members of
-single answers (``Admin.fetch_consumer_connection``, ``Admin.fetch_running_info``).
+The commands ``group`` and ``top``, and the exporter, show the same. :func:`check_group` checks a view
+that a program has kept. :func:`member_of` and :func:`silent_member` make members of single answers
+(``Admin.fetch_consumer_connection``, ``Admin.fetch_running_info``).
 """
 
 from rmqtools.model.group import MessageRequestMode
@@ -27,7 +27,7 @@ from rmqtools.model.group_view import (
     UnreadableQueues,
     WaitingQueue,
 )
-from rmqtools.policy.group_check import GroupLimits, check_group, check_pin_copies, pin_obstacles
+from rmqtools.policy.group_check import GroupCheck, GroupLimits, check_group, check_pin_copies, pin_obstacles
 from rmqtools.policy.group_member import member_of, silent_member
 from rmqtools.policy.severity import severity, worst_first
 
@@ -37,6 +37,7 @@ __all__ = [
     "ExponentialRetryPolicy",
     "Finding",
     "FindingKind",
+    "GroupCheck",
     "GroupLimits",
     "GroupMember",
     "GroupRetryPolicy",

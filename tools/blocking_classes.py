@@ -20,6 +20,7 @@ from types import FunctionType
 
 from rmqtools import aio
 from rmqtools.engine.admin.brokers import BrokerAdmin
+from rmqtools.engine.admin.checks import CheckAdmin
 from rmqtools.engine.admin.drains import DrainAdmin
 from rmqtools.engine.admin.group_configs import GroupConfigAdmin
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
@@ -83,7 +84,7 @@ _GROUP_PARTS = (GroupOffsetAdmin, GroupConfigAdmin, GroupAdmin)
 _ADMIN_PARTS = (
     *(BrokerAdmin, DrainAdmin, TopicAdmin, QueueAdmin),
     *_GROUP_PARTS,
-    *(MessageAdmin, StoryAdmin, PinAdmin),
+    *(MessageAdmin, StoryAdmin, PinAdmin, CheckAdmin),
 )
 CLASSES = (
     BlockingClass(aio.Client, "asynchronous", _SHARED, (aio.Client, Connected)),

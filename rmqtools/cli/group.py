@@ -1,22 +1,20 @@
 """``rmqtools group``: the members of a consumer group, their queues, and its problems."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 import typer
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from rmqtools import Admin, ClientConfig, MessageModel, MessageQueue
-from rmqtools.allocate import NO_PINS, Pins, newest
+from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group, partial_admin
 from rmqtools.cli.group_member import show_member
 from rmqtools.cli.printing import (
     Column,
     confirm,
     finding,
-    now,
     print_json,
     print_table,
     print_tables,
@@ -30,14 +28,14 @@ from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import (
     Finding,
     FindingKind,
+    GroupCheck,
     GroupLimits,
     GroupMember,
     GroupView,
     QueueProgress,
-    check_group,
-    check_pin_copies,
 )
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
+from rmqtools.policy.group_check import DEFAULT_LIMITS
 from rmqtools.unknown_name import unknown_name
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
@@ -93,15 +91,15 @@ def show(
         if member:
             show_member(admin, group, member, namespace=config.namespace, stack=stack, as_json=as_json)
             return
-        view = known_group(admin, group)
+        check = known_group(admin, group)
         if as_json:
-            print_json(_as_values(view))
+            print_json(_as_values(check))
             return
-        say(_headline(view))
-        if view.members:
-            _print_members(view)
-        if view.progress:
-            _print_queues(view)
+        say(_headline(check.view))
+        if check.view.members:
+            _print_members(check)
+        if check.view.progress:
+            _print_queues(check)
 
 
 @app.command("list")
@@ -153,18 +151,16 @@ def delete(
     say(f"group {group} is deleted: {lost}")
 
 
-def known_group(admin: Admin, group: str, *, ages: bool = False) -> GroupView:
-    """Return everything about a group.
+def known_group(admin: Admin, group: str, limits: GroupLimits = DEFAULT_LIMITS) -> GroupCheck:
+    """Return everything about a group, with its problems.
 
     Raises:
         RocketMQError: all brokers answer and none knows the group; names one that is spelled alike.
     """
-    view = admin.fetch_group(group, ages=ages)
-    if not (view.members or view.progress or view.proxied or view.silent_brokers):
-        known = admin.fetch_group_list()
-        if group not in known:
-            raise unknown_group(group, known)
-    return view
+    check = admin.check_group(group, limits=limits)
+    if not check.is_known and group not in (known := admin.fetch_group_list()):
+        raise unknown_group(group, known)
+    return check
 
 
 def unknown_group(group: str, known: Iterable[str]) -> RocketMQError:
@@ -261,39 +257,19 @@ def _repair_pins(admin: Admin, group: str) -> None:
     warn(f"pins of group {group}: version {written.version} ({ips}) is on all name servers now")
 
 
-def _findings(admin: Admin, group: str, within: float, limits: GroupLimits) -> list[Finding]:
+def _findings(admin: Admin, group: str, within: float, limits: GroupLimits) -> Sequence[Finding]:
     """Check until nothing is found or the time is up, and return the findings of the last check."""
     looking = Retrying(
         retry=retry_if_result(bool), stop=stop_after_delay(within), wait=wait_fixed(_LOOK_PAUSE)
     )
     try:
-        return list(looking(_check, admin, group, limits))
+        return looking(lambda: known_group(admin, group, limits).findings)
     except RetryError as error:
-        return list(error.last_attempt.result())
+        found: Sequence[Finding] = error.last_attempt.result()
+        return found
 
 
-def _check(admin: Admin, group: str, limits: GroupLimits) -> list[Finding]:
-    copies = admin.fetch_pin_copies(group)
-    is_pinned = any(copy != NO_PINS for copy in copies.values())  # perhaps before its first member came
-    ages = limits.max_age is not None
-    view = admin.fetch_group(group, ages=ages) if is_pinned else known_group(admin, group, ages=ages)
-    pins = newest(NO_PINS, *(copy for copy in copies.values() if isinstance(copy, Pins)))
-    return [
-        *check_group(view, pins.at(now()) if _shares_by_pins(view) else NO_PINS, limits),
-        *check_pin_copies(copies),
-    ]
-
-
-def live_pins(admin: Admin, view: GroupView) -> Pins:
-    """Return the pins in force, if members share by pins."""
-    return admin.fetch_pins(view.group).at(now()) if _shares_by_pins(view) else NO_PINS
-
-
-def _shares_by_pins(view: GroupView) -> bool:
-    return any(member.strategy == "PINS" for member in view.members)
-
-
-def _print_findings(group: str, findings: list[Finding]) -> None:
+def _print_findings(group: str, findings: Sequence[Finding]) -> None:
     if not findings:
         say(f"group {group}: nothing found")
         return
@@ -311,7 +287,7 @@ def _headline(view: GroupView) -> str:
     return f"group {view.group}: {members}, {model}, {kind}, {lag} messages behind"
 
 
-def _print_members(view: GroupView) -> None:
+def _print_members(check: GroupCheck) -> None:
     columns = [
         Column("member"),
         Column("queues"),
@@ -324,24 +300,24 @@ def _print_members(view: GroupView) -> None:
         Column("subscribes to", 2),
         Column("note", style=finding),
     ]
-    print_table(columns, [_member_row(member) for member in view.members])
-    for member in view.members:
+    print_table(columns, [_member_row(check, member) for member in check.view.members])
+    for member in check.view.members:
         if member.error:
             say(f"{member.client_id} does not answer: {member.error}")
 
 
-def _member_row(member: GroupMember) -> tuple[object, ...]:
+def _member_row(check: GroupCheck, member: GroupMember) -> tuple[object, ...]:
     known = (member.client_id, member.addr, member.language, member.version)
     client_id, addr, language, version = known
     if member.error:
         return (client_id, None, addr, language, version, None, None, None, None, "does not answer")
     order = None if member.orderly is None else "in order" if member.orderly else "concurrent"
     subscribed = [f"{topic} {expression}" for topic, expression, _ in sorted(member.subscriptions)]
-    own = (member.strategy, order, member.pin_version, subscribed, "")
+    own = (member.strategy, order, member.pin_version, subscribed, _note(check, member.client_id))
     return (client_id, len(member.queues), addr, language, version, *own)
 
 
-def _print_queues(view: GroupView) -> None:
+def _print_queues(check: GroupCheck) -> None:
     columns = [
         Column("topic", 2),
         Column("broker"),
@@ -352,7 +328,7 @@ def _print_queues(view: GroupView) -> None:
         Column("lag", style=warning),
         Column("note", 1, finding),
     ]
-    rows = [_queue_row(view, queue, progress) for queue, progress in view.progress.items()]
+    rows = [_queue_row(check, queue, progress) for queue, progress in check.view.progress.items()]
     if "topic" not in table_lines(columns, rows, terminal_width())[1]:
         print_table(columns, rows)
         return
@@ -362,26 +338,23 @@ def _print_queues(view: GroupView) -> None:
     print_tables(columns[1:], tables)
 
 
-def _queue_row(view: GroupView, queue: MessageQueue, progress: QueueProgress) -> tuple[object, ...]:
-    owners = view.owners(queue)
+def _queue_row(check: GroupCheck, queue: MessageQueue, progress: QueueProgress) -> tuple[object, ...]:
     return (
         queue.topic,
         queue.broker_name,
         queue.queue_id,
-        owners or _nobody(view),
+        check.view.owners(queue) or _nobody(check.view),
         progress.consumer_offset,
         progress.max_offset,
         progress.lag,
-        _note(view, owners),
+        _note(check, queue),
     )
 
 
-def _note(view: GroupView, owners: list[str]) -> str:
-    """Mark what ``check`` would report, for readers without colours."""
-    if not owners and view.members and not any(member.error for member in view.members):
-        return "unowned"
-    broadcasting = view.message_model == MessageModel.BROADCASTING
-    return "owned twice" if len(owners) > 1 and not broadcasting else ""
+def _note(check: GroupCheck, about: MessageQueue | str) -> str:
+    """Return the kinds of the findings about a queue, or a member's client id."""
+    found = [one.kind.value for one in check.findings if about == one.subject or about in one.queues]
+    return ", ".join(dict.fromkeys(found))
 
 
 def _nobody(view: GroupView) -> str:
@@ -389,8 +362,9 @@ def _nobody(view: GroupView) -> str:
     return "?" if any(member.error for member in view.members) else "-"
 
 
-def _as_values(view: GroupView) -> dict[str, object]:
+def _as_values(check: GroupCheck) -> dict[str, object]:
     """Make values for JSON: queues are objects, not keys."""
+    view = check.view
     return {
         "group": view.group,
         "message_model": view.message_model,
@@ -400,6 +374,7 @@ def _as_values(view: GroupView) -> dict[str, object]:
         "queues": [_queue_values(view, queue, progress) for queue, progress in view.progress.items()],
         "missing_topics": view.missing_topics,
         "silent_brokers": view.silent_brokers,
+        "findings": check.findings,
     }
 
 

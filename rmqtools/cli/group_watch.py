@@ -13,12 +13,11 @@ import typer
 
 from rmqtools import Admin, Client, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
-from rmqtools.cli.group import Group, known_group, live_pins
+from rmqtools.cli.group import Group, known_group
 from rmqtools.cli.moments import zone_text, zoned
 from rmqtools.cli.printing import cell_text, ends_quietly, now
 from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.group import check_group
 from rmqtools.plot import lag_figure
 
 if TYPE_CHECKING:
@@ -101,7 +100,8 @@ class Look:
 
 
 def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
-    view = admin.fetch_group(group)
+    check = admin.check_group(group)
+    view = check.view
     moment = SYSTEM_CLOCK.monotonic()
     known = [progress for progress in view.progress.values() if progress.consumer_offset is not None]
     ends = sum(progress.max_offset for progress in known)
@@ -119,7 +119,7 @@ def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
         lag=lags.total(),
         in_rate=(ends - before.max_offsets) / seconds if before else None,
         out_rate=(offsets - before.consumer_offsets) / seconds if before else None,
-        findings=sorted({found.kind.value for found in check_group(view, live_pins(admin, view))}),
+        findings=sorted({found.kind.value for found in check.findings}),
         max_offsets=ends,
         consumer_offsets=offsets,
         moment=moment,

@@ -237,12 +237,17 @@ class FindingKind(StrEnum):
 class Finding:
     """One problem: its kind for programs, its text for people.
 
-    ``subject``: the client id of the member, or the name of the broker, if it is about a single one.
+    Attributes:
+        kind: its kind.
+        text: what is wrong, and often why.
+        subject: the client id of the member, or the name of the broker, if it is about a single one.
+        queues: the queues that it is about, if it is about single ones.
     """
 
     kind: FindingKind
     text: str
     subject: str = ""
+    queues: tuple[MessageQueue, ...] = ()
 
 
 class TrackType(StrEnum):

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from rmqtools.errors import RocketMQError
+from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.group import ConsumeType, MessageModel
 from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
@@ -12,6 +12,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.addresses import members_within, parse_networks
 from rmqtools.policy.allocate.by_pins import AllocateByPins
 from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
+from rmqtools.policy.severity import worst_first
 
 PINS = AllocateByPins.name
 
@@ -35,11 +36,38 @@ class GroupLimits:
     """
 
 
-_LIMITS = GroupLimits()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCheck:
+    """A group at one moment with its problems.
+
+    Attributes:
+        view: the group.
+        pin_copies: each name server's copy of its pins by address, or the error if it cannot be read.
+        findings: its problems, the worst first; empty if all is well.
+    """
+
+    view: GroupView
+    pin_copies: Mapping[str, Pins | RocketMQError] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def pins(self) -> Pins:
+        """The newest copy of the pins; they may have expired, see :meth:`rmqtools.allocate.Pins.at`."""
+        return newest(NO_PINS, *(copy for copy in self.pin_copies.values() if isinstance(copy, Pins)))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a server knows the group: members, offsets or pins. Unclear if a broker does not answer."""
+        view, copies = self.view, self.pin_copies.values()
+        is_pinned = any(copy != NO_PINS and not isinstance(copy, RemotingError) for copy in copies)
+        return is_pinned or bool(view.members or view.progress or view.proxied or view.silent_brokers)
 
 
-def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = _LIMITS) -> list[Finding]:
-    """Look for problems that operators care about.
+DEFAULT_LIMITS = GroupLimits()
+
+
+def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = DEFAULT_LIMITS) -> list[Finding]:
+    """Look for problems in a view of a group; :meth:`rmqtools.Admin.check_group` makes the view, too.
 
     Args:
         view: the group. It may show half of a rebalance: check again before you act.
@@ -47,8 +75,12 @@ def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = _LI
         limits: from when on a member counts as stuck.
 
     Returns:
-        Findings, the most important first; empty if all is well.
+        Findings, the worst first; empty if all is well.
     """
+    return worst_first(_problems(view, pins, limits))
+
+
+def _problems(view: GroupView, pins: Pins, limits: GroupLimits) -> list[Finding]:
     if not view.members:
         late = [*_silent_brokers(view), *_late(view, limits), *_dead_letters(view, limits)]
         return [*_nobody(view), *late, *_offsets(view), *_unreadable(view)]
@@ -267,10 +299,10 @@ def _ownership(view: GroupView) -> Iterator[Finding]:
     for queue in _consumed(view):
         owners = [owner for owner in view.owners(queue) if everybody or owner not in broadcasting]
         if not owners:
-            yield Finding(FindingKind.QUEUE_UNOWNED, f"{_name(queue)} is owned by nobody")
+            yield Finding(FindingKind.QUEUE_UNOWNED, f"{_name(queue)} is owned by nobody", queues=(queue,))
         elif len(owners) > 1 and not everybody and not _all_pop(view, queue):
             text = f"{_name(queue)} is owned by {len(owners)} members: {', '.join(owners)}"
-            yield Finding(FindingKind.QUEUE_OWNED_TWICE, text)
+            yield Finding(FindingKind.QUEUE_OWNED_TWICE, text, queues=(queue,))
 
 
 def _idle(view: GroupView, pins: Pins) -> Iterator[Finding]:
@@ -324,12 +356,13 @@ def _ignored_subscriptions(view: GroupView) -> Iterator[Finding]:
 
 
 def _pins(view: GroupView, pins: Pins) -> Iterator[Finding]:
-    for ip in pins.ips:
+    """Find what keeps pins from having their effect; none if no member shares by pins."""
+    followers = [member for member in view.members if member.strategy == PINS and not member.error]
+    for ip in pins.ips if followers else ():
         if not members_within(parse_networks([ip]), [member.client_id for member in view.members]):
             text = f"pinned ip {ip} is not that of any member (pins of version {pins.version})"
             yield Finding(FindingKind.PINNED_IP_ABSENT, text)
-    late = [member for member in view.members if member.strategy == PINS and not member.error]
-    for member in late:
+    for member in followers:
         if member.pin_version != pins.version:
             text = (
                 f"member {member.client_id} goes by pins of version {member.pin_version}, not {pins.version}"

@@ -25,6 +25,7 @@ from rmqtools.model.route import ClusterInfo, Perm, TopicConfig, TopicRouteData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.model.topic_type import TopicMessageType, TopicTypeName
 from rmqtools.policy.allocate.pins import Pins
+from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupCheck, GroupLimits
 from rmqtools.sync.handwritten.admin import BlockingAdmin
 
 _FOREVER_MS = 2**63 - 1  # Long.MAX_VALUE
@@ -442,8 +443,8 @@ class Admin(BlockingAdmin):
     ) -> dict[MessageQueue, QueueProgress]:
         """Return a group's progress on each queue, sorted; cheaper than :meth:`fetch_group`.
 
-        The queues are those of every topic that members subscribe to, or else that the group has an offset
-        for. Where nothing was committed yet, all stored messages count as not consumed.
+        The queues are those that can be read of every topic that members subscribe to, or else that the
+        group has an offset for. Where nothing was committed yet, all stored messages count as not consumed.
 
         Args:
             group: its name.
@@ -696,6 +697,22 @@ class Admin(BlockingAdmin):
             RocketMQError: a name server does not answer: nothing was written. Or as :meth:`set_pins`.
         """
         return self._bridge.run(lambda: self._admin.repair_pins(group))
+
+    def check_group(
+        self, group: str, *, limits: GroupLimits = DEFAULT_LIMITS, ages: bool = False
+    ) -> GroupCheck:
+        """Return everything about a group with its problems, as ``rmqtools group check`` reports them.
+
+        A group that no broker knows is one without members. See :meth:`fetch_group` for members and brokers
+        that do not answer.
+
+        Args:
+            group: its name.
+            limits: from when on a member counts as stuck, and a group as late.
+            ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``;
+                always done if the limits have a ``max_age``.
+        """
+        return self._bridge.run(lambda: self._admin.check_group(group, limits=limits, ages=ages))
 
     def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.

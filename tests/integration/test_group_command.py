@@ -10,7 +10,6 @@ import pytest
 
 from rmqtools import MessageQueue, PushConsumer, PushConsumerConfig
 from rmqtools.allocate import AllocateByPins
-from rmqtools.group import check_group
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
 from tests.support.java_consumer import JavaConsumer
@@ -62,7 +61,7 @@ def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
         ours = join(topic, "127.0.0.6")
         java.await_assigned(2)
         wait_until(lambda: len(owned(ours, topic)) == 2)
-        wait_until(lambda: check_group(admin.fetch_group(group)) == [])
+        wait_until(lambda: admin.check_group(group).findings == ())
         shown = rmqtools("group", "show", group, "--json", **variables)
         table = rmqtools("group", "show", group, **variables).stdout
         checked = rmqtools("group", "check", group, **variables)

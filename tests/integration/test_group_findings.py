@@ -26,7 +26,7 @@ from rmqtools import (
 )
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.admin.groups import GroupAdmin
-from rmqtools.group import GroupLimits, check_group
+from rmqtools.group import GroupLimits
 from rmqtools.version import __version__
 from tests.support import restarts
 from tests.support.cluster_scene import wait_until
@@ -67,7 +67,7 @@ def join(local_cluster, group) -> Iterator[Callable[..., PushConsumer]]:
 def found(admin: Admin, group: str, limits: GroupLimits = SOON) -> dict[str, str]:
     """The findings of a group: texts by kind."""
     texts: dict[str, str] = {}
-    for one in check_group(admin.fetch_group(group), limits=limits):
+    for one in admin.check_group(group, limits=limits).findings:
         texts[one.kind.value] = f"{texts.get(one.kind.value, '')}{one.text}\n"
     return texts
 
@@ -243,7 +243,7 @@ def test_an_old_subscription_that_brokers_keep_because_a_clock_was_set_back(
         new.subscribe(topic, listen, tags="new")
         async with aio.Admin(client_config) as admin, old, new:
             await old.close()
-            return [each.text for each in check_group(await admin.fetch_group(group))]
+            return [each.text for each in (await admin.check_group(group)).findings]
 
     found = asyncio.run(find())
 

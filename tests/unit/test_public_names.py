@@ -44,8 +44,8 @@ PUBLIC = {
         ConsumeStatus Message MessageModel MessageProperty NullPointerException Producer PushConsumer
         ReceivedMessage SendResult SendStatus TraceModel TransactionMQProducer TransactionStatus""",
     "rmqtools.group": """
-        CustomizedRetryPolicy DeadLetters ExponentialRetryPolicy Finding FindingKind GroupLimits GroupMember
-        GroupRetryPolicy GroupSettings GroupView MessageRequestMode ProxiedMember QueueProgress
+        CustomizedRetryPolicy DeadLetters ExponentialRetryPolicy Finding FindingKind GroupCheck GroupLimits
+        GroupMember GroupRetryPolicy GroupSettings GroupView MessageRequestMode ProxiedMember QueueProgress
         SubscriptionGroupConfig UnreadableQueues WaitingQueue check_group check_pin_copies member_of
         pin_obstacles severity silent_member worst_first""",
     "rmqtools.plot": "Owners lag_figure shares_figure story_figure",

@@ -16,11 +16,11 @@ from prometheus_client.registry import Collector
 
 from rmqtools import Admin
 from rmqtools.cli.broker import broker_values
-from rmqtools.cli.group import is_system_group, live_pins
+from rmqtools.cli.group import is_system_group
 from rmqtools.cli.topic import user_topics
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import RocketMQError, TopicNotFoundError
-from rmqtools.group import GroupView, check_group
+from rmqtools.group import GroupCheck
 from rmqtools.log import get_logger
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, dlq_topic
 
@@ -39,14 +39,6 @@ _BROKER_VALUES = {
 }
 log = get_logger(__name__)
 R = TypeVar("R")
-
-
-@dataclass
-class _Group:
-    """Results of a look at one group."""
-
-    view: GroupView
-    findings: Counter[str]
 
 
 @dataclass
@@ -121,8 +113,8 @@ def _look_at(admin: Admin, look: _Look) -> None:
             for broker, messages in offsets.items():
                 labels = {"topic": topic, "broker": broker}
                 look.add("rocketmq_producer_offset", "Messages ever stored, by broker.", labels, messages)
-        for group, found in _tried(pool, look, lambda name: _group(admin, name), groups):
-            _add_group(look, group, found)
+        for group, check in _tried(pool, look, admin.check_group, groups):
+            _add_group(look, group, check)
 
 
 def _tried(
@@ -155,12 +147,6 @@ def _offsets(admin: Admin, topic: str) -> dict[str, int]:
     return ends
 
 
-def _group(admin: Admin, group: str) -> _Group:
-    view = admin.fetch_group(group)
-    kinds = Counter(found.kind.value for found in check_group(view, live_pins(admin, view)))
-    return _Group(view, kinds)
-
-
 def _add_broker(look: _Look, row: Mapping[str, object]) -> None:
     labels = dict(zip(_BROKER, (row["cluster"], row["broker_name"], row["addr"]), strict=True))
     look.add("rmqtools_broker_up", "Whether the broker answers.", labels, float("put_tps" in row))
@@ -172,24 +158,24 @@ def _add_broker(look: _Look, row: Mapping[str, object]) -> None:
         look.add(name, "Used part of the disk of messages.", labels, percent / 100)
 
 
-def _add_group(look: _Look, group: str, found: _Group) -> None:
+def _add_group(look: _Look, group: str, check: GroupCheck) -> None:
     lags: Counter[str] = Counter()
-    for queue, progress in found.view.progress.items():
+    for queue, progress in check.view.progress.items():
         lags[queue.topic] += progress.lag
         place = dict(zip(_QUEUE, (group, queue.topic, queue.broker_name, queue.queue_id), strict=True))
         look.add("rmqtools_group_queue_lag", "Messages not consumed yet, by queue.", place, progress.lag)
         if progress.consumer_offset is not None:
             text = "Offset that the group reads next."
             look.add("rmqtools_group_queue_offset", text, place, progress.consumer_offset)
-        for member in found.view.owners(queue):
+        for member in check.view.owners(queue):
             look.add("rmqtools_group_queue_owner", "1 for each owner.", {**place, "member": member}, 1)
     for topic, lag in lags.items():
         retried = topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         name = "rocketmq_group_retrydiff" if retried else "rocketmq_group_diff"
         look.add(name, "Messages not consumed yet.", {"group": group, "topic": topic}, lag)
     labels = {"group": group, "topic": dlq_topic(group)}
-    look.add("rocketmq_group_dlqdiff", "Dead letters that are stored.", labels, found.view.dead_letters.count)
-    look.add("rocketmq_group_count", "Members of the group.", {"group": group}, len(found.view.members))
-    for kind, count in found.findings.items():
+    look.add("rocketmq_group_dlqdiff", "Dead letters that are stored.", labels, check.view.dead_letters.count)
+    look.add("rocketmq_group_count", "Members of the group.", {"group": group}, len(check.view.members))
+    for kind, count in Counter(found.kind.value for found in check.findings).items():
         text = "Findings of rmqtools group check."
         look.add("rmqtools_group_findings", text, {"group": group, "finding": kind}, count)

@@ -88,7 +88,7 @@ class TopApp(App[int]):
         self._allowed_groups = allowed_groups
         self._config = config
         self._interval = interval
-        self._sampler = Sampler(self._client, namespace=config.namespace)
+        self._sampler = Sampler(self._client)
         self._rows: dict[str, list[Row]] = {}
         self._sort = "name"
         self._total = Meter()

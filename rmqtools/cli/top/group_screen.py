@@ -88,7 +88,7 @@ class GroupScreen(Screen[None]):
 
     def show(self, look: GroupLook) -> None:
         """Show the group at another moment."""
-        view = look.view
+        view = look.check.view
         self._letters.learn(member.client_id for member in view.members)
         owners = owners_of(view)
         table = cells(view, owners, self._owners, self._letters)
@@ -103,38 +103,38 @@ class GroupScreen(Screen[None]):
 
     def _lags(self, look: GroupLook, owners: Owners) -> list[Line]:
         """Return a line for each queue that is behind, the worst first; the rest only as far as it fits."""
-        progress = look.view.progress
+        progress = look.check.view.progress
         order = sorted(progress, key=lambda queue: (-progress[queue].lag, queue))[:_MOST_LAGS]
         lines: list[Line] = []
         for queue in order:
             letters = "".join(self._letters.letter(one) for one in owners.get(queue, ()))
             each = progress[queue]
-            age = None if each.oldest_ms is None else (look.view.now_ms - each.oldest_ms) / 1000
+            age = None if each.oldest_ms is None else (look.check.view.now_ms - each.oldest_ms) / 1000
             known = (queue.topic, queue.broker_name, str(queue.queue_id), letters or "-")
             numbers = (f"{each.lag:,}", age_text(age), f"{each.max_offset:,}")
             lines.append((str(queue), [*known, *numbers]))
         return lines
 
     def _title(self, look: GroupLook) -> str:
-        view, rates = look.view, look.meter.rates
+        view, rates = look.check.view, look.meter.rates
         first = f"{view.group}  {len(view.members)} members  lag {look.lag:,}"
         ages = [each.oldest_ms for each in view.progress.values() if each.oldest_ms is not None]
         first += f" ({age_text((view.now_ms - min(ages)) / 1000)} old)" if ages else ""
         first += f"  {view.dead_letters.count:,} dead letters" if view.dead_letters.count else ""
         first += f"  out {short(look.meter.rate)}/s {bars(rates, 12)}  {self._moved}"
-        pins = look.pins.at(now())
+        pins = look.check.pins.at(now())
         until = f" until {clock_text(pins.expires_at)}" if pins.expires_at else ""
         pinned = f"pinned to {', '.join(pins.ips)}{until}" if pins.ips else "not pinned"
-        found = list(dict.fromkeys(finding.kind.value for finding in look.findings))
+        found = list(dict.fromkeys(finding.kind.value for finding in look.check.findings))
         return f"{first.rstrip()}\n{pinned}  {'found: ' + ', '.join(found) if found else ''}".rstrip()
 
     def _line(self, look: GroupLook, member: GroupMember) -> Line:
         shown = [self._letters.letter(member.client_id), member.client_id]
         if member.error:
             return member.client_id, [*shown, "?", "?", "does not answer"]
-        topics = consumed_topics(look.view)
+        topics = consumed_topics(look.check.view)
         count = sum(queue.topic in topics for queue in member.queues)
-        found = [one.kind.value for one in look.findings if one.subject == member.client_id]
+        found = [one.kind.value for one in look.check.findings if one.subject == member.client_id]
         return member.client_id, [*shown, str(count), member.strategy or "-", ", ".join(found)]
 
     def action_pin(self) -> None:
@@ -145,12 +145,15 @@ class GroupScreen(Screen[None]):
             self.notify("choose a member whose id has the address of its machine", severity="warning")
             return
         ips = [str(address)]
-        obstacles = [*not_allowed(self.group, self._allowed_groups), *pin_obstacles(self._look.view, ips)]
+        obstacles = [
+            *not_allowed(self.group, self._allowed_groups),
+            *pin_obstacles(self._look.check.view, ips),
+        ]
         self._ask(self._look, Pins(0, ips, when_absent="nobody", set_by=who()), obstacles)
 
     def action_unpin(self) -> None:
         """Ask whether to remove the group's pins."""
-        if self._look is None or not self._look.pins.ips:
+        if self._look is None or not self._look.check.pins.ips:
             self.notify("this group is not pinned")
             return
         self._ask(self._look, NO_PINS, [])
@@ -158,7 +161,7 @@ class GroupScreen(Screen[None]):
     @work
     async def _ask(self, look: GroupLook, pins: Pins, obstacles: list[str]) -> None:
         """Ask, then write to all name servers."""
-        answer = await self.app.push_screen_wait(PinDialog(look.view, pins, look.pins, obstacles))
+        answer = await self.app.push_screen_wait(PinDialog(look.check.view, pins, look.check.pins, obstacles))
         if answer is None:
             return
         try:

@@ -8,6 +8,7 @@ from string import ascii_letters, digits
 from rmqtools.group import GroupView
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
+from rmqtools.visible_text import visible
 
 LETTERS = ascii_letters.swapcase() + digits  # A first
 UNOWNED, SHARED, UNKNOWN = ".", "!", "?"
@@ -89,18 +90,17 @@ def grid_lines(table: Mapping[MessageQueue, Cell], width: int) -> list[Line]:
     leave no room, they stand on a line of their own.
     """
     rows = [
-        (topic, broker, list(queues))
+        (visible(f"{topic} {broker}"), list(queues))
         for (topic, broker), queues in groupby(table, lambda queue: (queue.topic, queue.broker_name))
     ]
-    label = max((len(topic) + len(broker) + 1 for topic, broker, _ in rows), default=0)
-    id_width = max((len(str(queues[-1].queue_id)) for _, _, queues in rows), default=1)
+    label = max((len(name) for name, _ in rows), default=0)
+    id_width = max((len(str(queues[-1].queue_id)) for _, queues in rows), default=1)
     fits = label + id_width + 2 <= width // 2
     start = label + 1 if fits else 1
     room = max(width - start - id_width - 1, 1)
     per_line = room - room % 10 if room > 10 else room
     lines: list[Line] = []
-    for topic, broker, queues in rows:
-        name = f"{topic} {broker}"
+    for name, queues in rows:
         if not fits:
             lines.append((name, []))
         for first in range(0, len(queues), per_line):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rmqtools import aio
-from rmqtools.allocate import NO_PINS, Pins
 from rmqtools.broker import BrokerState, check_broker, check_gone
 from rmqtools.cli.broker import broker_values
 from rmqtools.cli.group import is_system_group
@@ -18,17 +17,7 @@ from rmqtools.cli.top.rates import Meter
 from rmqtools.cli.topic import is_internal
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.errors import RocketMQError
-from rmqtools.group import (
-    Finding,
-    GroupMember,
-    GroupView,
-    check_group,
-    member_of,
-    severity,
-    silent_member,
-    worst_first,
-)
-from rmqtools.model.group import Connection
+from rmqtools.group import Finding, GroupCheck, severity
 from rmqtools.model.queue import MessageQueue
 
 _AT_ONCE = 16  # topics or groups asked about at the same time
@@ -54,11 +43,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLook:
-    """A group at one moment: members, queues, lag, pins, problems."""
+    """A group at one moment with its problems, lag and rates."""
 
-    view: GroupView
-    pins: Pins
-    findings: list[Finding]
+    check: GroupCheck
     lag: int
     meter: Meter
 
@@ -66,11 +53,8 @@ class GroupLook:
 class Sampler:
     """Looks at one cluster again and again. Belongs to one event loop."""
 
-    def __init__(
-        self, client: aio.Client, *, namespace: str | None = None, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def __init__(self, client: aio.Client, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._client = client
-        self._namespace = namespace
         self._clock = clock
         self._meters: defaultdict[tuple[str, str], Meter] = defaultdict(Meter)
         self._seen: dict[str, str] = {}
@@ -117,31 +101,14 @@ class Sampler:
     async def group(self, group: str, *, ages: bool = True) -> GroupLook:
         """Look at one group closely: which member owns which queue.
 
-        Costs a request for each member and a few more, however many queues there are; with ``ages`` one for
-        each queue that is behind.
+        Costs a request for each member and a few more, one for each queue of which nothing is consumed, and
+        with ``ages`` one for each queue that is behind.
         """
-        connection = await self._admin.fetch_consumer_connection(group)
-        members = await self._each(lambda each: self._member(group, each), connection.connection_set)
-        progress = await self._admin.fetch_progress(group, connection=connection)
-        view = GroupView(
-            group=group,
-            message_model=connection.message_model,
-            consume_type=connection.consume_type,
-            members=tuple(sorted(members, key=lambda member: member.client_id)),
-            progress=await self._admin.fetch_ages(progress) if ages else progress,
-            dead_letters=await self._admin.fetch_dead_letters(group),
-            silent_brokers={name: str(error) for name, error in self._admin.missing_brokers.items()},
-            now_ms=self._clock.now_ms(),
-        )
-        pins = await self._pins(view)
+        check = await self._admin.check_group(group, ages=ages)
+        progress = check.view.progress
         self._read("group", group, {queue: each.consumer_offset or 0 for queue, each in progress.items()})
-        return GroupLook(
-            view=view,
-            pins=pins,
-            findings=worst_first(check_group(view, pins.at(now()))),
-            lag=sum(each.lag for each in progress.values()),
-            meter=self._meters["group", group],
-        )
+        lag = sum(each.lag for each in progress.values())
+        return GroupLook(check=check, lag=lag, meter=self._meters["group", group])
 
     def _broker_row(self, broker: BrokerState) -> Row:
         values = broker_values(broker)
@@ -173,8 +140,8 @@ class Sampler:
             look = await self.group(group, ages=False)
         except RocketMQError as error:
             return Row(name=group, values={}, meter=meter, note=str(error))
-        view = look.view
-        problems[group] = [Problem(group, one) for one in look.findings if _is_worth_a_line(one, look)]
+        view, found = look.check.view, look.check.findings
+        problems[group] = [Problem(group, one) for one in found if _is_worth_a_line(one, look)]
         values = {
             "members": len(view.members),
             "lag": look.lag,
@@ -182,18 +149,6 @@ class Sampler:
             "rate": meter.rate,
         }
         return Row(name=group, values=values, meter=meter, note=_note(problems[group]))
-
-    async def _member(self, group: str, connection: Connection) -> GroupMember:
-        try:
-            info = await self._admin.fetch_running_info(group, connection.client_id)
-        except RocketMQError as error:
-            return silent_member(connection, str(error))
-        return member_of(connection, info, self._namespace)
-
-    async def _pins(self, view: GroupView) -> Pins:
-        if not any(member.strategy == "PINS" for member in view.members):
-            return NO_PINS
-        return await self._admin.fetch_pins(view.group)
 
     def _read(self, kind: str, name: str, counts: Mapping[MessageQueue, int]) -> None:
         self._meters[kind, name].read(self._clock.monotonic(), counts)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from rmqtools.config import ClientConfig
 from rmqtools.config.client import check_config
 from rmqtools.engine.admin.brokers import BrokerAdmin
+from rmqtools.engine.admin.checks import CheckAdmin
 from rmqtools.engine.admin.drains import DrainAdmin
-from rmqtools.engine.admin.pins import PinAdmin
 from rmqtools.engine.admin.stories import StoryAdmin
 from rmqtools.engine.admin.topics import TopicAdmin
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
@@ -20,7 +20,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
 
-class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, PinAdmin, Connected):
+class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, CheckAdmin, Connected):
     """Queries and changes of topics, groups and brokers.
 
     Made from settings, or on a running :class:`Client`, which stays open when this is closed.

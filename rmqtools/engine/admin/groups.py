@@ -6,9 +6,10 @@ answers are merged.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from rmqtools.engine.admin.group_configs import GroupConfigAdmin
 from rmqtools.engine.admin.proxied_members import fetch_proxied_members
@@ -21,7 +22,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, ProducerInfo
+from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, OffsetWrapper, ProducerInfo
 from rmqtools.model.group_view import (
     BrokerSubscription,
     DeadLetters,
@@ -57,7 +58,9 @@ from rmqtools.protocol.wire.bodies import (
 )
 from rmqtools.protocol.wire.command import request
 
-_AT_ONCE = 16  # queues read at the same time
+_AT_ONCE = 16  # members asked, or queues read, at the same time
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class GroupAdmin(GroupConfigAdmin):
@@ -81,12 +84,12 @@ class GroupAdmin(GroupConfigAdmin):
         by_broker = await self._connections(group)
         connection = self._merged(list(by_broker.values()))
         entries = entries_by_member(by_broker)
-        reports = await asyncio.gather(*(self._member(group, each) for each in connection.connection_set))
+        reports = await _few(partial(self._member, group), connection.connection_set)
         members = [replace(each, entries=entries.get(each.client_id, {})) for each in reports]
-        stats = await self.fetch_consume_stats(group)
-        topics = {queue.topic for queue in stats.offset_table} | connection.subscription_table.keys()
+        stats = (await self.fetch_consume_stats(group)).offset_table
+        topics = {queue.topic for queue in stats} | connection.subscription_table.keys()
         topics |= {topic for member in members for topic, _, _ in member.subscriptions}
-        progress, missing = await self._progress(group, topics)
+        progress, missing = await self._progress(group, topics, stats)
         if ages:
             progress = await self.fetch_ages(progress)
         return GroupView(
@@ -113,8 +116,8 @@ class GroupAdmin(GroupConfigAdmin):
     ) -> dict[MessageQueue, QueueProgress]:
         """Return a group's progress on each queue, sorted; cheaper than :meth:`fetch_group`.
 
-        The queues are those of every topic that members subscribe to, or else that the group has an offset
-        for. Where nothing was committed yet, all stored messages count as not consumed.
+        The queues are those that can be read of every topic that members subscribe to, or else that the
+        group has an offset for. Where nothing was committed yet, all stored messages count as not consumed.
 
         Args:
             group: its name.
@@ -123,20 +126,9 @@ class GroupAdmin(GroupConfigAdmin):
         """
         stats = stats or await self.fetch_consume_stats(group)
         connection = connection or await self.fetch_consumer_connection(group)
-        table = stats.offset_table
-        first = await self._first_stored([queue for queue in table if not table[queue].consumer_offset])
-        progress = {
-            queue: QueueProgress(
-                max_offset=each.broker_offset,
-                consumer_offset=each.consumer_offset or None,
-                min_offset=first.get(queue, 0),
-            )
-            for queue, each in table.items()
-            if each.consumer_offset or queue in first
-        }
-        topics = connection.subscription_table.keys() | {queue.topic for queue in table}
-        rest, _ = await self._progress(group, topics, known=table.keys())
-        return dict(sorted((progress | rest).items(), key=lambda item: item[0].sort_key))
+        topics = connection.subscription_table.keys() | {queue.topic for queue in stats.offset_table}
+        progress, _ = await self._progress(group, topics, stats.offset_table)
+        return progress
 
     async def fetch_dead_letters(self, group: str) -> DeadLetters:
         """Return how many dead letters a group has, and when the last one was stored."""
@@ -163,16 +155,17 @@ class GroupAdmin(GroupConfigAdmin):
 
         async def oldest(queue: MessageQueue) -> int | None:
             async with turns:
-                return await self._stored_at(queue, progress[queue])
+                known = progress[queue]
+                return await self._stored_at(queue, known.consumer_offset or 0, known.max_offset)
 
         behind = [queue for queue, each in progress.items() if each.lag > 0]
         found = await self._masters.each_queue(oldest, behind)
         return {queue: replace(each, oldest_ms=found.get(queue)) for queue, each in progress.items()}
 
-    async def _stored_at(self, queue: MessageQueue, progress: QueueProgress) -> int | None:
-        """Return the time of the first message not consumed; of the first one stored if that has expired."""
-        begin = max(progress.consumer_offset or 0, await self.min_offset(queue))
-        if begin >= progress.max_offset:
+    async def _stored_at(self, queue: MessageQueue, offset: int, end: int) -> int | None:
+        """Return the time of the message at an offset, of the first one stored if that has expired."""
+        begin = max(offset, await self.min_offset(queue))
+        if begin >= end:
             return None
         read = read_messages(
             self._client,
@@ -294,19 +287,15 @@ class GroupAdmin(GroupConfigAdmin):
         return member_of(connection, info, self._client.config.namespace)
 
     async def _progress(
-        self, group: str, topics: Collection[str], *, known: Collection[MessageQueue] = ()
+        self, group: str, topics: Collection[str], stats: Mapping[MessageQueue, OffsetWrapper]
     ) -> tuple[dict[MessageQueue, QueueProgress], tuple[str, ...]]:
-        """Return the group's progress on the topics' queues, and the topics missing or not readable.
-
-        Queues whose progress is ``known`` are left out: a broker reports no queue of a topic of which the
-        group has consumed nothing there.
-        """
+        """Return the group's progress on the topics' queues, and the topics missing or not readable."""
         progress: dict[MessageQueue, QueueProgress] = {}
         missing: list[str] = []
         for topic in sorted(topics):
             try:
                 queues = await self.fetch_subscribe_queues(topic)
-                progress |= await self._progress_of(group, [one for one in queues if one not in known])
+                progress |= await self._progress_of(group, queues, stats)
             except (TopicNotFoundError, PermissionDeniedError):
                 # a retry topic is created when a message fails, or by a heartbeat
                 if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
@@ -314,24 +303,28 @@ class GroupAdmin(GroupConfigAdmin):
         return progress, tuple(missing)
 
     async def _progress_of(
-        self, group: str, queues: Sequence[MessageQueue]
+        self, group: str, queues: Sequence[MessageQueue], stats: Mapping[MessageQueue, OffsetWrapper]
     ) -> dict[MessageQueue, QueueProgress]:
-        ask = self._masters.each_queue
-        offsets = await ask(lambda queue: self._fetch_consumer_offset(group, queue), queues)
-        ends = await ask(partial(self._bound, GetMaxOffsetRequestHeader, or_slave=True), offsets)
-        first = await self._first_stored([queue for queue, offset in offsets.items() if not offset])
-        return {
-            queue: QueueProgress(
-                max_offset=end, consumer_offset=offsets[queue], min_offset=first.get(queue, 0)
-            )
-            for queue, end in ends.items()
-            if offsets[queue] or queue in first
-        }
+        """Take the progress from the brokers' statistics, and ask for that of the other queues.
 
-    async def _first_stored(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
-        """Return the offset of the first message of queues of which the group has consumed nothing."""
-        first = partial(self._bound, GetMinOffsetRequestHeader, or_slave=True)
-        return await self._masters.each_queue(first, queues)
+        Statistics have 0 also where nothing was committed, and lack topics of which the group has consumed
+        nothing on that broker.
+        """
+        known = {
+            queue: QueueProgress(max_offset=each.broker_offset, consumer_offset=each.consumer_offset)
+            for queue in queues
+            if (each := stats.get(queue)) is not None and each.consumer_offset
+        }
+        asked = await self._masters.each_queue(
+            partial(self._asked_progress, group), [queue for queue in queues if queue not in known]
+        )
+        return {queue: (known | asked)[queue] for queue in queues if queue in known or queue in asked}
+
+    async def _asked_progress(self, group: str, queue: MessageQueue) -> QueueProgress:
+        offset = await self._fetch_consumer_offset(group, queue)
+        end = await self._bound(GetMaxOffsetRequestHeader, queue, or_slave=True)
+        first = 0 if offset else await self._bound(GetMinOffsetRequestHeader, queue, or_slave=True)
+        return QueueProgress(max_offset=end, consumer_offset=offset, min_offset=first)
 
     async def _unreadable(self, group: str, topics: Set[str]) -> tuple[UnreadableQueues, ...]:
         """Return queues of the topics that take messages and are not read, broker by broker.
@@ -356,6 +349,17 @@ class GroupAdmin(GroupConfigAdmin):
         except RocketMQError:
             return None
         return sum(ends) - sum(starts)
+
+
+async def _few(call: Callable[[K], Awaitable[T]], things: Iterable[K]) -> list[T]:
+    """Await ``call`` of all things, a few at a time; the results are in their order."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def in_turn(thing: K) -> T:
+        async with turns:
+            return await call(thing)
+
+    return await asyncio.gather(*map(in_turn, things))
 
 
 def entries_by_member(

@@ -1,0 +1,36 @@
+"""Checks of groups: one place puts a group's view, its pins and its findings together.
+
+Commands, the live view, the exporter and programs only show them.
+"""
+
+from dataclasses import replace
+
+from rmqtools.clock import as_time
+from rmqtools.engine.admin.groups import GroupAdmin
+from rmqtools.engine.admin.pins import PinAdmin
+from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupCheck, GroupLimits, check_group, check_pin_copies
+from rmqtools.policy.severity import worst_first
+
+
+class CheckAdmin(GroupAdmin, PinAdmin):
+    """The methods that look for problems; :class:`rmqtools.aio.Admin` has them all."""
+
+    async def check_group(
+        self, group: str, *, limits: GroupLimits = DEFAULT_LIMITS, ages: bool = False
+    ) -> GroupCheck:
+        """Return everything about a group with its problems, as ``rmqtools group check`` reports them.
+
+        A group that no broker knows is one without members. See :meth:`fetch_group` for members and brokers
+        that do not answer.
+
+        Args:
+            group: its name.
+            limits: from when on a member counts as stuck, and a group as late.
+            ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``;
+                always done if the limits have a ``max_age``.
+        """
+        view = await self.fetch_group(group, ages=ages or limits.max_age is not None)
+        check = GroupCheck(view=view, pin_copies=await self.fetch_pin_copies(group))
+        in_force = check.pins.at(as_time(self._client.clock.now_ms()))
+        found = [*check_group(view, in_force, limits), *check_pin_copies(check.pin_copies)]
+        return replace(check, findings=tuple(worst_first(found)))
