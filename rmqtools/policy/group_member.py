@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rmqtools.model.group import Connection
 from rmqtools.model.group_view import GroupMember, WaitingQueue
@@ -70,6 +71,24 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
         last_error=info.properties.get(PROP_RMQTOOLS_LAST_ERROR),
         waiting=tuple(_waiting(info.properties.get(PROP_RMQTOOLS_WAITING), namespace)),
     )
+
+
+def with_each_queue(member: GroupMember, queues: Collection[MessageQueue]) -> GroupMember:
+    """Replace "all queues of a broker" by these queues: a member reports it as queue id -1.
+
+    Source of the rule: QueryAssignmentProcessor.allocate4Pop (broker 5.5.0).
+    """
+
+    def each(held: Sequence[MessageQueue]) -> tuple[MessageQueue, ...]:
+        places = {(queue.topic, queue.broker_name) for queue in held if queue.queue_id < 0}
+        of_them = {queue for queue in queues if (queue.topic, queue.broker_name) in places}
+        known = {(queue.topic, queue.broker_name) for queue in of_them}
+        rest = [
+            queue for queue in held if queue.queue_id >= 0 or (queue.topic, queue.broker_name) not in known
+        ]
+        return tuple(sorted({*rest, *of_them}))
+
+    return replace(member, queues=each(member.queues), pops=each(member.pops))
 
 
 def silent_member(connection: Connection, error: str) -> GroupMember:

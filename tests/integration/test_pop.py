@@ -25,7 +25,7 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.cluster import LocalCluster
-from rmqtools.group import MessageRequestMode
+from rmqtools.group import FindingKind, MessageRequestMode
 from rmqtools.model.trace import SubAfterTrace, SubBeforeTrace
 from rmqtools.protocol.messages.trace import parse_traces
 from tests.support.cluster_scene import wait_until
@@ -147,6 +147,7 @@ def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admi
         wait_until(lambda: len(all_bodies(heard)) == 2000)
         wait_until(lambda: lag(admin, group, topic) == 0)
         info = admin.fetch_running_info(group, first.client_id)
+        found = admin.check_group(group).findings
         wait_until(
             lambda: all_bodies(heard)[b"m-7"] == 2, seconds=REVIVED
         )  # later than what was not acknowledged
@@ -159,6 +160,7 @@ def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admi
     assert all(each.bodies for each in heard)
     assert {queue.queue_id for queue in info.mq_pop_table} == {-1}
     assert info.status_table[topic].pull_tps > 0
+    assert {one.kind for one in found} <= {FindingKind.MEMBER_FAILS}
 
 
 def all_bodies(heard: Sequence[Heard]) -> Counter[bytes]:

@@ -38,7 +38,7 @@ from rmqtools.model.names import (
 from rmqtools.model.queue import MessageQueue, QueueRange, java_order
 from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
-from rmqtools.policy.group_member import member_of, silent_member
+from rmqtools.policy.group_member import member_of, silent_member, with_each_queue
 from rmqtools.protocol.headers.group import (
     GetAllProducerInfoRequestHeader,
     GetConsumerConnectionListRequestHeader,
@@ -96,7 +96,7 @@ class GroupAdmin(GroupConfigAdmin):
             group=group,
             message_model=connection.message_model,
             consume_type=connection.consume_type,
-            members=tuple(members),
+            members=tuple(with_each_queue(member, progress.keys()) for member in members),
             progress=progress,
             missing_topics=missing,
             unreadable=await self._unreadable(group, topics - set(missing)),

@@ -1,10 +1,16 @@
 import pytest
 
 from rmqtools.model.group import Connection, SubscriptionData
-from rmqtools.model.group_view import WaitingQueue
+from rmqtools.model.group_view import GroupMember, WaitingQueue
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
-from rmqtools.policy.group_member import format_waiting, member_of, silent_member, strategy_name
+from rmqtools.policy.group_member import (
+    format_waiting,
+    member_of,
+    silent_member,
+    strategy_name,
+    with_each_queue,
+)
 
 CONNECTION = Connection(client_id="10.0.0.1@1", client_addr="10.0.0.1:4000", language="JAVA", version=513)
 PULLED, POPPED, DROPPED = (MessageQueue("ns%T", "a", queue_id) for queue_id in range(3))
@@ -90,3 +96,17 @@ def test_name_servers_are_sorted_so_that_members_can_be_compared():
     member = member_of(CONNECTION, ConsumerRunningInfo(properties=told))
 
     assert (member.name_server, member.message_model) == ("a:1;b:1", "BROADCASTING")
+
+
+def test_all_queues_of_a_broker_are_those_that_it_has():
+    queues = [MessageQueue("T", broker_name, number) for broker_name in "ab" for number in (0, 1)]
+    all_of_a, of_b = MessageQueue("T", "a", -1), queues[2]
+    member = with_each_queue(GroupMember(client_id="x", queues=(all_of_a, of_b), pops=(all_of_a,)), queues)
+
+    assert (member.queues, member.pops) == (tuple(queues[:3]), tuple(queues[:2]))
+
+
+def test_all_queues_of_a_broker_that_does_not_answer_stay_as_they_are():
+    everything = MessageQueue("T", "a", -1)
+
+    assert with_each_queue(GroupMember(client_id="x", queues=(everything,)), []).queues == (everything,)
