@@ -56,6 +56,8 @@ class GroupMember:
         longest_call: seconds that its longest running listener call has taken; None: not reported.
         last_error: the last error of a listener, with its time; None: none, or not reported.
         waiting: queues consumed in order that wait for a message that fails.
+        fetched_ms: when the first fetched message of a queue was stored, in milliseconds since 1970; only of
+            queues of which it has consumed nothing for a while.
     """
 
     client_id: str
@@ -79,6 +81,7 @@ class GroupMember:
     longest_call: float | None = None
     last_error: str | None = None
     waiting: tuple[WaitingQueue, ...] = ()
+    fetched_ms: Mapping[MessageQueue, int] = field(default_factory=dict)
 
 
 @record

@@ -39,6 +39,15 @@ class ProcessQueueInfo:
     last_pull_timestamp: int = 0
     last_consume_timestamp: int = 0
 
+    @property
+    def fetched(self) -> range:
+        """The queue offsets of fetched messages that are not consumed; some may be missing."""
+        waiting, consuming = self.cached_msg_count, self.transaction_msg_count
+        starts = [self.cached_msg_min_offset] * bool(waiting)
+        starts += [self.transaction_msg_min_offset] * bool(consuming)
+        end = max(self.cached_msg_max_offset, self.transaction_msg_max_offset) + 1
+        return range(min(starts), end) if starts else range(0)
+
 
 @record
 class PopProcessQueueInfo:

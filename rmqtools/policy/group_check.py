@@ -223,10 +223,24 @@ def _stuck(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
         yield from _idle_queues(view, member, limits)
 
 
+def silent_queues(member: GroupMember, now_ms: int, limits: GroupLimits) -> dict[MessageQueue, range]:
+    """Return the fetched offsets of queues of which a member has consumed nothing for a while.
+
+    They may be blocked, or a message has just ended a quiet time: the age of the first message tells which.
+    """
+    since_ms = now_ms - limits.listener * 1000
+    quiet = {
+        queue: state for queue, state in member.states.items() if state.last_consume_timestamp < since_ms
+    }
+    return {queue: state.fetched for queue, state in quiet.items() if state.fetched}
+
+
 def _idle_queues(view: GroupView, member: GroupMember, limits: GroupLimits) -> Iterator[Finding]:
     for queue, state in sorted(member.states.items()):
         cached = state.cached_msg_count + state.transaction_msg_count
         consumed = _seconds_since(view, state.last_consume_timestamp)
+        if first_ms := member.fetched_ms.get(queue):  # nothing was there to consume before
+            consumed = min(consumed, _seconds_since(view, first_ms))
         fetched = _seconds_since(view, state.last_pull_timestamp)
         if cached and consumed > limits.listener:
             text = (

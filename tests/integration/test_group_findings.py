@@ -86,6 +86,15 @@ def fetches_nothing(admin: Admin, group: str, topic: str) -> bool:
     return bool(pulls) and view.now_ms - max(pulls) > 6000  # a broker looks at held pulls every 5 s
 
 
+def consumes_nothing(admin: Admin, group: str, topic: str, *, seconds: float) -> bool:
+    """Whether a member has consumed one message, and for some time no other one."""
+    view = admin.fetch_group(group)
+    states = [(queue, state) for one in view.members for queue, state in one.states.items()]
+    times = [state.last_consume_timestamp for queue, state in states if queue.topic == topic]
+    consumed = sum(each.consumer_offset or 0 for queue, each in view.progress.items() if queue.topic == topic)
+    return consumed == 1 and view.now_ms - max(times) > seconds * 1000
+
+
 def owners(*members: PushConsumer, topic: str) -> list[MessageQueue]:
     return sorted(queue for member in members for queue in member.queues if queue.topic == topic)
 
@@ -151,6 +160,33 @@ def test_a_listener_that_never_returns_is_found_and_all_commands_say_the_same_la
     assert "has 20 fetched messages of queue" in blocked
     assert next(row["lag"] for row in listed if row["group"] == group) == 20
     assert (sum(queue["lag"] for queue in shown["queues"]), look["lag"]) == (20, 20)
+
+
+def test_a_message_after_a_quiet_time_blocks_its_queue_only_once_it_is_old_itself(
+    make_topic, admin, group, join, producer
+):
+    topic = make_topic(queues=1)
+    end, limits = Event(), GroupLimits(listener=3, fetch=60)
+
+    def listen(messages: Any, context: object) -> None:
+        if messages[0].body == b"slow":
+            end.wait(60)
+
+    def fetched() -> bool:
+        return any(each.fetched for one in admin.fetch_group(group).members for each in one.states.values())
+
+    try:
+        join(topic, listen)
+        producer.send(Message(topic, b"first"))
+        wait_until(lambda: consumes_nothing(admin, group, topic, seconds=4))
+        producer.send(Message(topic, b"slow"))
+        wait_until(fetched)
+        early = found(admin, group, limits)
+        wait_until(lambda: "queue_blocked" in found(admin, group, limits))
+    finally:
+        end.set()
+
+    assert early == {}
 
 
 def test_a_member_that_fails_is_found_with_its_last_error(make_topic, admin, group, join, producer):

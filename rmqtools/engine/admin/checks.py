@@ -29,7 +29,7 @@ class CheckAdmin(GroupAdmin, PinAdmin):
             ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``;
                 always done if the limits have a ``max_age``.
         """
-        view = await self.fetch_group(group, ages=ages or limits.max_age is not None)
+        view = await self.fetch_group(group, ages=ages or limits.max_age is not None, limits=limits)
         check = GroupCheck(view=view, pin_copies=await self.fetch_pin_copies(group))
         in_force = check.pins.at(as_time(self._client.clock.now_ms()))
         found = [*check_group(view, in_force, limits), *check_pin_copies(check.pin_copies)]

@@ -7,6 +7,7 @@ answers are merged.
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -38,6 +39,7 @@ from rmqtools.model.names import (
 from rmqtools.model.queue import MessageQueue, QueueRange, java_order
 from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
+from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupLimits, silent_queues
 from rmqtools.policy.group_member import member_of, silent_member, with_each_queue
 from rmqtools.protocol.headers.group import (
     GetAllProducerInfoRequestHeader,
@@ -70,7 +72,9 @@ class GroupAdmin(GroupConfigAdmin):
     from the topics of answers.
     """
 
-    async def fetch_group(self, group: str, *, ages: bool = False) -> GroupView:
+    async def fetch_group(
+        self, group: str, *, ages: bool = False, limits: GroupLimits = DEFAULT_LIMITS
+    ) -> GroupView:
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
         A member that does not answer has its ``error`` set. Members through a proxy are those whose
@@ -80,12 +84,18 @@ class GroupAdmin(GroupConfigAdmin):
         Args:
             group: its name.
             ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``.
+            limits: from when on a member counts as stuck: such members are looked at more closely.
         """
         by_broker = await self._connections(group)
         connection = self._merged(list(by_broker.values()))
         entries = entries_by_member(by_broker)
         reports = await _few(partial(self._member, group), connection.connection_set)
-        members = [replace(each, entries=entries.get(each.client_id, {})) for each in reports]
+        members = [
+            replace(
+                each, entries=entries.get(each.client_id, {}), fetched_ms=await self._fetched(each, limits)
+            )
+            for each in reports
+        ]
         stats = (await self.fetch_consume_stats(group)).offset_table
         topics = {queue.topic for queue in stats} | connection.subscription_table.keys()
         topics |= {topic for member in members for topic, _, _ in member.subscriptions}
@@ -161,6 +171,18 @@ class GroupAdmin(GroupConfigAdmin):
         behind = [queue for queue, each in progress.items() if each.lag > 0]
         found = await self._masters.each_queue(oldest, behind)
         return {queue: replace(each, oldest_ms=found.get(queue)) for queue, each in progress.items()}
+
+    async def _fetched(self, member: GroupMember, limits: GroupLimits) -> dict[MessageQueue, int]:
+        """Return when the first fetched message was stored, of queues of which nothing is consumed."""
+        silent = silent_queues(member, self._client.clock.now_ms(), limits)
+        call = partial(self._stored_in, silent)
+        found = await self._masters.each_queue(call, silent) if silent else {}
+        return {queue: stored_ms for queue, stored_ms in found.items() if stored_ms is not None}
+
+    async def _stored_in(self, ranges: Mapping[MessageQueue, range], queue: MessageQueue) -> int | None:
+        with suppress(RocketMQError):  # not known: its topic is deleted, for example
+            return await self._stored_at(queue, ranges[queue].start, ranges[queue].stop)
+        return None
 
     async def _stored_at(self, queue: MessageQueue, offset: int, end: int) -> int | None:
         """Return the time of the message at an offset, of the first one stored if that has expired."""

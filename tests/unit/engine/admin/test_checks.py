@@ -1,10 +1,14 @@
 """Findings of groups on a cluster in this process: what is healthy is not reported."""
 
+from dataclasses import replace
+
 import pytest
 
 from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.clock import SYSTEM_CLOCK
+from rmqtools.group import FindingKind
 from rmqtools.model.group import SubscriptionData
-from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo
+from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
 from rmqtools.testing import FakeCluster
 
 FIRST, SECOND = (MessageQueue("orders", "broker-a", number) for number in range(2))
@@ -40,3 +44,41 @@ def test_members_that_pop_all_queues_of_a_broker_own_each_of_them(cluster, admin
 
     assert check.findings == ()
     assert check.view.owners(FIRST) == check.view.owners(SECOND) == ["10.0.0.1@one", "10.0.0.2@two"]
+
+
+def quiet(*, fetched: int, seconds: float) -> ConsumerRunningInfo:
+    """What a member says that has consumed nothing for a while, and has fetched the message at an offset."""
+    now_ms = SYSTEM_CLOCK.now_ms()
+    first = ProcessQueueInfo(
+        cached_msg_count=1,
+        cached_msg_min_offset=fetched,
+        cached_msg_max_offset=fetched,
+        last_pull_timestamp=now_ms,
+        last_consume_timestamp=now_ms - int(seconds * 1000),
+    )
+    second = ProcessQueueInfo(last_pull_timestamp=now_ms, last_consume_timestamp=now_ms)
+    return ConsumerRunningInfo(subscription_set=SUBSCRIBED, mq_table={FIRST: first, SECOND: second})
+
+
+def test_a_message_that_has_just_ended_a_quiet_time_blocks_no_queue(cluster, admin):
+    cluster.store("orders", b"new", queue=FIRST)
+    cluster.add_member("billing", "10.0.0.1@one", quiet(fetched=1, seconds=150))
+
+    assert admin.check_group("billing").findings == ()
+
+
+def test_a_message_that_was_fetched_long_ago_and_is_not_consumed_blocks_its_queue(cluster, admin):
+    cluster.store("orders", b"old", queue=FIRST, store_timestamp_ms=SYSTEM_CLOCK.now_ms() - 100_000)
+    cluster.add_member("billing", "10.0.0.1@one", quiet(fetched=1, seconds=150))
+
+    (finding,) = admin.check_group("billing").findings
+    assert finding.kind == FindingKind.QUEUE_BLOCKED
+    assert "has consumed none for 100 s" in finding.text
+
+
+def test_a_queue_of_a_deleted_topic_is_no_obstacle_to_a_look(cluster, admin):
+    told = quiet(fetched=1, seconds=150)
+    gone = {MessageQueue("gone", "broker-a", 0): told.mq_table[FIRST]}
+    cluster.add_member("billing", "10.0.0.1@one", replace(told, mq_table={**told.mq_table, **gone}))
+
+    assert "queue_blocked" in {one.kind for one in admin.check_group("billing").findings}
