@@ -11,9 +11,11 @@ import typer
 from rmqtools import Admin
 from rmqtools.cli.printing import warn
 from rmqtools.cli.profile import SECRETS, profile_settings, read_secret_files, refuse_secret
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.config import ClientConfig
 from rmqtools.config.text import match_name
 from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.model.broker_view import common_clock
 from rmqtools.visible_text import visible
 
 C = TypeVar("C", bound=ClientConfig)
@@ -90,6 +92,16 @@ def partial_admin(config: ClientConfig) -> Iterator[Admin]:
         warn(f"warning: without broker {name}, which does not answer: {error}")
     if missing:
         raise typer.Exit(1)
+
+
+def broker_clock(admin: Admin, broker_name: str = "") -> Callable[[], int]:
+    """Return a clock that shows the time of a broker, by default that of most: store times are theirs."""
+
+    def now_ms() -> int:
+        clocks = admin.fetch_clocks()
+        return SYSTEM_CLOCK.now_ms() + round(1000 * clocks.get(broker_name, common_clock(clocks)))
+
+    return now_ms
 
 
 def _environment(known: set[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from rmqtools import (
     PullConsumerConfig,
     QueueRange,
 )
-from rmqtools.cli.connection import NameServer, Settings, client_config, complete_topic
+from rmqtools.cli.connection import NameServer, Settings, broker_clock, client_config, complete_topic
 from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.output_messages import FORMAT_HELP
 from rmqtools.cli.printing import Interrupted, ends_quietly
@@ -267,4 +267,4 @@ def _bounds(admin: Admin, queue: MessageQueue, end: int, wanted: Wanted) -> tupl
 def _offset(admin: Admin, queue: MessageQueue, option: str, text: str) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
-    return admin.search_offset(queue, moment_ms(option, text))
+    return admin.search_offset(queue, moment_ms(option, text, broker_clock(admin, queue.broker_name)))

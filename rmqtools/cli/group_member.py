@@ -69,7 +69,7 @@ def _print_settings(member: GroupMember, info: ConsumerRunningInfo) -> None:
 def _print_queues(member: GroupMember) -> None:
     columns = [Column("topic", 2), Column("broker"), Column("queue"), Column("next offset", 1)]
     columns += [Column("fetched", style=warning), Column("fetched at"), Column("consumed at")]
-    now_ms = int(now().timestamp() * 1000)
+    now_ms = member.now_ms or int(now().timestamp() * 1000)
     rows = [
         (
             *(queue.topic, queue.broker_name, queue.queue_id, state.commit_offset),

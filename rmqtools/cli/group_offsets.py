@@ -1,13 +1,20 @@
 """``rmqtools group reset`` and ``skip``: move the offsets of a group, and show what changes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic
+from rmqtools.cli.connection import (
+    Json,
+    NameServer,
+    Settings,
+    broker_clock,
+    client_config,
+    complete_topic,
+)
 from rmqtools.cli.group import Group, known_group
 from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.printing import Column, confirm, print_json, print_table, say, time_text, warn, warning
@@ -63,7 +70,9 @@ def reset(
             after = _given_offsets(admin, list(before), to_offset)
             _check_no_members(admin, group)
         else:
-            at_ms = 0 if to_earliest else _end_ms() if to_latest else _past_ms(to_time or "")
+            now_ms = broker_clock(admin)
+            latest_ms = now_ms() + _LATER_MS if to_latest else 0
+            at_ms = _past_ms(to_time, now_ms) if to_time is not None else latest_ms
             after = {queue: admin.search_offset(queue, at_ms) for queue in before}
         if not _agreed(
             f"Move {group} to these offsets of {topic}?", before, after, _Asked(dry_run, yes, as_json)
@@ -219,20 +228,16 @@ def _check_no_members(admin: Admin, group: str) -> None:
         )
 
 
-def _past_ms(text: str) -> int:
+def _past_ms(text: str, now_ms: Callable[[], int]) -> int:
     """Return the moment of --to-time, after printing how it was understood.
 
     Raises:
         ConfigError: it is no moment, or one to come.
     """
-    at_ms = moment_ms("--to-time", text)
-    if at_ms > moment_ms("now", "-0s"):
+    at_ms = moment_ms("--to-time", text, now_ms)
+    if at_ms > now_ms():
         raise ConfigError(
             f"--to-time {text!r} is {time_text(at_ms)}, which is yet to come: give --to-latest to skip all"
         )
     warn(f"to the first messages stored at or after {time_text(at_ms)}")
     return at_ms
-
-
-def _end_ms() -> int:
-    return moment_ms("now", "-0s") + _LATER_MS

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageExt
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.connection import Json, NameServer, Settings, broker_clock, client_config
 from rmqtools.cli.message_copies import MessageCopies, MessageCopy
 from rmqtools.cli.message_story import story
 from rmqtools.cli.moments import moment_ms
@@ -65,13 +65,14 @@ def get(
         raise ConfigError("give one of --id, --key, --unique-key")
     if topic is None and id_ is None:
         raise ConfigError("give the topic too: brokers look up keys in one topic")
-    times = {
-        "begin_ms": 0 if begin is None else moment_ms("--from", begin),
-        "end_ms": _FOREVER_MS if until is None else moment_ms("--until", until),
-    }
     config = client_config(name_server, settings, ClientConfig)
     with Admin(config) as admin:
         copies = MessageCopies(admin, config.namespace)
+        now_ms = broker_clock(admin)
+        times = {
+            "begin_ms": 0 if begin is None else moment_ms("--from", begin, now_ms),
+            "end_ms": _FOREVER_MS if until is None else moment_ms("--until", until, now_ms),
+        }
         found: Sequence[Found]
         if id_ is not None:
             found = _by_id(admin, copies, topic, id_)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rmqtools import Admin, MessageExt, MessageQueue
+from rmqtools.cli.connection import broker_clock
 from rmqtools.cli.moments import duration_seconds
 from rmqtools.cli.printing import time_text
-from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import RocketMQError, TopicNotFoundError
 from rmqtools.model.message_const import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -123,11 +123,11 @@ class MessageCopies:
 
     def _waiting(self, key: str, *, unique: bool) -> list[tuple[MessageExt, MessageCopy]]:
         """Return the messages with a key whose time has not come, oldest first by topic of waiting."""
-        found = []
+        found, now_ms = [], broker_clock(self._admin)
         for topic in DELAY_TOPICS:
             for message in self._stored(topic, key, unique=unique):
                 due_ms = self._due_ms(message)
-                if due_ms is None or due_ms > SYSTEM_CLOCK.now_ms():
+                if due_ms is None or due_ms > now_ms():
                     found.append((message, _copy(CopyState.DELAYED, message, None, due_ms)))
         return found
 

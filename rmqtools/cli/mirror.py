@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from rmqtools import ClientConfig, Mirror, MirrorConfig, ProducerConfig, QueueMirror
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools import Admin, ClientConfig, Mirror, MirrorConfig, ProducerConfig, QueueMirror
+from rmqtools.cli.connection import Json, NameServer, Settings, broker_clock, client_config
 from rmqtools.cli.moments import clock_text, moment_ms
 from rmqtools.cli.printing import (
     Column,
@@ -148,11 +148,12 @@ def run(
 
         rmqtools mirror run orders=orders-staging --share 0.01 --follow
     """
+    source = client_config(name_server, settings, ClientConfig)
     config = MirrorConfig(
-        source=client_config(name_server, settings, ClientConfig),
+        source=source,
         target=_target(name_server, settings, to, to_profile, to_settings),
         topics=_topics(topics),
-        begin=_begin(begin),
+        begin=_begin(source, begin),
         tags=_tags(tags),
         sql=sql,
         share=share,
@@ -164,7 +165,7 @@ def run(
         is_new=new,
         settle_seconds=settle,
     )
-    until_ms = None if until is None else moment_ms("--until", until)
+    until_ms = None if until is None else _moment_ms(source, "--until", until)
     with ends_quietly(), Mirror(config) as mirror:
         done = _run_aside(mirror, follow=follow, until_ms=until_ms)
         _show(_watched(mirror, done), as_json=as_json)
@@ -246,8 +247,18 @@ def _target(
     return client_config(to or name_server, [*(settings or ()), *(to_settings or ())], ProducerConfig)
 
 
-def _begin(text: str) -> Begin:
-    return text if text in ("earliest", "latest") else moment_ms("--from", text)  # type: ignore[return-value]
+def _begin(source: ClientConfig, text: str) -> Begin:
+    return text if text in ("earliest", "latest") else _moment_ms(source, "--from", text)  # type: ignore[return-value]
+
+
+def _moment_ms(source: ClientConfig, option: str, text: str) -> int:
+    """Parse a moment; one that is some time ago goes by the clocks of the source."""
+
+    def now_ms() -> int:
+        with Admin(source) as admin:
+            return broker_clock(admin)()
+
+    return moment_ms(option, text, now_ms)
 
 
 def _run_aside(mirror: Mirror, *, follow: bool, until_ms: int | None) -> "Future[list[QueueMirror]]":

@@ -5,6 +5,7 @@ UTC. What a command shows can be given to another.
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from rmqtools.clock import SYSTEM_CLOCK, as_time
@@ -59,14 +60,16 @@ def duration_seconds(option: str, text: str) -> float:
         raise ConfigError(f"{option} {text[:40]!r} is too long a time: give less") from error
 
 
-def moment_ms(option: str, text: str) -> int:
+def moment_ms(option: str, text: str, now_ms: Callable[[], int] = SYSTEM_CLOCK.now_ms) -> int:
     """Parse a moment as milliseconds since 1970: ISO 8601, with or without an offset, or ``-30m`` (ago).
+
+    ``now_ms``: the clock that "ago" goes by: that of the machine that has written the times to compare.
 
     Raises:
         ConfigError: another form.
     """
     if text.startswith("-"):
-        return SYSTEM_CLOCK.now_ms() - int(duration_seconds(option, text[1:]) * 1000)
+        return now_ms() - int(duration_seconds(option, text[1:]) * 1000)
     try:
         moment = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
         return int(_with_zone(moment).timestamp() * 1000)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rmqtools.model.broker_view import common_clock
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.record import record
 from rmqtools.model.running_info import ConsumeStatus, ProcessQueueInfo
@@ -58,6 +59,8 @@ class GroupMember:
         waiting: queues consumed in order that wait for a message that fails.
         fetched_ms: when the first fetched message of a queue was stored, in milliseconds since 1970; only of
             queues of which it has consumed nothing for a while.
+        now_ms: the time of its machine when it reported; 0: not reported.
+        clock: how many seconds the clock of its machine is ahead of this machine's, as far as it is known.
     """
 
     client_id: str
@@ -82,6 +85,14 @@ class GroupMember:
     last_error: str | None = None
     waiting: tuple[WaitingQueue, ...] = ()
     fetched_ms: Mapping[MessageQueue, int] = field(default_factory=dict)
+    now_ms: int = 0
+    clock: float = 0.0
+
+    @property
+    def newest_ms(self) -> int:
+        """The latest time in its report: the clock of its machine showed it, or more; 0: there is none."""
+        times = (max(each.last_pull_timestamp, each.last_consume_timestamp) for each in self.states.values())
+        return max(times, default=0)
 
 
 @record
@@ -170,6 +181,7 @@ class GroupView:
             ``progress``. Always empty unless the administration is ``partial``.
         dead_letters: its messages that failed too often.
         now_ms: when it was looked at, in milliseconds since 1970; 0: unknown.
+        clocks: how many seconds the clock of each broker is ahead of this machine's, by broker name.
     """
 
     group: str
@@ -184,6 +196,19 @@ class GroupView:
     silent_brokers: Mapping[str, str] = field(default_factory=dict)
     dead_letters: DeadLetters = DeadLetters()
     now_ms: int = 0
+    clocks: Mapping[str, float] = field(default_factory=dict)
+
+    def now_at(self, broker_name: str = "") -> int:
+        """Return the time of a broker when the group was looked at; by default that of most brokers."""
+        ahead = self.clocks.get(broker_name, common_clock(self.clocks))
+        return self.now_ms + round(ahead * 1000) if self.now_ms else 0
+
+    def age(self, queue: MessageQueue) -> float | None:
+        """Return the seconds since a queue's oldest message not consumed was stored; None: not known."""
+        stored_ms = self.progress[queue].oldest_ms
+        if stored_ms is None or not self.now_ms:
+            return None
+        return (self.now_at(queue.broker_name) - stored_ms) / 1000
 
     def owners(self, queue: MessageQueue) -> list[str]:
         """Return the client ids of the members that report a queue as theirs."""
@@ -222,6 +247,7 @@ class FindingKind(StrEnum):
     OFFSET_BEYOND_END = "offset_beyond_end"
     NAME_SERVERS_DIFFER = "name_servers_differ"
     VERSIONS_DIFFER = "versions_differ"
+    CLOCK_DIFFERS = "clock_differs"
     DEAD_LETTERS = "dead_letters"
     LAG_LARGE = "lag_large"
     MESSAGES_OLD = "messages_old"

@@ -12,6 +12,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.addresses import members_within, parse_networks
 from rmqtools.policy.allocate.by_pins import AllocateByPins
 from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
+from rmqtools.policy.clocks import CLOCK_LIMIT, difference
 from rmqtools.policy.severity import worst_first
 
 PINS = AllocateByPins.name
@@ -100,6 +101,7 @@ def _problems(view: GroupView, pins: Pins, limits: GroupLimits) -> list[Finding]
         *_differences(view),
         *_ignored_subscriptions(view),
         *_versions(view),
+        *_clocks(view),
         *_pins(view, pins),
     ]
     if any(member.error for member in view.members):  # not all owners are known
@@ -157,7 +159,7 @@ def _silent_brokers(view: GroupView) -> Iterator[Finding]:
 def _dead_letters(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
     """Find dead letters that are new; old ones are known."""
     dead = view.dead_letters
-    age = _seconds_since(view, dead.newest_ms)
+    age = (view.now_at() - dead.newest_ms) / 1000
     if dead.count and dead.newest_ms and age < limits.dead_letter:
         text = f"group {view.group!r} has {dead.count} dead letters, the newest {max(age, 0):.0f} s old"
         yield Finding(FindingKind.DEAD_LETTERS, f"{text}: its listener failed too often")
@@ -171,11 +173,10 @@ def _late(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
         text = f"group {view.group!r} is {lag} messages behind, more than {limits.max_lag}"
         most = f"{_name(worst)} has the most, {view.progress[worst].lag}"
         yield Finding(FindingKind.LAG_LARGE, f"{text}: {most}")
-    times = {queue: each.oldest_ms for queue, each in view.progress.items() if each.oldest_ms is not None}
-    oldest = min(times, key=lambda queue: times[queue], default=None)
-    age = 0.0 if oldest is None else _seconds_since(view, times[oldest])
-    if oldest is not None and limits.max_age is not None and age > limits.max_age:
-        text = f"the oldest message that group {view.group!r} has not consumed is {age:.0f} s old"
+    ages = {queue: age for queue in view.progress if (age := view.age(queue)) is not None}
+    oldest = max(ages, key=lambda queue: ages[queue], default=None)
+    if oldest is not None and limits.max_age is not None and ages[oldest] > limits.max_age:
+        text = f"the oldest message that group {view.group!r} has not consumed is {ages[oldest]:.0f} s old"
         yield Finding(FindingKind.MESSAGES_OLD, f"{text}, more than {limits.max_age:.0f} s: {_name(oldest)}")
 
 
@@ -223,12 +224,12 @@ def _stuck(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
         yield from _idle_queues(view, member, limits)
 
 
-def silent_queues(member: GroupMember, now_ms: int, limits: GroupLimits) -> dict[MessageQueue, range]:
+def silent_queues(view: GroupView, member: GroupMember, limits: GroupLimits) -> dict[MessageQueue, range]:
     """Return the fetched offsets of queues of which a member has consumed nothing for a while.
 
     They may be blocked, or a message has just ended a quiet time: the age of the first message tells which.
     """
-    since_ms = now_ms - limits.listener * 1000
+    since_ms = _now_at(view, member) - limits.listener * 1000
     quiet = {
         queue: state for queue, state in member.states.items() if state.last_consume_timestamp < since_ms
     }
@@ -238,10 +239,10 @@ def silent_queues(member: GroupMember, now_ms: int, limits: GroupLimits) -> dict
 def _idle_queues(view: GroupView, member: GroupMember, limits: GroupLimits) -> Iterator[Finding]:
     for queue, state in sorted(member.states.items()):
         cached = state.cached_msg_count + state.transaction_msg_count
-        consumed = _seconds_since(view, state.last_consume_timestamp)
+        consumed = _seconds_since(view, member, state.last_consume_timestamp)
         if first_ms := member.fetched_ms.get(queue):  # nothing was there to consume before
-            consumed = min(consumed, _seconds_since(view, first_ms))
-        fetched = _seconds_since(view, state.last_pull_timestamp)
+            consumed = min(consumed, (view.now_at(queue.broker_name) - first_ms) / 1000)
+        fetched = _seconds_since(view, member, state.last_pull_timestamp)
         if cached and consumed > limits.listener:
             text = (
                 f"has {cached} fetched messages of {_name(queue)} and has consumed none for {consumed:.0f} s"
@@ -469,9 +470,24 @@ def _versions(view: GroupView) -> Iterator[Finding]:
             yield Finding(FindingKind.VERSIONS_DIFFER, text)
 
 
-def _seconds_since(view: GroupView, then_ms: int) -> float:
-    """Seconds from a member's time to the view's; 0 if either is unknown. Their clocks may differ."""
-    return (view.now_ms - then_ms) / 1000 if view.now_ms and then_ms else 0.0
+def _clocks(view: GroupView) -> Iterator[Finding]:
+    """Find members whose clock differs from those of the brokers; of most clients only one ahead is seen."""
+    for member in view.members:
+        seen_ms = view.now_ms + round(member.clock * 1000) if member.now_ms else member.newest_ms
+        seconds = (seen_ms - view.now_at()) / 1000 if view.now_ms else 0.0
+        if seconds > CLOCK_LIMIT or (member.now_ms and -seconds > CLOCK_LIMIT):
+            text = f"the clock of member {member.client_id} is {difference(seconds)} those of the brokers"
+            yield Finding(FindingKind.CLOCK_DIFFERS, f"{text}: set it right", member.client_id)
+
+
+def _seconds_since(view: GroupView, member: GroupMember, then_ms: int) -> float:
+    """Seconds from a time of a member's clock to the view's; 0 if either is unknown."""
+    return (_now_at(view, member) - then_ms) / 1000 if view.now_ms and then_ms else 0.0
+
+
+def _now_at(view: GroupView, member: GroupMember) -> int:
+    """Return the time of a member; if it does not report it: the brokers', or the latest in its report."""
+    return member.now_ms or max(view.now_at(), member.newest_ms)
 
 
 def _lag(view: GroupView, queue: MessageQueue) -> int:

@@ -23,6 +23,7 @@ PROP_RMQTOOLS_PIN_VERSION = "PROP_RMQTOOLS_PIN_VERSION"
 PROP_RMQTOOLS_LONGEST_CALL = "PROP_RMQTOOLS_LONGEST_CALL"  # seconds of the longest running listener call
 PROP_RMQTOOLS_LAST_ERROR = "PROP_RMQTOOLS_LAST_ERROR"  # of a listener
 PROP_RMQTOOLS_WAITING = "PROP_RMQTOOLS_WAITING"  # JSON: [topic, broker, queue id, queue offset, failures]...
+PROP_RMQTOOLS_NOW_MS = "PROP_RMQTOOLS_NOW_MS"  # the time of its machine
 PROP_RMQTOOLS_PASSED_OVER = "PROP_RMQTOOLS_PASSED_OVER"  # messages whose heads are broken, since the start
 
 _JAVA_STRATEGY_PROPERTY = "allocateMessageQueueStrategy"  # Java dumps its consumer's fields as text
@@ -70,6 +71,7 @@ def member_of(connection: Connection, info: ConsumerRunningInfo, namespace: str 
         longest_call=_seconds(info.properties.get(PROP_RMQTOOLS_LONGEST_CALL)),
         last_error=info.properties.get(PROP_RMQTOOLS_LAST_ERROR),
         waiting=tuple(_waiting(info.properties.get(PROP_RMQTOOLS_WAITING), namespace)),
+        now_ms=_whole_number(info.properties.get(PROP_RMQTOOLS_NOW_MS)) or 0,
     )
 
 

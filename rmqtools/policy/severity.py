@@ -35,6 +35,7 @@ WORST_FIRST = (
     FindingKind.LAG_LARGE,
     # they may be, soon
     FindingKind.NAME_SERVERS_DIFFER,
+    FindingKind.CLOCK_DIFFERS,
     FindingKind.STRATEGIES_DIFFER,
     FindingKind.MODES_DIFFER,
     FindingKind.BROKER_READ_ONLY,

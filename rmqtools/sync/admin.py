@@ -56,6 +56,14 @@ class Admin(BlockingAdmin):
         """Return all brokers that the name server knows, by name and by cluster."""
         return self._bridge.run(lambda: self._admin.fetch_cluster_info())
 
+    def fetch_clocks(self) -> dict[str, float]:
+        """Return how many seconds the clock of each broker is ahead of this machine's, by broker name.
+
+        Estimated from answers, to about a second, at most once a minute. Negative: it is behind; 0.0: the
+        clocks may be equal. Brokers whose answers have no time are left out.
+        """
+        return self._bridge.run(lambda: self._admin.fetch_clocks())
+
     def fetch_broker_runtime_info(self, broker_addr: str) -> dict[str, str]:
         """Return a broker's statistics by name, as text (GET_BROKER_RUNTIME_INFO)."""
         return self._bridge.run(lambda: self._admin.fetch_broker_runtime_info(broker_addr))
@@ -425,7 +433,9 @@ class Admin(BlockingAdmin):
         """
         self._bridge.run(lambda: self._admin.delete_group(group, clean_offset=clean_offset))
 
-    def fetch_group(self, group: str, *, ages: bool = False) -> GroupView:
+    def fetch_group(
+        self, group: str, *, ages: bool = False, limits: GroupLimits = DEFAULT_LIMITS
+    ) -> GroupView:
         """Return everything about a group: members, the queues each says it owns, offsets and lag.
 
         A member that does not answer has its ``error`` set. Members through a proxy are those whose
@@ -435,8 +445,9 @@ class Admin(BlockingAdmin):
         Args:
             group: its name.
             ages: whether to read the first message not consumed of each queue, for its ``oldest_ms``.
+            limits: from when on a member counts as stuck: such members are looked at more closely.
         """
-        return self._bridge.run(lambda: self._admin.fetch_group(group, ages=ages))
+        return self._bridge.run(lambda: self._admin.fetch_group(group, ages=ages, limits=limits))
 
     def fetch_progress(
         self, group: str, *, stats: ConsumeStats | None = None, connection: ConsumerConnection | None = None

@@ -285,6 +285,9 @@ def test_an_old_subscription_that_brokers_keep_because_a_clock_was_set_back(
 
     text = f"filters topic {topic!r} by 'old' and ignores 'new' of the members, which is 3"
     assert any(text in each for each in found), found
+    assert any(
+        each.startswith("the clock of member ") and " 3600 s behind those" in each for each in found
+    ), found
 
 
 def test_members_that_use_different_name_servers(make_topic, admin, group, join, local_cluster):

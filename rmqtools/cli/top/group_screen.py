@@ -109,17 +109,17 @@ class GroupScreen(Screen[None]):
         for queue in order:
             letters = "".join(self._letters.letter(one) for one in owners.get(queue, ()))
             each = progress[queue]
-            age = None if each.oldest_ms is None else (look.check.view.now_ms - each.oldest_ms) / 1000
             known = (queue.topic, queue.broker_name, str(queue.queue_id), letters or "-")
-            numbers = (f"{each.lag:,}", age_text(age), f"{each.max_offset:,}")
+            age = age_text(look.check.view.age(queue))
+            numbers = (f"{each.lag:,}", age, f"{each.max_offset:,}")
             lines.append((str(queue), [*known, *numbers]))
         return lines
 
     def _title(self, look: GroupLook) -> str:
         view, rates = look.check.view, look.meter.rates
         first = f"{view.group}  {len(view.members)} members  lag {look.lag:,}"
-        ages = [each.oldest_ms for each in view.progress.values() if each.oldest_ms is not None]
-        first += f" ({age_text((view.now_ms - min(ages)) / 1000)} old)" if ages else ""
+        ages = [age for queue in view.progress if (age := view.age(queue)) is not None]
+        first += f" ({age_text(max(ages))} old)" if ages else ""
         first += f"  {view.dead_letters.count:,} dead letters" if view.dead_letters.count else ""
         first += f"  out {short(look.meter.rate)}/s {bars(rates, 12)}  {self._moved}"
         pins = look.check.pins.at(now())

@@ -23,6 +23,14 @@ class BrokerAdmin(AdminPart):
         """Return all brokers that the name server knows, by name and by cluster."""
         return await self._client.name_server.fetch_cluster_info()
 
+    async def fetch_clocks(self) -> dict[str, float]:
+        """Return how many seconds the clock of each broker is ahead of this machine's, by broker name.
+
+        Estimated from answers, to about a second, at most once a minute. Negative: it is behind; 0.0: the
+        clocks may be equal. Brokers whose answers have no time are left out.
+        """
+        return await self._masters.clocks()
+
     async def fetch_broker_runtime_info(self, broker_addr: str) -> dict[str, str]:
         """Return a broker's statistics by name, as text (GET_BROKER_RUNTIME_INFO)."""
         return await fetch_runtime_info(self._client, broker_addr)

@@ -39,6 +39,7 @@ from rmqtools.model.names import (
 from rmqtools.model.queue import MessageQueue, QueueRange, java_order
 from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
+from rmqtools.policy.clocks import ahead
 from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupLimits, silent_queues
 from rmqtools.policy.group_member import member_of, silent_member, with_each_queue
 from rmqtools.protocol.headers.group import (
@@ -90,19 +91,14 @@ class GroupAdmin(GroupConfigAdmin):
         connection = self._merged(list(by_broker.values()))
         entries = entries_by_member(by_broker)
         reports = await _few(partial(self._member, group), connection.connection_set)
-        members = [
-            replace(
-                each, entries=entries.get(each.client_id, {}), fetched_ms=await self._fetched(each, limits)
-            )
-            for each in reports
-        ]
+        members = [replace(each, entries=entries.get(each.client_id, {})) for each in reports]
         stats = (await self.fetch_consume_stats(group)).offset_table
         topics = {queue.topic for queue in stats} | connection.subscription_table.keys()
         topics |= {topic for member in members for topic, _, _ in member.subscriptions}
         progress, missing = await self._progress(group, topics, stats)
         if ages:
             progress = await self.fetch_ages(progress)
-        return GroupView(
+        view = GroupView(
             group=group,
             message_model=connection.message_model,
             consume_type=connection.consume_type,
@@ -114,8 +110,11 @@ class GroupAdmin(GroupConfigAdmin):
             silent_brokers={name: str(error) for name, error in self._masters.missing.items()},
             broker_subscriptions=tuple(self._broker_subscriptions(by_broker)),
             proxied=await fetch_proxied_members(self._client, self, self._wire(group)),
+            clocks=await self._masters.clocks(),
             now_ms=self._client.clock.now_ms(),
         )
+        looked = await _few(partial(self._looked_at, view, limits), view.members)
+        return replace(view, members=tuple(looked))
 
     async def fetch_progress(
         self,
@@ -172,12 +171,12 @@ class GroupAdmin(GroupConfigAdmin):
         found = await self._masters.each_queue(oldest, behind)
         return {queue: replace(each, oldest_ms=found.get(queue)) for queue, each in progress.items()}
 
-    async def _fetched(self, member: GroupMember, limits: GroupLimits) -> dict[MessageQueue, int]:
-        """Return when the first fetched message was stored, of queues of which nothing is consumed."""
-        silent = silent_queues(member, self._client.clock.now_ms(), limits)
-        call = partial(self._stored_in, silent)
-        found = await self._masters.each_queue(call, silent) if silent else {}
-        return {queue: stored_ms for queue, stored_ms in found.items() if stored_ms is not None}
+    async def _looked_at(self, view: GroupView, limits: GroupLimits, member: GroupMember) -> GroupMember:
+        """Add when the first fetched message was stored, of queues of which the member consumes nothing."""
+        silent = silent_queues(view, member, limits)
+        found = await self._masters.each_queue(partial(self._stored_in, silent), silent)
+        known = {queue: stored_ms for queue, stored_ms in found.items() if stored_ms is not None}
+        return replace(member, fetched_ms=known)
 
     async def _stored_in(self, ranges: Mapping[MessageQueue, range], queue: MessageQueue) -> int | None:
         with suppress(RocketMQError):  # not known: its topic is deleted, for example
@@ -302,11 +301,15 @@ class GroupAdmin(GroupConfigAdmin):
         raise BrokerError(last.code, f"{last.remark} (asked: {asked})", last.addr)
 
     async def _member(self, group: str, connection: Connection) -> GroupMember:
+        clock = self._client.clock
+        asked_ms = clock.now_ms()
         try:
             info = await self.fetch_running_info(group, connection.client_id)
         except RocketMQError as error:
             return silent_member(connection, str(error))
-        return member_of(connection, info, self._client.config.namespace)
+        member = member_of(connection, info, self._client.config.namespace)
+        own_ms = member.now_ms or asked_ms
+        return replace(member, clock=ahead(own_ms, own_ms, asked_ms, clock.now_ms()))
 
     async def _progress(
         self, group: str, topics: Collection[str], stats: Mapping[MessageQueue, OffsetWrapper]

@@ -8,18 +8,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
+from rmqtools.engine.admin.broker_requests import fetch_runtime_info
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.retrying import look_up
-from rmqtools.errors import RemotingError, RocketMQError
+from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import namespace_of, without_this_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BrokerData, ClusterInfo
+from rmqtools.policy.clocks import broker_ahead
 from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 
 T = TypeVar("T")
 K = TypeVar("K")
+_CLOCKS_LAST = 60.0  # seconds
 
 
 class Masters:
@@ -33,6 +36,9 @@ class Masters:
         self._client = client
         self._partial = partial
         self.missing: dict[str, RemotingError] = {}
+        self._clocks: dict[str, float] = {}
+        self._clocks_until = 0.0
+        self._clocks_lock = asyncio.Lock()
 
     async def addrs(self) -> dict[str, str]:
         """Return the addresses of all masters by broker name; empty if no name server knows a broker."""
@@ -105,6 +111,25 @@ class Masters:
         if addrs and not found:
             raise self.missing[next(iter(addrs))]
         return found
+
+    async def clocks(self) -> dict[str, float]:
+        """Return how many seconds the clock of each broker is ahead; asks again after a minute."""
+        clock = self._client.clock
+
+        async def ask(addr: str) -> float | None:
+            asked_ms = clock.now_ms()
+            try:
+                statistics = await fetch_runtime_info(self._client, addr)
+            except BrokerError:  # in a broker's first second
+                return None
+            return broker_ahead(statistics, asked_ms, clock.now_ms())
+
+        async with self._clocks_lock:
+            if clock.monotonic() >= self._clocks_until:
+                found = await self.each(ask)
+                self._clocks = {name: ahead for name, ahead in found.items() if ahead is not None}
+                self._clocks_until = clock.monotonic() + _CLOCKS_LAST
+        return self._clocks
 
     async def each_queue(
         self, call: Callable[[MessageQueue], Awaitable[T]], queues: Iterable[MessageQueue]

@@ -2,9 +2,9 @@
 
 Source of the rules: DefaultMQPushConsumerImpl.consumerRunningInfo, DefaultLitePullConsumerImpl.
 consumerRunningInfo, MQClientInstance.consumerRunningInfo, ProcessQueue.fillProcessQueueInfo (Java client).
-Ours: the report includes the version of rmqtools, the strategy's name, the pins' version, the number of
-messages passed over, the longest running listener call, the last error of a listener, and queues that wait
-for a failing message; the stacks include the tasks of the event loop.
+Ours: the report includes the version of rmqtools, the time of the machine, the strategy's name, the pins'
+version, the number of messages passed over, the longest running listener call, the last error of a listener,
+and queues that wait for a failing message; the stacks include the tasks of the event loop.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from rmqtools.model.running_info import (
 from rmqtools.policy.group_member import (
     PROP_RMQTOOLS_LAST_ERROR,
     PROP_RMQTOOLS_LONGEST_CALL,
+    PROP_RMQTOOLS_NOW_MS,
     PROP_RMQTOOLS_PASSED_OVER,
     PROP_RMQTOOLS_PIN_VERSION,
     PROP_RMQTOOLS_STRATEGY,
@@ -123,6 +124,7 @@ def _properties(member: Member) -> Mapping[str, str]:
         PROP_RMQTOOLS_VERSION: __version__,
         PROP_RMQTOOLS_STRATEGY: member.strategy.name,
         PROP_RMQTOOLS_PASSED_OVER: str(member.rates.passed_over),
+        PROP_RMQTOOLS_NOW_MS: str(member.client.clock.now_ms()),
     }
     if member.consume_type is ConsumeType.CONSUME_PASSIVELY:
         told[PROP_CONSUME_ORDERLY] = _text(member.is_orderly)

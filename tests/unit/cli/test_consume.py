@@ -14,10 +14,11 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA
 from rmqtools.cli.output_messages import formatter
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.copy_message import own_properties
-from rmqtools.testing import stored_message
+from rmqtools.testing import FakeCluster, stored_message
 from tests.support.cluster_scene import wait_until
 
 
@@ -275,3 +276,14 @@ def test_people_see_keys_and_tags_before_the_body_and_pipes_the_body_alone(prope
 
     assert formatter("text", None, for_terminal=True)(message) == line
     assert formatter("text", None)(message) == b"7 apples\n"
+
+
+def test_some_time_ago_goes_by_the_clock_of_the_broker(run):
+    with FakeCluster() as ahead:
+        ahead.advance(600)
+        ahead.create_topic("orders", queues=1)
+        for seconds in (540, 590):
+            ahead.store("orders", b"%d" % seconds, store_timestamp_ms=SYSTEM_CLOCK.now_ms() + seconds * 1000)
+        read = run("consume", "orders", "--from=-30s", "-n", ahead.name_server)
+
+    assert read.stdout.split() == ["590"]

@@ -6,9 +6,12 @@ import pytest
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.group import FindingKind
-from rmqtools.model.group import SubscriptionData
+from rmqtools.group import FindingKind, GroupLimits
+from rmqtools.model.codes import RequestCode
+from rmqtools.model.group import KVTable, SubscriptionData
 from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
+from rmqtools.protocol.wire.bodies import format_body
+from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster
 
 FIRST, SECOND = (MessageQueue("orders", "broker-a", number) for number in range(2))
@@ -82,3 +85,67 @@ def test_a_queue_of_a_deleted_topic_is_no_obstacle_to_a_look(cluster, admin):
     cluster.add_member("billing", "10.0.0.1@one", replace(told, mq_table={**told.mq_table, **gone}))
 
     assert "queue_blocked" in {one.kind for one in admin.check_group("billing").findings}
+
+
+def test_ages_go_by_the_clocks_of_the_brokers(cluster, admin):
+    cluster.advance(600)
+    cluster.store("orders", b"new", queue=FIRST)
+
+    check = admin.check_group("billing", limits=GroupLimits(max_age=60))
+
+    assert check.view.clocks == {"broker-a": pytest.approx(600, abs=2)}
+    assert check.view.age(FIRST) == pytest.approx(0, abs=3)
+    assert [one.kind for one in check.findings] == [FindingKind.NO_MEMBERS]
+
+
+def test_a_message_that_is_old_by_the_clock_of_its_broker_is_found(cluster, admin):
+    stored = SYSTEM_CLOCK.now_ms() + 500_000  # a hundred seconds ago
+    cluster.advance(600)
+    cluster.store("orders", b"old", queue=FIRST, store_timestamp_ms=stored)
+
+    found = admin.check_group("billing", limits=GroupLimits(max_age=60)).findings
+
+    assert "messages_old" in {one.kind for one in found}
+
+
+@pytest.mark.parametrize("seconds", [-600, 600])
+def test_times_of_a_member_that_does_not_report_its_clock_go_by_the_brokers(cluster, admin, seconds):
+    now_ms = SYSTEM_CLOCK.now_ms() + seconds * 1000
+    started = {"bootTimestamp": str(now_ms), "runtime": "[ 0 days, 0 hours, 0 minutes, 0 seconds ]"}
+    answer = response(0, 0, body=format_body(KVTable(table=started)))
+    cluster.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, times=None, answer=answer)
+    cluster.store("orders", b"new", queue=FIRST, store_timestamp_ms=now_ms)
+    cluster.add_member("billing", "10.0.0.1@java", shifted(quiet(fetched=1, seconds=1), seconds))
+
+    check = admin.check_group("billing")
+
+    assert check.view.clocks == {"broker-a": pytest.approx(seconds, abs=2)}
+    assert check.findings == ()
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(-30, "30 s behind"), (30, "30 s ahead of")])
+def test_a_member_whose_clock_differs_is_named_and_its_times_go_by_its_clock(cluster, admin, seconds, words):
+    cluster.store("orders", b"new", queue=FIRST)
+    told = shifted(quiet(fetched=1, seconds=1), seconds)
+    own_ms = SYSTEM_CLOCK.now_ms() + seconds * 1000
+    told = replace(told, properties={"PROP_RMQTOOLS_NOW_MS": str(own_ms)})
+    cluster.add_member("billing", "10.0.0.1@one", told)
+
+    limits = GroupLimits(listener=10, fetch=10)
+    (finding,) = admin.check_group("billing", limits=limits).findings
+
+    assert (finding.kind, finding.subject) == (FindingKind.CLOCK_DIFFERS, "10.0.0.1@one")
+    assert f"the clock of member 10.0.0.1@one is {words} those of the brokers" in finding.text
+
+
+def shifted(told: ConsumerRunningInfo, seconds: float) -> ConsumerRunningInfo:
+    """Return what a member says whose clock is ahead."""
+    moved = {
+        queue: replace(
+            state,
+            last_pull_timestamp=state.last_pull_timestamp + int(seconds * 1000),
+            last_consume_timestamp=state.last_consume_timestamp + int(seconds * 1000),
+        )
+        for queue, state in told.mq_table.items()
+    }
+    return replace(told, mq_table=moved)
