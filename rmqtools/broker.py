@@ -1,15 +1,15 @@
-"""Brokers for operators: their state, what waits on them, and checks on them.
+"""Servers for operators: the values of :meth:`rmqtools.Admin.check_cluster`, and what waits on brokers.
 
-    for broker in states:
-        for finding in check_broker(broker):
-            print(finding.kind, finding.text)
+    for finding in admin.check_cluster().findings:
+        print(finding.kind, finding.text)
 
-The states come from ``Admin.fetch_brokers``. The commands ``rmqtools broker`` and ``rmqtools health`` print
-the same.
+The commands ``health`` and ``top``, and the exporter, show the same. :func:`check_broker` checks one state of
+``Admin.fetch_brokers``.
 """
 
-from rmqtools.model.broker_view import BrokerBacklog, BrokerState, GroupBacklog
+from rmqtools.model.broker_view import BrokerBacklog, BrokerState, GroupBacklog, NameServerState
 from rmqtools.policy.broker_check import (
+    ClusterCheck,
     awaited,
     broker_note,
     check_broker,
@@ -21,7 +21,9 @@ from rmqtools.policy.broker_check import (
 __all__ = [
     "BrokerBacklog",
     "BrokerState",
+    "ClusterCheck",
     "GroupBacklog",
+    "NameServerState",
     "awaited",
     "broker_note",
     "check_broker",

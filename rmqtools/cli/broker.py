@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.broker import BrokerState, broker_note, check_broker
+from rmqtools.broker import BrokerState, broker_note
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, warn, warning
 from rmqtools.errors import ConfigError, RemotingError, RocketMQError
@@ -115,27 +115,27 @@ def health(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Print one line, for probes: whether every broker that the name server knows answers and can store.
+    """Print one line, for probes: whether all name servers and all brokers that they know are well.
 
     Exit code 0: healthy; 1: something is wrong, which the line says; 2: no name server answers.
     """
     config = client_config(name_server, settings, ClientConfig)
     try:
         with Admin(config) as admin:
-            found = admin.fetch_brokers(timeout=timeout)
+            check = admin.check_cluster(timeout=timeout)
     except RemotingError as error:
         warn(f"error: {error}")
         raise typer.Exit(CANNOT_TELL) from error
-    masters = sum(broker.broker_id == 0 and broker.error is None for broker in found)
-    wrong = [finding.text for broker in found for finding in check_broker(broker)]
+    masters = sum(broker.broker_id == 0 and broker.error is None for broker in check.brokers)
+    wrong = [finding.text for finding in check.findings]
     if masters < (brokers or 1):
         wrong.append(f"{masters} masters answer, want {brokers or 1}")
     if as_json and (wrong or not quiet):
-        print_json({"healthy": not wrong, "brokers": len(found), "masters": masters, "wrong": wrong})
+        counts = {"brokers": len(check.brokers), "masters": masters, "name_servers": len(check.name_servers)}
+        print_json({"healthy": not wrong, **counts, "wrong": wrong, "findings": check.findings})
     elif wrong or not quiet:
-        say(
-            f"unhealthy: {'; '.join(wrong)}" if wrong else f"healthy: {len(found)} brokers, {masters} masters"
-        )
+        well = f"healthy: {len(check.brokers)} brokers, {masters} masters"
+        say(f"unhealthy: {'; '.join(wrong)}" if wrong else well)
     if wrong:
         raise typer.Exit(UNHEALTHY)
 

@@ -39,7 +39,11 @@ from rmqtools.policy.group_check import DEFAULT_LIMITS
 from rmqtools.unknown_name import unknown_name
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
-_UNCLEAR = (FindingKind.MEMBER_SILENT, FindingKind.BROKER_SILENT)  # there may be more than is found
+_UNCLEAR = (  # there may be more than is found
+    FindingKind.MEMBER_SILENT,
+    FindingKind.BROKER_SILENT,
+    FindingKind.NAME_SERVER_SILENT,
+)
 _AT_ONCE = 16  # groups asked about at the same time
 SYSTEM_GROUPS = frozenset(
     {

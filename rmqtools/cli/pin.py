@@ -144,6 +144,7 @@ def show(
     Exit code 1 if a name server cannot be read.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        silent = [one for one in admin.fetch_name_servers() if one.error is not None]
         groups = [group] if group is not None else admin.fetch_pin_groups()
         copies = {name: admin.fetch_pin_copies(name) for name in groups}
         members = {name: _members(admin, name) for name in groups}
@@ -151,8 +152,10 @@ def show(
     if as_json:
         print_json(rows)
     else:
-        _print_rows(rows)
-    if any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
+        _print_rows(rows, nothing="nothing is pinned" if not silent else "no pins are known")
+    for one in silent:
+        warn(f"warning: without name server {one.addr}, which does not answer: {one.error}")
+    if silent or any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
         raise typer.Exit(1)
 
 
@@ -258,9 +261,9 @@ def _rows(copies: dict[str, dict[str, Pins | RocketMQError]], members: dict[str,
     return rows
 
 
-def _print_rows(rows: list[Row]) -> None:
+def _print_rows(rows: list[Row], *, nothing: str) -> None:
     if not rows:
-        say("nothing is pinned")
+        say(nothing)
         return
     columns = [
         Column("group"),

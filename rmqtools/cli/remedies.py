@@ -11,6 +11,7 @@ _MEMBER = (
     FindingKind.MEMBER_FAILS,
 )
 _PINS = (FindingKind.PINS_DIFFER, FindingKind.PINNED_IP_ABSENT)
+_NAME_SERVERS = (FindingKind.NAME_SERVER_SILENT, FindingKind.NAME_SERVER_INCOMPLETE)
 _DISK = (FindingKind.DISK_FULL, FindingKind.DISK_NEARLY_FULL)
 
 
@@ -34,6 +35,8 @@ def remedy(finding: Finding, group: str = "") -> str:
 def _broker_remedy(finding: Finding) -> str:
     if finding.kind == FindingKind.BROKER_READ_ONLY:
         return f"rmqtools broker undrain {quote(finding.subject)}"
+    if finding.kind in _NAME_SERVERS:
+        return f"rmqtools health -n {quote(finding.subject)}"
     if finding.kind in _DISK:
         return f"rmqtools broker config {quote(finding.subject)} --match reserved"
     return "rmqtools broker status"

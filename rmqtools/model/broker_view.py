@@ -23,6 +23,7 @@ class BrokerState:
         error: why there is no answer; None: it answered.
         is_read_only: whether routes say that producers may not send to it.
         is_alone: whether it is the first slave of a broker that has no master now.
+        clock: how many seconds its clock is ahead of this machine's; None: not known.
     """
 
     broker_name: str
@@ -33,6 +34,7 @@ class BrokerState:
     error: str | None = None
     is_read_only: bool = False
     is_alone: bool = False
+    clock: float | None = None
 
     @property
     def role(self) -> str:
@@ -54,6 +56,21 @@ class BrokerState:
         names = [name for name in self.statistics if name.startswith("commitLogDiskRatio")]
         known = [ratio for name in names if (ratio := self.number(name)) is not None]
         return max(known, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameServerState:
+    """One name server of the settings at one moment.
+
+    Attributes:
+        addr: its address.
+        brokers: the names of the brokers that it knows.
+        error: why there is no answer; None: it answered.
+    """
+
+    addr: str
+    brokers: frozenset[str] = frozenset()
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

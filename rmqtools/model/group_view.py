@@ -216,7 +216,7 @@ class GroupView:
 
 
 class FindingKind(StrEnum):
-    """The problems of a group or a broker.
+    """The problems of a group, a broker or a name server.
 
     With ``MEMBER_SILENT`` or ``BROKER_SILENT``, others may be undetected.
     """
@@ -252,6 +252,8 @@ class FindingKind(StrEnum):
     LAG_LARGE = "lag_large"
     MESSAGES_OLD = "messages_old"
     BROKER_SILENT = "broker_silent"
+    NAME_SERVER_SILENT = "name_server_silent"
+    NAME_SERVER_INCOMPLETE = "name_server_incomplete"
     BROKER_GONE = "broker_gone"
     MASTER_MISSING = "master_missing"
     BROKER_INACTIVE = "broker_inactive"
@@ -269,7 +271,8 @@ class Finding:
     Attributes:
         kind: its kind.
         text: what is wrong, and often why.
-        subject: the client id of the member, or the name of the broker, if it is about a single one.
+        subject: the client id of the member, the name of the broker or the address of the name server, if it
+            is about a single one.
         queues: the queues that it is about, if it is about single ones.
     """
 

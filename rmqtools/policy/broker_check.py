@@ -1,18 +1,59 @@
-"""Checks of brokers: silent, unable to store, losing messages early; and what a drain waits for. Pure.
+"""Checks of servers: silent, unable to store, losing messages early; and what a drain waits for. Pure.
 
 Source of the limits (broker 5.5.0): CleanCommitLogService (DISK_SPACE_CLEAN_FORCIBLY_RATIO,
 DISK_SPACE_WARNING_LEVEL_RATIO), osPageCacheBusyTimeOutMills, waitTimeMillsInSendQueue.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from rmqtools.model.broker_view import BrokerBacklog, BrokerState
+from rmqtools.model.broker_view import BrokerBacklog, BrokerState, NameServerState
 from rmqtools.model.group_view import Finding, FindingKind
+from rmqtools.policy.clocks import clock_findings
+from rmqtools.policy.severity import worst_first
 
 _FULL = 0.9  # of the disk: brokers refuse messages
 _NEARLY_FULL = 0.85  # they delete the oldest messages, even those that have not expired
 _PAGE_CACHE_MS = 1000  # a write holds the commit log for so long: brokers refuse messages
 _SEND_QUEUE_MS = 200  # the oldest request has waited for so long: brokers refuse it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCheck:
+    """The servers of a cluster at one moment with their problems.
+
+    Attributes:
+        brokers: each master and each slave, by broker name and broker id.
+        name_servers: those of the settings, in their order.
+        findings: their problems, the worst first; empty if all is well.
+    """
+
+    brokers: tuple[BrokerState, ...] = ()
+    name_servers: tuple[NameServerState, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def check_cluster(brokers: Sequence[BrokerState], name_servers: Sequence[NameServerState]) -> ClusterCheck:
+    """Look for problems of servers."""
+    clocks = {one.broker_name: one.clock for one in brokers if one.clock is not None}
+    found = [finding for broker in brokers for finding in check_broker(broker)]
+    found += [*_name_servers(name_servers), *clock_findings(clocks)]
+    return ClusterCheck(
+        brokers=tuple(brokers), name_servers=tuple(name_servers), findings=tuple(worst_first(found))
+    )
+
+
+def _name_servers(name_servers: Sequence[NameServerState]) -> Iterator[Finding]:
+    every = {name for server in name_servers for name in server.brokers}
+    for server in name_servers:
+        lacks = ", ".join(sorted(every - server.brokers))
+        if server.error is not None:
+            text = f"name server {server.addr} does not answer: {server.error}"
+            yield Finding(FindingKind.NAME_SERVER_SILENT, text, server.addr)
+        elif lacks:
+            text = f"name server {server.addr} does not know {lacks}, and another one does"
+            remedy = "it was restarted a moment ago, or they do not register at it (namesrvAddr)"
+            yield Finding(FindingKind.NAME_SERVER_INCOMPLETE, f"{text}: {remedy}", server.addr)
 
 
 def check_broker(broker: BrokerState) -> list[Finding]:

@@ -117,12 +117,19 @@ def pin_obstacles(view: GroupView, ips: Sequence[str]) -> list[str]:
 
 
 def check_pin_copies(copies: Mapping[str, Pins | RocketMQError]) -> list[Finding]:
-    """Look for name servers whose copy of a group's pins is ignored, unreadable or not the newest."""
+    """Look for name servers whose copy of a group's pins is ignored, unreadable or not the newest.
+
+    One that does not answer is a finding only if the group is pinned: members may go by its copy.
+    """
     known = [copy for copy in copies.values() if isinstance(copy, Pins)]
     valid = newest(NO_PINS, *known)
     findings: list[Finding] = []
     for addr, copy in copies.items():
-        if isinstance(copy, RocketMQError):
+        if isinstance(copy, RemotingError):
+            text = f"name server {addr} does not answer, so its copy of the pins is not known: {copy}"
+            silent = Finding(FindingKind.NAME_SERVER_SILENT, text, addr)
+            findings += [silent] if valid.version else []
+        elif isinstance(copy, RocketMQError):
             findings.append(Finding(FindingKind.PIN_COPIES_DIFFER, f"name server {addr} has no pins: {copy}"))
         elif copy != valid:
             text = (

@@ -34,6 +34,8 @@ WORST_FIRST = (
     FindingKind.MESSAGES_OLD,
     FindingKind.LAG_LARGE,
     # they may be, soon
+    FindingKind.NAME_SERVER_SILENT,
+    FindingKind.NAME_SERVER_INCOMPLETE,
     FindingKind.NAME_SERVERS_DIFFER,
     FindingKind.CLOCK_DIFFERS,
     FindingKind.STRATEGIES_DIFFER,

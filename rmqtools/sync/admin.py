@@ -8,7 +8,7 @@ from typing import Literal, Unpack
 
 from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.block import CorruptBody
-from rmqtools.model.broker_view import BrokerBacklog, BrokerState
+from rmqtools.model.broker_view import BrokerBacklog, BrokerState, NameServerState
 from rmqtools.model.group import (
     ConsumerConnection,
     ConsumeStats,
@@ -25,6 +25,7 @@ from rmqtools.model.route import ClusterInfo, Perm, TopicConfig, TopicRouteData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.model.topic_type import TopicMessageType, TopicTypeName
 from rmqtools.policy.allocate.pins import Pins
+from rmqtools.policy.broker_check import ClusterCheck
 from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupCheck, GroupLimits
 from rmqtools.sync.handwritten.admin import BlockingAdmin
 
@@ -96,6 +97,17 @@ class Admin(BlockingAdmin):
             RemotingError: no name server answers.
         """
         return self._bridge.run(lambda: self._admin.fetch_brokers(timeout=timeout))
+
+    def fetch_name_servers(self, *, timeout: float = 10.0) -> list[NameServerState]:
+        """Ask every name server of the settings for its brokers; one that does not answer has its error.
+
+        Args:
+            timeout: seconds for all of it.
+
+        Returns:
+            A state for each, in the order of the settings.
+        """
+        return self._bridge.run(lambda: self._admin.fetch_name_servers(timeout=timeout))
 
     def forbid_writing(self, broker_name: str) -> None:
         """Ask clients to send no more messages to a broker, at every name server.
@@ -708,6 +720,17 @@ class Admin(BlockingAdmin):
             RocketMQError: a name server does not answer: nothing was written. Or as :meth:`set_pins`.
         """
         return self._bridge.run(lambda: self._admin.repair_pins(group))
+
+    def check_cluster(self, *, timeout: float = 10.0) -> ClusterCheck:
+        """Ask every broker and every name server for its state, and return it with the problems.
+
+        Args:
+            timeout: seconds for all of it; a server that has not answered by then has an error.
+
+        Raises:
+            RemotingError: no name server answers.
+        """
+        return self._bridge.run(lambda: self._admin.check_cluster(timeout=timeout))
 
     def check_group(
         self, group: str, *, limits: GroupLimits = DEFAULT_LIMITS, ages: bool = False

@@ -1,4 +1,4 @@
-"""Findings of a group: the same from every tool, on the fake cluster and on a real one."""
+"""Findings of groups and servers: the same from every tool, on the fake cluster and on a real one."""
 
 import asyncio
 import json
@@ -85,3 +85,28 @@ def test_every_tool_has_the_same_findings_of_a_broken_group(site, broken):
     assert by_show(site, broken) == recipe
     assert by_top(site, broken) == recipe
     assert by_exporter(site, broken) == Counter(kind for kind, _ in recipe.elements())
+
+
+def test_a_dead_name_server_is_found_by_health_and_is_no_difference_of_pins(site, group):
+    site.admin.create_group(group)
+    servers = ("-n", f"127.0.0.1:1;{site.name_server}")
+    health = CliRunner().invoke(app, ["health", *servers])
+    checked = CliRunner().invoke(app, ["group", "check", group, "--json", *servers])
+    pins = CliRunner().invoke(app, ["pin", "show", *servers])
+
+    assert health.exit_code == 1
+    assert "name server 127.0.0.1:1 does not answer: " in health.stdout
+    assert [one["kind"] for one in json.loads(checked.stdout)] == ["no_members"]
+    assert pins.exit_code == 1
+    assert pins.stderr.startswith("warning: without name server 127.0.0.1:1, which does not answer: ")
+
+
+def test_a_dead_name_server_leaves_open_what_members_of_a_pinned_group_go_by(site, group):
+    site.admin.create_group(group)
+    site.admin.set_pins(group, Pins(0, ["10.9.9.9"], when_absent="nobody"))
+    servers = f"127.0.0.1:1;{site.name_server}"
+    with Admin(ClientConfig(name_server=servers)) as admin:
+        found = admin.check_group(group).findings
+
+    assert [one.kind.value for one in found] == ["name_server_silent", "no_members"]
+    assert found[0].subject == "127.0.0.1:1"

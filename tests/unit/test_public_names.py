@@ -36,8 +36,8 @@ PUBLIC = {
         AllocatePinnedByIp MachineRoomResolver NO_PINS Pins RoomByPrefix STRATEGIES client_address newest
         share strategy_of""",
     "rmqtools.broker": """
-        BrokerBacklog BrokerState GroupBacklog awaited broker_note check_broker check_gone incoming
-        left_behind""",
+        BrokerBacklog BrokerState ClusterCheck GroupBacklog NameServerState awaited broker_note check_broker
+        check_gone incoming left_behind""",
     "rmqtools.compatibility": "FEATURES Feature feature_rows",
     "rmqtools.compiled": "state twins why_pure",
     "rmqtools.compat.client": """

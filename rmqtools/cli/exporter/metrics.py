@@ -99,8 +99,15 @@ def _look_at(admin: Admin, look: _Look) -> None:
     Raises:
         RocketMQError: no name server answers.
     """
-    for state in admin.fetch_brokers():
+    servers = admin.check_cluster()
+    for state in servers.brokers:
         _add_broker(look, broker_values(state))
+    for server in servers.name_servers:
+        text = "Whether the name server answers."
+        look.add("rmqtools_name_server_up", text, {"nameServer": server.addr}, float(server.error is None))
+    for (kind, subject), count in Counter((one.kind.value, one.subject) for one in servers.findings).items():
+        labels = {"finding": kind, "subject": subject}
+        look.add("rmqtools_server_findings", "Findings of rmqtools health.", labels, count)
     topics = user_topics(admin)
     try:
         groups = [name for name in admin.fetch_group_list() if not is_system_group(name)]

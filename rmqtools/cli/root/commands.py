@@ -16,7 +16,7 @@ COMMANDS = {
     "health": LazyCommand(
         "rmqtools.cli.broker",
         "health",
-        "Print one line, for probes: whether every broker that the name server knows answers and can store.",
+        "Print one line, for probes: whether all name servers and all brokers that they know are well.",
     ),
     "allocate": LazyCommand(
         "rmqtools.cli.allocate",

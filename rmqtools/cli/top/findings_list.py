@@ -22,8 +22,8 @@ class Problem:
 
     @property
     def name(self) -> str:
-        """The group, or the broker."""
-        return self.group or self.finding.subject
+        """The group, the server, or this machine."""
+        return self.group or self.finding.subject or "this machine"
 
 
 class FindingsList(OptionList):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rmqtools import aio
-from rmqtools.broker import BrokerState, check_broker, check_gone
+from rmqtools.broker import BrokerState, check_gone
 from rmqtools.cli.broker import broker_values
 from rmqtools.cli.group import is_system_group
 from rmqtools.cli.moments import clock_text
@@ -77,11 +77,11 @@ class Sampler:
         Raises:
             RocketMQError: no name server answers.
         """
-        states = await self._admin.fetch_brokers()
+        check = await self._admin.check_cluster()
+        states = check.brokers
         gone = check_gone(states, self._seen)
         self._seen |= {broker.broker_name: clock_text(now()) for broker in states}
-        found = [*gone, *(finding for broker in states for finding in check_broker(broker))]
-        self._problems["brokers"] = [Problem("", finding) for finding in found]
+        self._problems["brokers"] = [Problem("", finding) for finding in (*gone, *check.findings)]
         return [*map(self._broker_row, states), *(self._gone_row(finding) for finding in gone)]
 
     async def topics(self) -> list[Row]:
@@ -165,8 +165,8 @@ class Sampler:
 
 
 def _is_worth_a_line(finding: Finding, look: GroupLook) -> bool:
-    """Leave out what is no problem here: a group that nobody uses, and a broker that has its own line."""
-    if finding.kind.value == "broker_silent":
+    """Leave out what is no problem here: a group that nobody uses, and a server that has its own line."""
+    if finding.kind.value in ("broker_silent", "name_server_silent"):
         return False
     return finding.kind.value != "no_members" or look.lag > 0
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping
 
 from rmqtools.config import ClientConfig
 from rmqtools.config.client import check_config
-from rmqtools.engine.admin.brokers import BrokerAdmin
 from rmqtools.engine.admin.checks import CheckAdmin
 from rmqtools.engine.admin.drains import DrainAdmin
 from rmqtools.engine.admin.stories import StoryAdmin
@@ -20,7 +19,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 
 
-class Admin(BrokerAdmin, TopicAdmin, StoryAdmin, DrainAdmin, CheckAdmin, Connected):
+class Admin(TopicAdmin, StoryAdmin, DrainAdmin, CheckAdmin, Connected):
     """Queries and changes of topics, groups and brokers.
 
     Made from settings, or on a running :class:`Client`, which stays open when this is closed.

@@ -11,9 +11,14 @@ from rmqtools.engine.admin.broker_requests import (
     update_settings,
 )
 from rmqtools.engine.admin.masters import AdminPart
+from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import RemotingTimeoutError, RocketMQError
-from rmqtools.model.broker_view import BrokerState
+from rmqtools.model.broker_view import BrokerState, NameServerState
+from rmqtools.model.codes import RequestCode
 from rmqtools.model.route import MASTER_ID, ClusterInfo
+from rmqtools.policy.clocks import broker_ahead
+from rmqtools.protocol.wire.bodies import parse_cluster_info
+from rmqtools.protocol.wire.command import RemotingCommand
 
 
 class BrokerAdmin(AdminPart):
@@ -84,6 +89,28 @@ class BrokerAdmin(AdminPart):
             for place, task in zip(places, asking, strict=True)
         ]
 
+    async def fetch_name_servers(self, *, timeout: float = 10.0) -> list[NameServerState]:
+        """Ask every name server of the settings for its brokers; one that does not answer has its error.
+
+        Args:
+            timeout: seconds for all of it.
+
+        Returns:
+            A state for each, in the order of the settings.
+        """
+        addrs = await self._client.name_server.addrs()
+        return await asyncio.gather(*(self._name_server(addr, timeout) for addr in addrs))
+
+    async def _name_server(self, addr: str, timeout: float) -> NameServerState:
+        command = RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO)
+        try:
+            answer = await self._client.remoting.invoke(addr, command, timeout=timeout)
+            self._client.remoting.checked(answer, command.code, addr)
+            info = await parse_aside(parse_cluster_info, answer.body)
+        except RocketMQError as error:
+            return NameServerState(addr=addr, error=str(error))
+        return NameServerState(addr=addr, brokers=frozenset(info.broker_addr_table))
+
     async def _places(self) -> list[BrokerState]:
         """Return every server of every broker, as name servers know it."""
         read_only = await fetch_read_only(self._client)
@@ -102,7 +129,10 @@ class BrokerAdmin(AdminPart):
         ]
 
     async def _state(self, place: BrokerState) -> BrokerState:
+        asked_ms = self._client.clock.now_ms()
         try:
-            return replace(place, statistics=await fetch_runtime_info(self._client, place.addr))
+            statistics = await fetch_runtime_info(self._client, place.addr)
         except RocketMQError as error:
             return replace(place, error=str(error))
+        clock = broker_ahead(statistics, asked_ms, self._client.clock.now_ms())
+        return replace(place, statistics=statistics, clock=clock)

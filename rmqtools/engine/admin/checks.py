@@ -1,19 +1,36 @@
-"""Checks of groups: one place puts a group's view, its pins and its findings together.
+"""Checks of groups and servers: one place puts what is known together with its findings.
 
 Commands, the live view, the exporter and programs only show them.
 """
 
+import asyncio
 from dataclasses import replace
 
 from rmqtools.clock import as_time
+from rmqtools.engine.admin.brokers import BrokerAdmin
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.admin.pins import PinAdmin
+from rmqtools.policy.broker_check import ClusterCheck, check_cluster
 from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupCheck, GroupLimits, check_group, check_pin_copies
 from rmqtools.policy.severity import worst_first
 
 
-class CheckAdmin(GroupAdmin, PinAdmin):
+class CheckAdmin(GroupAdmin, PinAdmin, BrokerAdmin):
     """The methods that look for problems; :class:`rmqtools.aio.Admin` has them all."""
+
+    async def check_cluster(self, *, timeout: float = 10.0) -> ClusterCheck:
+        """Ask every broker and every name server for its state, and return it with the problems.
+
+        Args:
+            timeout: seconds for all of it; a server that has not answered by then has an error.
+
+        Raises:
+            RemotingError: no name server answers.
+        """
+        brokers, name_servers = await asyncio.gather(
+            self.fetch_brokers(timeout=timeout), self.fetch_name_servers(timeout=timeout)
+        )
+        return check_cluster(brokers, name_servers)
 
     async def check_group(
         self, group: str, *, limits: GroupLimits = DEFAULT_LIMITS, ages: bool = False

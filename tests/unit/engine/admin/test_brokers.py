@@ -5,6 +5,8 @@ import pytest
 from rmqtools import ClientConfig
 from rmqtools.aio import Admin
 from rmqtools.errors import RemotingTimeoutError
+from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.wire.command import response
 from rmqtools.testing import NAME_SERVER, FakeCluster
 
 
@@ -34,3 +36,18 @@ async def test_the_first_slave_of_a_broker_without_a_master_is_alone():
         found = await admin.fetch_brokers()
 
     assert [(one.broker_id, one.is_alone) for one in found] == [(1, True), (2, False)]
+
+
+async def test_a_name_server_that_lacks_a_broker_and_a_clock_that_differs_are_findings():
+    async with FakeCluster(name_servers=2) as cluster, patient(cluster) as admin:
+        cluster.advance(60)
+        empty = response(0, 0, body=b'{"brokerAddrTable":{},"clusterAddrTable":{}}')
+        cluster.fault(
+            code=RequestCode.GET_BROKER_CLUSTER_INFO, broker=f"{NAME_SERVER}-1", times=None, answer=empty
+        )
+        check = await admin.check_cluster()
+
+    lacks, clock = check.findings
+    assert (lacks.kind, lacks.subject) == ("name_server_incomplete", check.name_servers[1].addr)
+    assert "does not know broker-a, and another one does" in lacks.text
+    assert (clock.kind, clock.subject) == ("clock_differs", "")
