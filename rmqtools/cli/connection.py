@@ -42,6 +42,7 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, not tables.")]
 
+INCOMPLETE = 3  # exit code: what is printed lacks servers that do not answer
 _ENVIRONMENT_PREFIX = "RMQTOOLS_"
 _COMPLETION_SECONDS = "1"  # a shell waits for it
 _PLAIN_NAMES = {match_name(name): name for name in SECRETS}
@@ -83,15 +84,20 @@ def client_config(
 def partial_admin(config: ClientConfig) -> Iterator[Admin]:
     """Yield an administration for commands that only show something: one hung broker does not hide the rest.
 
-    At the end, brokers that the results lack are named on standard error, and the exit code is 1.
+    At the end, brokers that the results lack are named on standard error, and the exit code is 3: also where
+    the command found nothing, because they may have it.
     """
     with Admin(config, partial=True) as admin:
-        yield admin
+        try:
+            yield admin
+        except typer.Exit:
+            if not admin.missing_brokers:
+                raise
         missing = admin.missing_brokers
     for name, error in missing.items():
         warn(f"warning: without broker {name}, which does not answer: {error}")
     if missing:
-        raise typer.Exit(1)
+        raise typer.Exit(INCOMPLETE)
 
 
 def broker_clock(admin: Admin, broker_name: str = "") -> Callable[[], int]:

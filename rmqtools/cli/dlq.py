@@ -12,7 +12,7 @@ from typing import IO, Annotated
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, Producer, ProducerConfig, QueueRange
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
 from rmqtools.cli.dead_letter_choice import Key, Where, choice_of
 from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, replayed
 from rmqtools.cli.pace import Pace
@@ -29,13 +29,13 @@ from rmqtools.cli.printing import (
 from rmqtools.cli.saving.progress import progress_bar
 from rmqtools.errors import (
     ConfigError,
-    DataLossError,
     PermissionDeniedError,
     RocketMQError,
     TopicNotFoundError,
 )
 from rmqtools.model.block import CorruptBody
 from rmqtools.model.copy_message import origin_topic
+from rmqtools.model.group import TopicOffset
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
 from rmqtools.safe_file import open_new
@@ -83,18 +83,20 @@ def list_(
 ) -> None:
     """Count a group's dead letters, and the messages waiting for a retry, per queue."""
     rows: list[dict[str, object]] = []
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         for topic in (dlq_topic(group), retry_topic(group)):
             with suppress(TopicNotFoundError):
-                rows += [_queue_row(admin, range_) for range_ in _ranges(admin, topic, make_readable)]
-    if as_json:
-        print_json(rows)
-    elif not rows:
-        say(f"group {group} has neither {dlq_topic(group)} nor {retry_topic(group)}: nothing ever failed")
-    else:
-        columns = [Column("topic"), Column("broker"), Column("queue"), Column("messages", style=warning)]
-        columns += [Column("first offset", 2), Column("end", 3), Column("latest", 1)]
-        print_table(columns, [tuple(row.values()) for row in rows])
+                queues = _queues(admin, topic, make_readable)
+                known = admin.fetch_topic_stats(topic).offset_table
+                rows += [_queue_row(queue, known[queue]) for queue in queues if queue in known]
+        if as_json:
+            print_json(rows)
+        elif rows:
+            columns = [Column("topic"), Column("broker"), Column("queue"), Column("messages", style=warning)]
+            columns += [Column("first offset", 2), Column("end", 3), Column("latest", 1)]
+            print_table(columns, [tuple(row.values()) for row in rows])
+        elif not admin.missing_brokers:
+            say(f"group {group} has neither {dlq_topic(group)} nor {retry_topic(group)}: nothing ever failed")
 
 
 @app.command()
@@ -317,7 +319,13 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
 
 
 def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
-    """Return the full range of every queue of a topic.
+    """Return the full range of every queue of a topic; see :func:`_queues`."""
+    queues = _queues(admin, topic, make_readable)
+    return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
+
+
+def _queues(admin: Admin, topic: str, make_readable: bool) -> list[MessageQueue]:
+    """Return the queues of a topic of failed messages.
 
     Raises:
         TopicNotFoundError: no message has ever failed.
@@ -342,8 +350,7 @@ def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
             perm=Perm(data.perm) | Perm.READ,
             broker_names=[data.broker_name],
         )
-    queues = admin.fetch_subscribe_queues(topic)
-    return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
+    return admin.fetch_subscribe_queues(topic)
 
 
 def _messages(admin: Admin, ranges: list[QueueRange], *, corrupt_body: CorruptBody) -> Iterator[MessageExt]:
@@ -360,25 +367,17 @@ def paced(messages: Iterable[MessageExt], rate: float | None) -> Iterator[Messag
         yield message
 
 
-def _queue_row(admin: Admin, range_: QueueRange) -> dict[str, object]:
-    queue = range_.queue
+def _queue_row(queue: MessageQueue, offsets: TopicOffset) -> dict[str, object]:
+    count = offsets.max_offset - offsets.min_offset
     return {
         "topic": queue.topic,
         "broker_name": queue.broker_name,
         "queue_id": queue.queue_id,
-        "messages": len(range_),
-        "begin": range_.begin,
-        "end": range_.end,
-        "latest": _latest(admin, queue, range_.end) if len(range_) else None,
+        "messages": count,
+        "begin": offsets.min_offset,
+        "end": offsets.max_offset,
+        "latest": time_text(offsets.last_update_timestamp) if count else None,
     }
-
-
-def _latest(admin: Admin, queue: MessageQueue, end: int) -> str | None:
-    """Return when the last message was stored; None if it has just expired."""
-    with suppress(DataLossError):
-        for messages in admin.read_messages(QueueRange(queue, end - 1, end), corrupt_body="null"):
-            return time_text(messages[-1].store_timestamp_ms)
-    return None
 
 
 @contextmanager

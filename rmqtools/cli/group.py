@@ -169,7 +169,10 @@ def known_group(admin: Admin, group: str, limits: GroupLimits = DEFAULT_LIMITS) 
 
 def unknown_group(group: str, known: Iterable[str]) -> RocketMQError:
     """Make the error of a group that no broker knows; its text names one that is spelled alike."""
-    return RocketMQError(unknown_name("group", group, [n for n in known if not is_system_group(n)]))
+    unknown = unknown_name("group", group, [name for name in known if not is_system_group(name)])
+    return RocketMQError(
+        f"{unknown}; a group none of whose topics exists is known to no broker either: check their spelling"
+    )
 
 
 def _summary(admin: Admin, group: str) -> dict[str, object]:

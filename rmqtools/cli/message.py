@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageExt
-from rmqtools.cli.connection import Json, NameServer, Settings, broker_clock, client_config
+from rmqtools.cli.connection import Json, NameServer, Settings, broker_clock, client_config, partial_admin
 from rmqtools.cli.message_copies import MessageCopies, MessageCopy
 from rmqtools.cli.message_story import story
 from rmqtools.cli.moments import moment_ms
@@ -59,14 +59,15 @@ def get(
     """Show a message, and for each group that reads its topic whether it has consumed it.
 
     Shows the delivery time of a delayed message, and the next retry or dead letter of one that failed in a
-    group, although the group's offset counts it as consumed. Exit code 1: no such message.
+    group, although the group's offset counts it as consumed. Exit code 1: no such message; 3: a broker that
+    may have it does not answer.
     """
     if sum(given is not None for given in (id_, key, unique_key)) != 1:
         raise ConfigError("give one of --id, --key, --unique-key")
     if topic is None and id_ is None:
         raise ConfigError("give the topic too: brokers look up keys in one topic")
     config = client_config(name_server, settings, ClientConfig)
-    with Admin(config) as admin:
+    with partial_admin(config) as admin:
         copies = MessageCopies(admin, config.namespace)
         now_ms = broker_clock(admin)
         times = {
@@ -80,16 +81,16 @@ def get(
             name = key or unique_key or ""
             found = _by_key(admin, copies, topic or "", name, unique=key is None, most=limit, **times)[:limit]
         rows = [_row(admin, copies, message, copy, track=track) for message, copy in found]
-    if as_json:
-        print_json(rows)
-    else:
-        for (message, _), row in zip(found, rows, strict=True):
-            _print(message, row)
-    if not rows:
-        given = {"id": id_, "key": key, "unique key": unique_key}
-        (name,) = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
-        warn(f"error: topic {topic!r} has no message with {name} that a broker still has")
-        raise typer.Exit(_NOT_FOUND)
+        if as_json:
+            print_json(rows)
+        else:
+            for (message, _), row in zip(found, rows, strict=True):
+                _print(message, row)
+        if not rows:
+            given = {"id": id_, "key": key, "unique key": unique_key}
+            (name,) = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
+            warn(f"error: topic {topic!r} has no message with {name} that a broker still has")
+            raise typer.Exit(_NOT_FOUND)
 
 
 def _by_key(

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rmqtools import Admin, ClientConfig
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools import ClientConfig
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
 from rmqtools.cli.moments import zone_text, zoned
 from rmqtools.cli.printing import Column, no_time_text, print_json, print_table, say, warn
 from rmqtools.cli.saving.picture import check_picture, save_picture
@@ -45,22 +45,22 @@ def story(
     """Show a message's life: sends, copies, deliveries with member and result, retries, dead letters.
 
     Deliveries come from trace records, which clients send with enable_trace. Unknown facts are listed at
-    the end. Exit code 1: no such message.
+    the end. Exit code 1: no such message; 3: a broker that may have it does not answer.
     """
     check_picture(plot)
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         stories = admin.fetch_message_stories(key, topic=topic, trace_topic=trace_topic, max_num=limit)
-    if as_json:
-        print_json(stories)
-    else:
-        for found in stories:
-            _print(found)
-    if not stories:
-        where = "no trace record has it: give --topic" if topic is None else f"topic {topic!r} has none"
-        warn(f"error: no message with key or id {key!r}: {where}")
-        raise typer.Exit(_NOT_FOUND)
-    if plot is not None:
-        _save(plot, key, stories)
+        if as_json:
+            print_json(stories)
+        else:
+            for found in stories:
+                _print(found)
+        if not stories:
+            where = "no trace record has it: give --topic" if topic is None else f"topic {topic!r} has none"
+            warn(f"error: no message with key or id {key!r}: {where}")
+            raise typer.Exit(_NOT_FOUND)
+        if plot is not None:
+            _save(plot, key, stories)
 
 
 def _save(plot: Path, key: str, stories: list[MessageStory]) -> None:

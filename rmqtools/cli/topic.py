@@ -97,16 +97,16 @@ def describe(
 
     "messages" is the last offset less the first: brokers delete whole files, so it shrinks in steps.
     """
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         described = _described(admin, topic)
-    if as_json:
-        print_json(described)
-        return
-    for name in ("topic", "message_type", "attributes", "retention", "put_tps", "groups"):
-        say(f"{name.replace('_', ' ') + ':':<14}{_line(described[name])}")
-    columns = [Column("broker"), Column("queue"), Column("perm", 3), Column("first", 2), Column("end", 1)]
-    columns += [Column("messages"), Column("last message", 4), Column("note", style=finding)]
-    print_table(columns, [tuple(row.values()) for row in described["queues"]])
+        if as_json:
+            print_json(described)
+            return
+        for name in ("topic", "message_type", "attributes", "retention", "put_tps", "groups"):
+            say(f"{name.replace('_', ' ') + ':':<14}{_line(described[name])}")
+        columns = [Column("broker"), Column("queue"), Column("perm", 3), Column("first", 2), Column("end", 1)]
+        columns += [Column("messages"), Column("last message", 4), Column("note", style=finding)]
+        print_table(columns, [tuple(row.values()) for row in described["queues"]])
 
 
 @app.command()
@@ -308,7 +308,8 @@ def _described(admin: Admin, topic: str) -> dict[str, Any]:
     route = known_route(admin, topic)
     configs, stats = admin.fetch_topic_configs(topic), admin.fetch_topic_stats(topic)
     masters = {data.broker_name: data.broker_addrs.get(0) for data in route.broker_datas}
-    brokers = {name: admin.fetch_broker_config(addr) for name, addr in masters.items() if addr}
+    answer = {name: addr for name, addr in masters.items() if addr and name not in admin.missing_brokers}
+    brokers = {name: admin.fetch_broker_config(addr) for name, addr in answer.items()}
     return {
         "topic": topic,
         "message_type": sorted({config.message_type for config in configs.values()}),

@@ -15,7 +15,7 @@ from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.names import namespace_of, without_this_namespace
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.route import BrokerData, ClusterInfo
+from rmqtools.model.route import BrokerData, ClusterInfo, TopicRouteData
 from rmqtools.policy.clocks import broker_ahead
 from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
@@ -220,6 +220,11 @@ def masters_of(info: ClusterInfo, cluster_name: str | None = None) -> dict[str, 
 def reader(data: BrokerData) -> str:
     """Return the address of a broker's master, or of its first slave if it has no master now."""
     return data.broker_addrs[min(data.broker_addrs)]
+
+
+def brokers_of(route: TopicRouteData) -> dict[str, BrokerData]:
+    """Return the brokers of a route that have a server, by name."""
+    return {data.broker_name: data for data in route.broker_datas if data.broker_addrs}
 
 
 class AdminPart:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rmqtools.engine.admin.groups import GroupAdmin
-from rmqtools.engine.admin.masters import reader
+from rmqtools.engine.admin.masters import brokers_of, reader
 from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, ProtocolError, RocketMQError
 from rmqtools.model.block import CorruptBody, MessageBlock
 from rmqtools.model.codes import ResponseCode
@@ -14,7 +14,7 @@ from rmqtools.model.group_view import MessageTrack, TrackType
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import without_this_namespace
 from rmqtools.model.queue import MessageQueue
-from rmqtools.model.route import BrokerData, ClusterInfo
+from rmqtools.model.route import BrokerData, ClusterInfo, TopicRouteData
 from rmqtools.policy.endpoint.features import MESSAGE_QUERIES
 from rmqtools.protocol.headers.pull import QueryMessageRequestHeader, ViewMessageRequestHeader
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
@@ -85,10 +85,10 @@ class MessageAdmin(GroupAdmin):
             begin_timestamp=begin_ms,
             end_timestamp=end_ms,
         )
-        asked = [
-            self._query(reader(data), data.broker_name, header, unique=unique) for data in route.broker_datas
-        ]
-        found = [message for messages in await asyncio.gather(*asked) for message in messages]
+        bodies = await self._masters.each(
+            lambda addr: self._query_body(addr, header, unique=unique), brokers_of(route)
+        )
+        found = [message for name, body in bodies.items() for message in self._decoded(body, name)]
         exact = [message for message in found if _has_key(message, key, unique=unique)]
         return sorted(exact, key=lambda m: (m.store_timestamp_ms, m.broker_name, m.commit_log_offset))[
             :max_num
@@ -133,11 +133,7 @@ class MessageAdmin(GroupAdmin):
             begin_timestamp=max(begin_ms - _INDEX_STEP_MS, 0),
             end_timestamp=end_ms,
         )
-        asked = [
-            self._query_pages(data, header, unique=unique, corrupt_body=corrupt_body)
-            for data in route.broker_datas
-        ]
-        found = [message for messages in await asyncio.gather(*asked) for message in messages]
+        found = await self._query_all(route, header, unique=unique, corrupt_body=corrupt_body)
         return [
             message
             for message in sorted(found, key=lambda m: (m.broker_name, m.queue_id, m.queue_offset))
@@ -157,6 +153,23 @@ class MessageAdmin(GroupAdmin):
         """
         groups = await self.fetch_topic_groups(message.topic)
         return list(await asyncio.gather(*(self._track(message, group) for group in groups)))
+
+    async def _query_all(
+        self,
+        route: TopicRouteData,
+        header: QueryMessageRequestHeader,
+        *,
+        unique: bool,
+        corrupt_body: CorruptBody,
+    ) -> list[MessageExt]:
+        """All messages of a topic with the hash code of a key, from its brokers."""
+        brokers = brokers_of(route)
+        by_addr = {reader(data): data for data in brokers.values()}
+        pages = await self._masters.each(
+            lambda addr: self._query_pages(by_addr[addr], header, unique=unique, corrupt_body=corrupt_body),
+            brokers,
+        )
+        return [message for page in pages.values() for message in page]
 
     async def _query_pages(
         self, data: BrokerData, header: QueryMessageRequestHeader, *, unique: bool, corrupt_body: CorruptBody
@@ -196,12 +209,6 @@ class MessageAdmin(GroupAdmin):
             block = MessageBlock(queue, body, (start,), queue_offset_at(body, start) + 1, most)
             found += decode_stored(block, start, corrupt_body=corrupt_body)
         return [message.with_topic(without_this_namespace(message.topic, namespace)) for message in found]
-
-    async def _query(
-        self, addr: str, broker_name: str, header: QueryMessageRequestHeader, *, unique: bool
-    ) -> list[MessageExt]:
-        body = await self._query_body(addr, header, unique=unique)
-        return self._decoded(body, broker_name) if body else []
 
     async def _query_body(self, addr: str, header: QueryMessageRequestHeader, *, unique: bool) -> bytes:
         """Return the messages of an answer as they are stored; empty if there is none."""

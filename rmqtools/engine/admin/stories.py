@@ -200,17 +200,13 @@ class StoryAdmin(MessageAdmin):
         )
         try:
             route = await self._client.name_server.fetch_route(wire_topic)
-            asked = [
-                self._query_pages(data, header, unique=True, corrupt_body="raw")
-                for data in route.broker_datas
-            ]
-            pages = await asyncio.gather(*asked)
+            found = await self._query_all(route, header, unique=True, corrupt_body="raw")
         except TopicNotFoundError:
             return []
         except RocketMQError as error:
             gaps.append(f"its copies in topic {self._bare(wire_topic)}: {error}")
             return []
-        return [message for page in pages for message in page if message.msg_id == msg_id]
+        return [message for message in found if message.msg_id == msg_id]
 
 
 def _keys(record: PubTrace) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from rmqtools.engine.admin.masters import AdminPart
+from rmqtools.engine.admin.masters import AdminPart, brokers_of
 from rmqtools.errors import BrokerError, RemotingTimeoutError, TopicNotFoundError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import TopicStatsTable
@@ -136,7 +136,7 @@ class TopicAdmin(AdminPart):
     async def _ask_topic(self, topic: str, header: RequestHeader) -> dict[str, RemotingCommand]:
         """Ask the brokers of a topic's route; those that do not have the topic are left out."""
         route = await self.fetch_route(topic)
-        brokers = {data.broker_name: data for data in route.broker_datas if data.broker_addrs}
+        brokers = brokers_of(route)
         answers = await self._masters.invoke_each(
             header, nothing=ResponseCode.TOPIC_NOT_EXIST, brokers=brokers
         )

@@ -18,7 +18,8 @@ def billing(cluster):
     cluster.create_topic("orders", queues=1)
     if not cluster.messages("orders"):
         for second in (1, 2, 3):
-            cluster.store("orders", b"x", queue=QUEUE, store_timestamp_ms=second * 1000)
+            own = {"KEYS": "k", "UNIQ_KEY": f"0A{second}" * 8}
+            cluster.store("orders", b"x", queue=QUEUE, store_timestamp_ms=second * 1000, properties=own)
     cluster.create_group("billing")
     cluster.commit("billing", QUEUE, 1)
     cluster.commit("billing", MessageQueue("orders", "broker-b", 0), 0)
@@ -42,16 +43,33 @@ def test_a_list_for_programs_has_the_same(run):
 
 
 @pytest.mark.parametrize(
-    "command", [("group", "list"), ("topic", "list", "--stats"), ("group", "show", "billing")]
+    "command",
+    [
+        *(("group", "list"), ("topic", "list", "--stats"), ("group", "show", "billing")),
+        *(("topic", "describe", "orders"), ("dlq", "list", "-g", "billing")),
+        ("message", "get", "orders", "--key", "k", "--no-track"),
+        ("message", "story", "k", "-t", "orders"),
+    ],
 )
 def test_a_broker_that_does_not_answer_is_named_and_the_rest_is_listed(run, cluster, command):
+    cluster.create_topic("%DLQ%billing", queues=1)
     fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
     shown = run(*command)
     fault.remove()
 
-    assert shown.exit_code == 1
+    assert shown.exit_code == 3
     assert "billing" in shown.stdout or "orders" in shown.stdout
     assert shown.stderr.startswith("warning: without broker broker-b, which does not answer: ")
+
+
+@pytest.mark.parametrize("command", [("get", "orders", "--key", "none"), ("story", "none", "-t", "orders")])
+def test_a_message_that_a_broker_without_an_answer_may_have_is_not_said_to_be_missing(run, cluster, command):
+    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+    without = run("message", *command)
+    fault.remove()
+
+    assert (without.exit_code, run("message", *command).exit_code) == (3, 1)
+    assert "warning: without broker broker-b, which does not answer: " in without.stderr
 
 
 @pytest.mark.parametrize(
