@@ -26,13 +26,18 @@ def exporter(
     interval: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="Seconds between two looks at the cluster.")
     ] = 15.0,
+    deadline: Annotated[
+        float,
+        typer.Option(min=1, metavar="SECONDS", help="A look begins no further group or topic after this."),
+    ] = 30.0,
     settings: Settings = None,
 ) -> None:
-    """Serve metrics for Prometheus: lag, findings, owners and dead letters of all groups, and brokers.
+    """Serve metrics for Prometheus: lag, age, findings and dead letters of all groups, and of servers.
 
     Prometheus gets the numbers of the last look: its requests do not reach the cluster. Groups,
-    topics and brokers that could not be read are left out; rmqtools_exporter_failures counts them. Needs the
-    extra prometheus.
+    topics and brokers that could not be read in time are left out; rmqtools_exporter_failures counts them.
+    While a look takes longer than the interval and twice the deadline, there are no numbers, and
+    rmqtools_exporter_up is 0. Needs the extra prometheus.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server
@@ -43,7 +48,8 @@ def exporter(
             f"rmqtools exporter needs prometheus-client ({error}): pip install 'rmqtools[prometheus]'"
         ) from error
     config = client_config(name_server, settings, ClientConfig)
-    registry, collector = CollectorRegistry(), ClusterCollector()
+    collector = ClusterCollector(keep=interval + 2 * deadline, deadline=deadline)
+    registry = CollectorRegistry()
     registry.register(collector)
     with ends_quietly():
         try:

@@ -6,7 +6,7 @@ Source of the names: RMQMetricsCollector (rocketmq-exporter 0.0.3).
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -18,9 +18,9 @@ from rmqtools import Admin
 from rmqtools.cli.broker import broker_values
 from rmqtools.cli.group import is_system_group
 from rmqtools.cli.topic import user_topics
-from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.errors import RocketMQError, TopicNotFoundError
-from rmqtools.group import GroupCheck
+from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.errors import RemotingTimeoutError, RocketMQError, TopicNotFoundError
+from rmqtools.group import GroupCheck, GroupView
 from rmqtools.log import get_logger
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, dlq_topic
 
@@ -47,6 +47,8 @@ class _Look:
 
     families: dict[str, GaugeMetricFamily] = field(default_factory=dict)
     failures: int = 0
+    until: float = 0.0
+    clock: Clock = SYSTEM_CLOCK
 
     def add(self, name: str, help_text: str, labels: Mapping[str, object], value: float) -> None:
         """Add a value; all values of a name have the same labels."""
@@ -56,41 +58,58 @@ class _Look:
 
 
 class ClusterCollector(Collector):
-    """Gives Prometheus the numbers of the last look."""
+    """Gives Prometheus the numbers of the last look.
 
-    def __init__(self) -> None:
-        self._families: Sequence[Metric] = [_up(0.0)]
+    Args:
+        keep: seconds after which numbers are old, and no longer shown.
+        deadline: seconds after which a look begins no further part: it counts those left out.
+    """
+
+    def __init__(self, *, keep: float = 60.0, deadline: float = 30.0, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._keep = keep
+        self._deadline = deadline
+        self._families: Sequence[Metric] = []
+        self._until = 0.0
         self._success_ms: int | None = None
 
     def collect(self) -> Iterable[Metric]:
-        """Return the families of the last look."""
-        return self._families
+        """Return the families of the last look; if it is too old, only that it is not up."""
+        if self._families and self._clock.monotonic() < self._until:
+            return self._families
+        return [_up(0.0), *self._success()]
 
     def look(self, admin: Admin) -> None:
         """Look at the cluster, and replace all numbers; old ones are never shown as if they were new.
 
         Without a name server there is only ``rmqtools_exporter_up 0`` and the time of the last success.
         """
-        start, look = SYSTEM_CLOCK.monotonic(), _Look()
+        start = self._clock.monotonic()
+        look = _Look(until=start + self._deadline, clock=self._clock)
         try:
             _look_at(admin, look)
             look.failures += len(admin.missing_brokers)
-            self._success_ms = SYSTEM_CLOCK.now_ms()
+            self._success_ms = self._clock.now_ms()
             up = 1.0
         except RocketMQError as error:
             log.error("cluster_not_looked_at", reason=str(error))
             look, up = _Look(failures=1), 0.0
-        seconds = SYSTEM_CLOCK.monotonic() - start
+        seconds = self._clock.monotonic() - start
         look.add("rmqtools_exporter_look_seconds", "Duration of the last look.", {}, seconds)
         look.add("rmqtools_exporter_failures", "Parts that the last look has left out.", {}, look.failures)
+        self._families = [_up(up), *self._success(), *look.families.values()]
+        self._until = self._clock.monotonic() + self._keep
+
+    def _success(self) -> Iterator[Metric]:
         if self._success_ms is not None:
+            name = "rmqtools_exporter_last_success_timestamp_seconds"
             text = "Time of the last look that reached a name server."
-            look.add("rmqtools_exporter_last_success_timestamp_seconds", text, {}, self._success_ms / 1000)
-        self._families = [_up(up), *look.families.values()]
+            yield GaugeMetricFamily(name, text, value=self._success_ms / 1000)
 
 
 def _up(value: float) -> Metric:
-    return GaugeMetricFamily("rmqtools_exporter_up", "Whether a name server answered.", value=value)
+    text = "Whether a name server answered, and the numbers are not old."
+    return GaugeMetricFamily("rmqtools_exporter_up", text, value=value)
 
 
 def _look_at(admin: Admin, look: _Look) -> None:
@@ -120,16 +139,18 @@ def _look_at(admin: Admin, look: _Look) -> None:
             for broker, messages in offsets.items():
                 labels = {"topic": topic, "broker": broker}
                 look.add("rocketmq_producer_offset", "Messages ever stored, by broker.", labels, messages)
-        for group, check in _tried(pool, look, admin.check_group, groups):
+        for group, check in _tried(pool, look, lambda name: admin.check_group(name, ages=True), groups):
             _add_group(look, group, check)
 
 
 def _tried(
     pool: ThreadPoolExecutor, look: _Look, fetch: Callable[[str], R], names: Sequence[str]
 ) -> Iterable[tuple[str, R]]:
-    """Yield what could be fetched; count and log what could not."""
+    """Yield what could be fetched in time; count and log what could not."""
 
     def attempt(name: str) -> R | RocketMQError:
+        if look.clock.monotonic() > look.until:
+            return RemotingTimeoutError("the look has reached its deadline")
         try:
             return fetch(name)
         except RocketMQError as error:
@@ -165,6 +186,19 @@ def _add_broker(look: _Look, row: Mapping[str, object]) -> None:
         look.add(name, "Used part of the disk of messages.", labels, percent / 100)
 
 
+def _machine(client_id: str) -> str:
+    """Return the part of a client id that restarts of its process do not change."""
+    return client_id.partition("@")[0]
+
+
+def _ages(view: GroupView) -> dict[str, float]:
+    """Return the age of the oldest message not consumed, by topic; 0: all are consumed."""
+    ages: dict[str, float] = {}
+    for queue in view.progress:
+        ages[queue.topic] = max(ages.get(queue.topic, 0.0), view.age(queue) or 0.0)
+    return ages
+
+
 def _add_group(look: _Look, group: str, check: GroupCheck) -> None:
     lags: Counter[str] = Counter()
     for queue, progress in check.view.progress.items():
@@ -174,8 +208,15 @@ def _add_group(look: _Look, group: str, check: GroupCheck) -> None:
         if progress.consumer_offset is not None:
             text = "Offset that the group reads next."
             look.add("rmqtools_group_queue_offset", text, place, progress.consumer_offset)
-        for member in check.view.owners(queue):
-            look.add("rmqtools_group_queue_owner", "1 for each owner.", {**place, "member": member}, 1)
+        for machine, count in Counter(map(_machine, check.view.owners(queue))).items():
+            text = "Owners of the queue on a machine."
+            look.add("rmqtools_group_queue_owners", text, {**place, "machine": machine}, count)
+    for topic, age in _ages(check.view).items():
+        name, text = (
+            "rmqtools_group_oldest_message_age_seconds",
+            "Age of the oldest message not consumed yet.",
+        )
+        look.add(name, text, {"group": group, "topic": topic}, age)
     for topic, lag in lags.items():
         retried = topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         name = "rocketmq_group_retrydiff" if retried else "rocketmq_group_diff"

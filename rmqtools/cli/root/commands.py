@@ -66,7 +66,7 @@ COMMANDS = {
     "exporter": LazyCommand(
         "rmqtools.cli.exporter.command",
         "exporter",
-        "Serve metrics for Prometheus: lag, findings, owners and dead letters of all groups, and brokers.",
+        "Serve metrics for Prometheus: lag, age, findings and dead letters of all groups, and of servers.",
     ),
     "export": LazyCommand(
         "rmqtools.cli.compare",

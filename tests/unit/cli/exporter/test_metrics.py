@@ -5,8 +5,10 @@ from prometheus_client import CollectorRegistry
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.cli.exporter.metrics import ClusterCollector
+from rmqtools.clock import SYSTEM_CLOCK, SystemClock
 from rmqtools.model.codes import RequestCode
 from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction
+from tests.unit.cli.top.scene import report
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -97,6 +99,73 @@ def test_old_numbers_are_never_shown_as_new(shop, admin, collector, value):
     assert value("rmqtools_exporter_up") == 0
     assert value("rocketmq_group_diff", group="billing", topic="orders") is None
     assert value("rmqtools_exporter_last_success_timestamp_seconds") == success
+
+
+class Later(SystemClock):
+    """The system's clock, with time added."""
+
+    added = 0.0
+
+    def monotonic(self) -> float:
+        return SYSTEM_CLOCK.monotonic() + self.added
+
+
+def test_numbers_of_a_look_that_is_long_ago_are_no_longer_shown(admin):
+    clock = Later()
+    collector, registry = ClusterCollector(keep=60, clock=clock), CollectorRegistry()
+    registry.register(collector)
+    collector.look(admin)
+    clock.added = 59
+    kept = registry.get_sample_value("rocketmq_group_count", {"group": "billing"})
+    clock.added = 61
+
+    assert kept == 0
+    assert registry.get_sample_value("rmqtools_exporter_up") == 0
+    assert registry.get_sample_value("rocketmq_group_count", {"group": "billing"}) is None
+    assert registry.get_sample_value("rmqtools_exporter_last_success_timestamp_seconds") is not None
+
+
+def test_a_look_begins_no_part_after_its_deadline_and_counts_those_left_out(admin):
+    collector, registry = ClusterCollector(deadline=0), CollectorRegistry()
+    registry.register(collector)
+    collector.look(admin)
+
+    assert registry.get_sample_value("rmqtools_exporter_up") == 1
+    assert registry.get_sample_value("rmqtools_exporter_failures") == 2  # a topic and a group
+    assert registry.get_sample_value("rocketmq_group_count", {"group": "billing"}) is None
+
+
+def test_the_age_is_that_of_the_oldest_message_of_a_topic(shop, admin, collector, value):
+    shop.store("orders", b"old", queue=QUEUE, store_timestamp_ms=SYSTEM_CLOCK.now_ms() - 90_000)
+    shop.commit("billing", QUEUE, 3)
+    collector.look(admin)
+    old = value("rmqtools_group_oldest_message_age_seconds", group="billing", topic="orders")
+    shop.commit("billing", QUEUE, 4)
+    collector.look(admin)
+
+    assert 90 <= old < 120
+    assert value("rmqtools_group_oldest_message_age_seconds", group="billing", topic="orders") == 0
+
+
+def test_a_restart_of_a_member_begins_no_new_series(shop, admin, collector, value):
+    place = {"group": "billing", "topic": "orders", "broker": "broker-a", "queue": "0"}
+    for process in ("4711#1", "4712#2"):
+        shop.add_member("billing", f"10.0.0.1@{process}", report("orders", ("broker-a", 0)))
+        collector.look(admin)
+        owners = value("rmqtools_group_queue_owners", **place, machine="10.0.0.1")
+        shop.remove_member("billing", f"10.0.0.1@{process}")
+        assert owners == 1
+
+
+def test_findings_of_servers_and_name_servers_are_there(shop, collector, value):
+    name_server = shop.name_server
+    config = ClientConfig(name_server=f"127.0.0.1:1;{name_server}", request_timeout=5.0)
+    with Admin(config, partial=True) as admin:
+        collector.look(admin)
+
+    assert value("rmqtools_name_server_up", nameServer=name_server) == 1
+    assert value("rmqtools_name_server_up", nameServer="127.0.0.1:1") == 0
+    assert value("rmqtools_server_findings", finding="name_server_silent", subject="127.0.0.1:1") == 1
 
 
 def test_before_the_first_look_there_is_only_that_it_is_not_up(value):
