@@ -20,16 +20,18 @@ from rmqtools.model.group_view import (
     DeadLetters,
     Finding,
     FindingKind,
+    GroupLimits,
     GroupMember,
     GroupView,
     ProxiedMember,
     QueueProgress,
+    Severity,
     UnreadableQueues,
     WaitingQueue,
 )
-from rmqtools.policy.group_check import GroupCheck, GroupLimits, check_group, check_pin_copies, pin_obstacles
+from rmqtools.policy.group_check import GroupCheck, check_group, check_pin_copies, pin_obstacles
 from rmqtools.policy.group_member import member_of, silent_member
-from rmqtools.policy.severity import severity, worst_first
+from rmqtools.policy.severity import severity, severity_of, worst_first
 
 __all__ = [
     "CustomizedRetryPolicy",
@@ -46,6 +48,7 @@ __all__ = [
     "MessageRequestMode",
     "ProxiedMember",
     "QueueProgress",
+    "Severity",
     "SubscriptionGroupConfig",
     "UnreadableQueues",
     "WaitingQueue",
@@ -54,6 +57,7 @@ __all__ = [
     "member_of",
     "pin_obstacles",
     "severity",
+    "severity_of",
     "silent_member",
     "worst_first",
 ]

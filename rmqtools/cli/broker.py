@@ -8,8 +8,10 @@ import typer
 from rmqtools import Admin, ClientConfig
 from rmqtools.broker import BrokerState, broker_note
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
+from rmqtools.cli.findings import Ignore, MinSeverity, counted, finding_values, left_out
 from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, warn, warning
 from rmqtools.errors import ConfigError, RemotingError, RocketMQError
+from rmqtools.group import Severity
 from rmqtools.unknown_name import unknown_name
 
 UNHEALTHY, CANNOT_TELL = 1, 2  # exit codes of health
@@ -108,6 +110,8 @@ def health(
         float,
         typer.Option(min=0.1, metavar="SECONDS", help="For all questions; what is silent then is named."),
     ] = 10.0,
+    min_severity: MinSeverity = Severity.WARNING,
+    ignore: Ignore = None,
     quiet: Annotated[
         bool,
         typer.Option("--quiet", help="Print nothing while it is healthy: for cron, which mails the rest."),
@@ -127,14 +131,22 @@ def health(
         warn(f"error: {error}")
         raise typer.Exit(CANNOT_TELL) from error
     masters = sum(broker.broker_id == 0 and broker.error is None for broker in check.brokers)
-    wrong = [finding.text for finding in check.findings]
+    found = counted(check.findings, min_severity, ignore)
+    wrong = [finding.text for finding in found]
     if masters < (brokers or 1):
         wrong.append(f"{masters} masters answer, want {brokers or 1}")
     if as_json and (wrong or not quiet):
         counts = {"brokers": len(check.brokers), "masters": masters, "name_servers": len(check.name_servers)}
-        print_json({"healthy": not wrong, **counts, "wrong": wrong, "findings": check.findings})
+        print_json(
+            {
+                "healthy": not wrong,
+                **counts,
+                "wrong": wrong,
+                "findings": [finding_values(one) for one in found],
+            }
+        )
     elif wrong or not quiet:
-        well = f"healthy: {len(check.brokers)} brokers, {masters} masters"
+        well = f"healthy: {len(check.brokers)} brokers, {masters} masters{left_out(check.findings, found)}"
         say(f"unhealthy: {'; '.join(wrong)}" if wrong else well)
     if wrong:
         raise typer.Exit(UNHEALTHY)

@@ -1,7 +1,7 @@
 """``rmqtools group``: the members of a consumer group, their queues, and its problems."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
@@ -10,6 +10,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group, partial_admin
+from rmqtools.cli.findings import Ignore, MinSeverity, counted, finding_values, left_out
 from rmqtools.cli.group_member import show_member
 from rmqtools.cli.printing import (
     Column,
@@ -33,9 +34,10 @@ from rmqtools.group import (
     GroupMember,
     GroupView,
     QueueProgress,
+    Severity,
 )
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
-from rmqtools.policy.group_check import DEFAULT_LIMITS
+from rmqtools.model.group_view import DEFAULT_LIMITS
 from rmqtools.unknown_name import unknown_name
 
 FOUND, CANNOT_TELL = 1, 2  # exit codes of check
@@ -67,6 +69,14 @@ app = typer.Typer(
 
 Group = Annotated[
     str, typer.Argument(help="The consumer group.", show_default=False, autocompletion=complete_group)
+]
+
+MaxLag = Annotated[
+    int | None, typer.Option(min=0, metavar="MESSAGES", help="Report a group that is further behind.")
+]
+MaxAge = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="SECONDS", help="Report a group that has not consumed an older message."),
 ]
 
 
@@ -215,19 +225,16 @@ def check(
             help="Report longer listener calls, and longer times without a fetch or a consumed message.",
         ),
     ] = 60,
-    max_lag: Annotated[
-        int | None, typer.Option(min=0, metavar="MESSAGES", help="Report a group that is further behind.")
-    ] = None,
-    max_age: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="SECONDS", help="Report a group that has not consumed an older message."),
-    ] = None,
+    max_lag: MaxLag = None,
+    max_age: MaxAge = None,
     repair: Annotated[
         bool,
         typer.Option(
             "--repair", help="First write the newest valid pins to every name server, over all other copies."
         ),
     ] = False,
+    min_severity: MinSeverity = Severity.WARNING,
+    ignore: Ignore = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Print nothing if nothing is found: for cron.")
     ] = False,
@@ -245,12 +252,14 @@ def check(
             if repair:
                 _repair_pins(admin, group)
             limits = GroupLimits(listener=limit, fetch=limit, max_lag=max_lag, max_age=max_age)
-            findings = _findings(admin, group, within, limits)
+            check, findings = _findings(
+                lambda: known_group(admin, group, limits), within, min_severity, ignore
+            )
     except RocketMQError as error:
         warn(f"error: {error}")
         raise typer.Exit(CANNOT_TELL) from error
     if findings or not quiet:
-        print_json(findings) if as_json else _print_findings(group, findings)
+        print_json([finding_values(one) for one in findings]) if as_json else _print_findings(check, findings)
     if findings:
         raise typer.Exit(CANNOT_TELL if all(one.kind in _UNCLEAR for one in findings) else FOUND)
 
@@ -264,21 +273,30 @@ def _repair_pins(admin: Admin, group: str) -> None:
     warn(f"pins of group {group}: version {written.version} ({ips}) is on all name servers now")
 
 
-def _findings(admin: Admin, group: str, within: float, limits: GroupLimits) -> Sequence[Finding]:
-    """Check until nothing is found or the time is up, and return the findings of the last check."""
+def _findings(
+    look: Callable[[], GroupCheck], within: float, least: Severity, ignored: Sequence[str] | None
+) -> tuple[GroupCheck, list[Finding]]:
+    """Look until nothing is found or the time is up, and return the last check and what counts of it."""
     looking = Retrying(
-        retry=retry_if_result(bool), stop=stop_after_delay(within), wait=wait_fixed(_LOOK_PAUSE)
+        retry=retry_if_result(lambda found: bool(found[1])),
+        stop=stop_after_delay(within),
+        wait=wait_fixed(_LOOK_PAUSE),
     )
+
+    def attempt() -> tuple[GroupCheck, list[Finding]]:
+        check = look()
+        return check, counted(check.findings, least, ignored)
+
     try:
-        return looking(lambda: known_group(admin, group, limits).findings)
+        return looking(attempt)
     except RetryError as error:
-        found: Sequence[Finding] = error.last_attempt.result()
-        return found
+        last: tuple[GroupCheck, list[Finding]] = error.last_attempt.result()
+        return last
 
 
-def _print_findings(group: str, findings: Sequence[Finding]) -> None:
+def _print_findings(check: GroupCheck, findings: Sequence[Finding]) -> None:
     if not findings:
-        say(f"group {group}: nothing found")
+        say(f"group {check.view.group}: nothing found{left_out(check.findings, findings)}")
         return
     columns = [Column("finding", style=finding), Column("what")]
     print_table(columns, [(found.kind.value, found.text) for found in findings])
@@ -381,7 +399,7 @@ def _as_values(check: GroupCheck) -> dict[str, object]:
         "queues": [_queue_values(view, queue, progress) for queue, progress in view.progress.items()],
         "missing_topics": view.missing_topics,
         "silent_brokers": view.silent_brokers,
-        "findings": check.findings,
+        "findings": [finding_values(one) for one in check.findings],
     }
 
 

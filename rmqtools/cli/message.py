@@ -69,11 +69,7 @@ def get(
     config = client_config(name_server, settings, ClientConfig)
     with partial_admin(config) as admin:
         copies = MessageCopies(admin, config.namespace)
-        now_ms = broker_clock(admin)
-        times = {
-            "begin_ms": 0 if begin is None else moment_ms("--from", begin, now_ms),
-            "end_ms": _FOREVER_MS if until is None else moment_ms("--until", until, now_ms),
-        }
+        times = _times(admin, begin, until)
         found: Sequence[Found]
         if id_ is not None:
             found = _by_id(admin, copies, topic, id_)
@@ -91,6 +87,15 @@ def get(
             (name,) = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
             warn(f"error: topic {topic!r} has no message with {name} that a broker still has")
             raise typer.Exit(_NOT_FOUND)
+
+
+def _times(admin: Admin, begin: str | None, until: str | None) -> dict[str, int]:
+    """Return the span of store times of --from and --until."""
+    now_ms = broker_clock(admin)
+    return {
+        "begin_ms": 0 if begin is None else moment_ms("--from", begin, now_ms),
+        "end_ms": _FOREVER_MS if until is None else moment_ms("--until", until, now_ms),
+    }
 
 
 def _by_key(

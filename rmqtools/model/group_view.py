@@ -215,6 +215,39 @@ class GroupView:
         return [member.client_id for member in self.members if queue in member.queues]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """From when on a member counts as stuck, and a group as late."""
+
+    listener: float = 60.0
+    """Seconds of one listener call, and of fetched messages of which none is consumed."""
+    fetch: float = 60.0
+    """Seconds without a fetch; a long poll takes up to 30 s."""
+    dead_letter: float = 600.0
+    """Seconds for which a new dead letter is reported."""
+    max_lag: int | None = None
+    """Messages not consumed yet, of all queues together; None: any number is fine."""
+    max_age: float | None = None
+    """Seconds since the oldest message not consumed yet was stored; None: any age is fine.
+
+    The ages must be in the view: ``Admin.fetch_group(group, ages=True)``.
+    """
+
+
+DEFAULT_LIMITS = GroupLimits()
+
+
+class Severity(StrEnum):
+    """Consequences of a finding for messages, the worst first."""
+
+    CRITICAL = "critical"
+    """They are refused, or may be lost."""
+    ERROR = "error"
+    """They are not consumed, or twice."""
+    WARNING = "warning"
+    """Nothing has happened yet, or operators have caused it."""
+
+
 class FindingKind(StrEnum):
     """The problems of a group, a broker or a name server.
 

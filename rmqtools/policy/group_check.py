@@ -6,35 +6,23 @@ from dataclasses import dataclass, field, replace
 
 from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.model.group import ConsumeType, MessageModel
-from rmqtools.model.group_view import Finding, FindingKind, GroupMember, GroupView
+from rmqtools.model.group_view import (
+    DEFAULT_LIMITS,
+    Finding,
+    FindingKind,
+    GroupLimits,
+    GroupMember,
+    GroupView,
+)
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.addresses import members_within, parse_networks
 from rmqtools.policy.allocate.by_pins import AllocateByPins
 from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
-from rmqtools.policy.clocks import CLOCK_LIMIT, difference
+from rmqtools.policy.member_check import failing_members, member_clocks, named, stuck_members
 from rmqtools.policy.severity import worst_first
 
 PINS = AllocateByPins.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupLimits:
-    """From when on a member counts as stuck, and a group as late."""
-
-    listener: float = 60.0
-    """Seconds of one listener call, and of fetched messages of which none is consumed."""
-    fetch: float = 60.0
-    """Seconds without a fetch; a long poll takes up to 30 s."""
-    dead_letter: float = 600.0
-    """Seconds for which a new dead letter is reported."""
-    max_lag: int | None = None
-    """Messages not consumed yet, of all queues together; None: any number is fine."""
-    max_age: float | None = None
-    """Seconds since the oldest message not consumed yet was stored; None: any age is fine.
-
-    The ages must be in the view: ``Admin.fetch_group(group, ages=True)``.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +46,10 @@ class GroupCheck:
 
     @property
     def is_known(self) -> bool:
-        """Whether a server knows the group: members, offsets or pins. Unclear if a broker does not answer."""
+        """True if a server knows the group: members, offsets or pins; also if a broker does not answer."""
         view, copies = self.view, self.pin_copies.values()
         is_pinned = any(copy != NO_PINS and not isinstance(copy, RemotingError) for copy in copies)
         return is_pinned or bool(view.members or view.progress or view.proxied or view.silent_brokers)
-
-
-DEFAULT_LIMITS = GroupLimits()
 
 
 def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = DEFAULT_LIMITS) -> list[Finding]:
@@ -91,8 +76,8 @@ def _problems(view: GroupView, pins: Pins, limits: GroupLimits) -> list[Finding]
         *_late(view, limits),
         *_proxied(view),
         *listed,
-        *_stuck(view, limits),
-        *_failing(view),
+        *stuck_members(view, limits),
+        *failing_members(view),
         *_dead_letters(view, limits),
         *_offsets(view),
         *_unreadable(view),
@@ -101,7 +86,7 @@ def _problems(view: GroupView, pins: Pins, limits: GroupLimits) -> list[Finding]
         *_differences(view),
         *_ignored_subscriptions(view),
         *_versions(view),
-        *_clocks(view),
+        *member_clocks(view),
         *_pins(view, pins),
     ]
     if any(member.error for member in view.members):  # not all owners are known
@@ -178,13 +163,14 @@ def _late(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
     if limits.max_lag is not None and lag > limits.max_lag:
         worst = max(view.progress, key=lambda queue: view.progress[queue].lag)
         text = f"group {view.group!r} is {lag} messages behind, more than {limits.max_lag}"
-        most = f"{_name(worst)} has the most, {view.progress[worst].lag}"
+        most = f"{named([worst])} has the most, {view.progress[worst].lag}"
         yield Finding(FindingKind.LAG_LARGE, f"{text}: {most}")
     ages = {queue: age for queue in view.progress if (age := view.age(queue)) is not None}
     oldest = max(ages, key=lambda queue: ages[queue], default=None)
     if oldest is not None and limits.max_age is not None and ages[oldest] > limits.max_age:
         text = f"the oldest message that group {view.group!r} has not consumed is {ages[oldest]:.0f} s old"
-        yield Finding(FindingKind.MESSAGES_OLD, f"{text}, more than {limits.max_age:.0f} s: {_name(oldest)}")
+        text += f", more than {limits.max_age:.0f} s: {named([oldest])}"
+        yield Finding(FindingKind.MESSAGES_OLD, text)
 
 
 def _proxied(view: GroupView) -> Iterator[Finding]:
@@ -215,76 +201,18 @@ def _listed_again(view: GroupView) -> Iterator[Finding]:
             yield Finding(FindingKind.MEMBER_LISTED_AGAIN, f"{text}: {remedy}")
 
 
-def _stuck(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
-    """Find listeners that do not return, and queues from which nothing is fetched or consumed."""
-    for member in view.members:
-        if member.longest_call is not None and member.longest_call > limits.listener:
-            text = f"a listener call of member {member.client_id} runs for {member.longest_call:.0f} s"
-            advice = "look at the stacks of its threads"
-            yield Finding(FindingKind.LISTENER_SLOW, f"{text}: {advice}", member.client_id)
-        for waiting in member.waiting:
-            text = (
-                f"{_name(waiting.queue)} waits for offset {waiting.queue_offset}, which failed "
-                f"{waiting.times} times at member {member.client_id}{_error(member)}"
-            )
-            yield Finding(FindingKind.QUEUE_BLOCKED, text, member.client_id)
-        yield from _idle_queues(view, member, limits)
-
-
-def silent_queues(view: GroupView, member: GroupMember, limits: GroupLimits) -> dict[MessageQueue, range]:
-    """Return the fetched offsets of queues of which a member has consumed nothing for a while.
-
-    They may be blocked, or a message has just ended a quiet time: the age of the first message tells which.
-    """
-    since_ms = _now_at(view, member) - limits.listener * 1000
-    quiet = {
-        queue: state for queue, state in member.states.items() if state.last_consume_timestamp < since_ms
-    }
-    return {queue: state.fetched for queue, state in quiet.items() if state.fetched}
-
-
-def _idle_queues(view: GroupView, member: GroupMember, limits: GroupLimits) -> Iterator[Finding]:
-    for queue, state in sorted(member.states.items()):
-        cached = state.cached_msg_count + state.transaction_msg_count
-        consumed = _seconds_since(view, member, state.last_consume_timestamp)
-        if first_ms := member.fetched_ms.get(queue):  # nothing was there to consume before
-            consumed = min(consumed, (view.now_at(queue.broker_name) - first_ms) / 1000)
-        fetched = _seconds_since(view, member, state.last_pull_timestamp)
-        if cached and consumed > limits.listener:
-            text = (
-                f"has {cached} fetched messages of {_name(queue)} and has consumed none for {consumed:.0f} s"
-            )
-            remedy = "a listener call may never return (look at the stacks of its threads), or nobody polls"
-            text = f"member {member.client_id} {text}: {remedy}"
-            yield Finding(FindingKind.QUEUE_BLOCKED, text, member.client_id)
-        elif not cached and fetched > limits.fetch and _lag(view, queue):
-            text = f"member {member.client_id} holds {_name(queue)} and has not fetched for {fetched:.0f} s"
-            yield Finding(
-                FindingKind.QUEUE_NOT_FETCHED,
-                f"{text}, {_lag(view, queue)} messages behind: is it paused, or cut off from that broker?",
-                member.client_id,
-            )
-
-
-def _failing(view: GroupView) -> Iterator[Finding]:
-    for member in view.members:
-        for topic, rates in sorted(member.rates.items()):
-            if rates.consume_failed_tps > 0:
-                text = (
-                    f"member {member.client_id} fails for {rates.consume_failed_tps:.2f} messages/s of topic "
-                    f"{topic}, {rates.consume_failed_msgs} in the last hour{_error(member)}"
-                )
-                yield Finding(FindingKind.MEMBER_FAILS, text, member.client_id)
-
-
 def _offsets(view: GroupView) -> Iterator[Finding]:
+    """Find offsets beyond the ends of queues, topic by topic: it was made anew, or its end was lost."""
+    beyond: defaultdict[str, list[MessageQueue]] = defaultdict(list)
     for queue, progress in view.progress.items():
         if progress.consumer_offset is not None and progress.consumer_offset > progress.max_offset:
-            text = (
-                f"offset {progress.consumer_offset} of {_name(queue)} is beyond its end "
-                f"{progress.max_offset}: members start again as for an offset that is not there, or reset it"
-            )
-            yield Finding(FindingKind.OFFSET_BEYOND_END, text)
+            beyond[queue.topic].append(queue)
+    for queues in beyond.values():
+        first = view.progress[queues[0]]
+        text = f"offset {first.consumer_offset} of {named(queues[:1])} is beyond its end {first.max_offset}"
+        text += f"; the same of {named(queues[1:])}" if len(queues) > 1 else ""
+        remedy = "members start again as for an offset that is not there, or reset it"
+        yield Finding(FindingKind.OFFSET_BEYOND_END, f"{text}: {remedy}", queues=tuple(queues))
 
 
 def _unreadable(view: GroupView) -> Iterator[Finding]:
@@ -318,13 +246,16 @@ def _ownership(view: GroupView) -> Iterator[Finding]:
     """Find wrong owners: broadcasting, each member owns every queue; otherwise one member owns each."""
     broadcasting = {member.client_id for member in view.members if _is_broadcasting(view, member)}
     everybody = len(broadcasting) == len(view.members)
+    by_owners: defaultdict[tuple[str, ...], list[MessageQueue]] = defaultdict(list)
     for queue in _consumed(view):
         owners = [owner for owner in view.owners(queue) if everybody or owner not in broadcasting]
-        if not owners:
-            yield Finding(FindingKind.QUEUE_UNOWNED, f"{_name(queue)} is owned by nobody", queues=(queue,))
-        elif len(owners) > 1 and not everybody and not _all_pop(view, queue):
-            text = f"{_name(queue)} is owned by {len(owners)} members: {', '.join(owners)}"
-            yield Finding(FindingKind.QUEUE_OWNED_TWICE, text, queues=(queue,))
+        if not owners or (len(owners) > 1 and not everybody and not _all_pop(view, queue)):
+            by_owners[tuple(owners)].append(queue)
+    for ids, queues in by_owners.items():
+        kind = FindingKind.QUEUE_OWNED_TWICE if ids else FindingKind.QUEUE_UNOWNED
+        owned = f"owned by {len(ids)} members: {', '.join(ids)}" if ids else "owned by nobody"
+        verb = "is" if len(queues) == 1 else "are"
+        yield Finding(kind, f"{named(queues)} {verb} {owned}", queues=tuple(queues))
 
 
 def _idle(view: GroupView, pins: Pins) -> Iterator[Finding]:
@@ -477,37 +408,5 @@ def _versions(view: GroupView) -> Iterator[Finding]:
             yield Finding(FindingKind.VERSIONS_DIFFER, text)
 
 
-def _clocks(view: GroupView) -> Iterator[Finding]:
-    """Find members whose clock differs from those of the brokers; of most clients only one ahead is seen."""
-    for member in view.members:
-        seen_ms = view.now_ms + round(member.clock * 1000) if member.now_ms else member.newest_ms
-        seconds = (seen_ms - view.now_at()) / 1000 if view.now_ms else 0.0
-        if seconds > CLOCK_LIMIT or (member.now_ms and -seconds > CLOCK_LIMIT):
-            text = f"the clock of member {member.client_id} is {difference(seconds)} those of the brokers"
-            yield Finding(FindingKind.CLOCK_DIFFERS, f"{text}: set it right", member.client_id)
-
-
-def _seconds_since(view: GroupView, member: GroupMember, then_ms: int) -> float:
-    """Seconds from a time of a member's clock to the view's; 0 if either is unknown."""
-    return (_now_at(view, member) - then_ms) / 1000 if view.now_ms and then_ms else 0.0
-
-
-def _now_at(view: GroupView, member: GroupMember) -> int:
-    """Return the time of a member; if it does not report it: the brokers', or the latest in its report."""
-    return member.now_ms or max(view.now_at(), member.newest_ms)
-
-
-def _lag(view: GroupView, queue: MessageQueue) -> int:
-    return view.progress[queue].lag if queue in view.progress else 0
-
-
-def _error(member: GroupMember) -> str:
-    return f": {member.last_error}" if member.last_error else ""
-
-
 def _is_retry(topic: str) -> bool:
     return topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-
-
-def _name(queue: MessageQueue) -> str:
-    return f"queue {queue.topic} {queue.broker_name}[{queue.queue_id}]"

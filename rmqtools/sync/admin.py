@@ -17,7 +17,14 @@ from rmqtools.model.group import (
     TopicStatsTable,
 )
 from rmqtools.model.group_config import GroupSettings, SubscriptionGroupConfig
-from rmqtools.model.group_view import DeadLetters, GroupView, MessageTrack, QueueProgress
+from rmqtools.model.group_view import (
+    DEFAULT_LIMITS,
+    DeadLetters,
+    GroupLimits,
+    GroupView,
+    MessageTrack,
+    QueueProgress,
+)
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_story import MessageStory
 from rmqtools.model.queue import MessageQueue, QueueRange
@@ -26,7 +33,7 @@ from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.model.topic_type import TopicMessageType, TopicTypeName
 from rmqtools.policy.allocate.pins import Pins
 from rmqtools.policy.broker_check import ClusterCheck
-from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupCheck, GroupLimits
+from rmqtools.policy.group_check import GroupCheck
 from rmqtools.sync.handwritten.admin import BlockingAdmin
 
 _FOREVER_MS = 2**63 - 1  # Long.MAX_VALUE

@@ -46,8 +46,8 @@ PUBLIC = {
     "rmqtools.group": """
         CustomizedRetryPolicy DeadLetters ExponentialRetryPolicy Finding FindingKind GroupCheck GroupLimits
         GroupMember GroupRetryPolicy GroupSettings GroupView MessageRequestMode ProxiedMember QueueProgress
-        SubscriptionGroupConfig UnreadableQueues WaitingQueue check_group check_pin_copies member_of
-        pin_obstacles severity silent_member worst_first""",
+        Severity SubscriptionGroupConfig UnreadableQueues WaitingQueue check_group check_pin_copies member_of
+        pin_obstacles severity severity_of silent_member worst_first""",
     "rmqtools.plot": "Owners lag_figure shares_figure story_figure",
     "rmqtools.once": "Claim KeyStore MemoryStore RedisStore SqlStore deduplicate message_key",
     "rmqtools.otel": "instrument uninstrument",

@@ -20,7 +20,7 @@ from rmqtools.cli.group import is_system_group
 from rmqtools.cli.topic import user_topics
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.errors import RemotingTimeoutError, RocketMQError, TopicNotFoundError
-from rmqtools.group import GroupCheck, GroupView
+from rmqtools.group import FindingKind, GroupCheck, GroupView, severity_of
 from rmqtools.log import get_logger
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, dlq_topic
 
@@ -125,7 +125,7 @@ def _look_at(admin: Admin, look: _Look) -> None:
         text = "Whether the name server answers."
         look.add("rmqtools_name_server_up", text, {"nameServer": server.addr}, float(server.error is None))
     for (kind, subject), count in Counter((one.kind.value, one.subject) for one in servers.findings).items():
-        labels = {"finding": kind, "subject": subject}
+        labels = {"finding": kind, "subject": subject, "severity": severity_of(FindingKind(kind)).value}
         look.add("rmqtools_server_findings", "Findings of rmqtools health.", labels, count)
     topics = user_topics(admin)
     try:
@@ -226,4 +226,5 @@ def _add_group(look: _Look, group: str, check: GroupCheck) -> None:
     look.add("rocketmq_group_count", "Members of the group.", {"group": group}, len(check.view.members))
     for kind, count in Counter(found.kind.value for found in check.findings).items():
         text = "Findings of rmqtools group check."
-        look.add("rmqtools_group_findings", text, {"group": group, "finding": kind}, count)
+        labels = {"group": group, "finding": kind, "severity": severity_of(FindingKind(kind)).value}
+        look.add("rmqtools_group_findings", text, labels, count)

@@ -10,8 +10,9 @@ from rmqtools.clock import as_time
 from rmqtools.engine.admin.brokers import BrokerAdmin
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.admin.pins import PinAdmin
+from rmqtools.model.group_view import DEFAULT_LIMITS, GroupLimits
 from rmqtools.policy.broker_check import ClusterCheck, check_cluster
-from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupCheck, GroupLimits, check_group, check_pin_copies
+from rmqtools.policy.group_check import GroupCheck, check_group, check_pin_copies
 from rmqtools.policy.severity import worst_first
 
 

@@ -25,8 +25,10 @@ from rmqtools.errors import (
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import Connection, ConsumerConnection, ConsumeStats, OffsetWrapper, ProducerInfo
 from rmqtools.model.group_view import (
+    DEFAULT_LIMITS,
     BrokerSubscription,
     DeadLetters,
+    GroupLimits,
     GroupMember,
     GroupView,
     QueueProgress,
@@ -40,8 +42,8 @@ from rmqtools.model.queue import MessageQueue, QueueRange, java_order
 from rmqtools.model.route import QueueData
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.policy.clocks import ahead
-from rmqtools.policy.group_check import DEFAULT_LIMITS, GroupLimits, silent_queues
 from rmqtools.policy.group_member import member_of, silent_member, with_each_queue
+from rmqtools.policy.member_check import silent_queues
 from rmqtools.protocol.headers.group import (
     GetAllProducerInfoRequestHeader,
     GetConsumerConnectionListRequestHeader,

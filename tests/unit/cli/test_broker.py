@@ -106,6 +106,38 @@ def test_a_full_disk_and_missing_masters_are_unhealthy(run, says):
     assert "2 masters answer, want 3" in missing.stdout
 
 
+def test_findings_that_are_ignored_or_not_severe_leave_a_cluster_healthy_and_are_counted(run, says):
+    says(**{"commitLogDiskRatio_/store/commitlog": "0.86"})
+    ignored = run("health", "--ignore", "disk_nearly_full:broker-*")
+    of_another = run("health", "--ignore", "disk_nearly_full:broker-b")
+    severe = run("health", "--min-severity", "critical", "--json")
+
+    assert (ignored.exit_code, ignored.stdout) == (0, "healthy: 2 brokers, 2 masters (1 left out)\n")
+    assert of_another.exit_code == 1
+    assert severe.exit_code == 1
+    (found,) = json.loads(severe.stdout)["findings"]
+    assert (found["kind"], found["subject"], found["severity"]) == (
+        "disk_nearly_full",
+        "broker-a",
+        "critical",
+    )
+
+
+def test_a_drain_is_no_alarm_for_those_who_leave_out_warnings(run):
+    run("broker", "config", "broker-a", "-c", "brokerPermission=4", "--yes")
+    try:
+        drained, severe = run("health"), run("health", "--min-severity", "error")
+    finally:
+        run("broker", "config", "broker-a", "-c", "brokerPermission=6", "--yes")
+
+    assert (drained.exit_code, severe.exit_code) == (1, 0)
+
+
+def test_a_kind_of_finding_that_is_not_known_is_refused(run):
+    with pytest.raises(ConfigError, match=r"--ignore 'disk_ful': unknown kind of finding .*'disk_full'"):
+        run("health", "--ignore", "disk_ful")
+
+
 @pytest.mark.process
 def test_no_name_server_is_exit_code_2():
     nobody = CliRunner().invoke(app, ["health", "-n", "127.0.0.1:1", "--set", "request_timeout=0.2"])

@@ -80,6 +80,13 @@ def test_a_group_that_is_late_is_found_within_the_limits_given(run, limit, kind)
     assert kind not in run("group", "check", "billing").stdout
 
 
+@pytest.mark.parametrize("option", [("--ignore", "no_members"), ("--min-severity", "error")])
+def test_a_check_leaves_out_what_is_ignored_or_not_severe(run, option):
+    checked = run("group", "check", "billing", *option)
+
+    assert (checked.exit_code, checked.stdout) == (0, "group billing: nothing found (1 left out)\n")
+
+
 def test_a_quiet_check_prints_only_what_is_found(run, cluster):
     cluster.add_member(
         "billing", "10.0.0.1@one", report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")

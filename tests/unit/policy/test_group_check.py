@@ -55,7 +55,7 @@ def test_a_group_without_members_is_one_finding():
 def test_a_queue_that_nobody_owns_is_named_but_not_one_of_the_retry_topic():
     (finding,) = check_group(group(member(1, *QUEUES[1:])))
 
-    assert (finding.kind, finding.text) == (FindingKind.QUEUE_UNOWNED, "queue T a[0] is owned by nobody")
+    assert (finding.kind, finding.text) == (FindingKind.QUEUE_UNOWNED, "queue T a:0 is owned by nobody")
 
 
 def test_a_queue_of_a_topic_that_nobody_subscribes_to_any_more_needs_no_owner():
@@ -68,7 +68,7 @@ def test_a_queue_of_two_members_is_named_with_both():
     (finding,) = check_group(group(member(1, *QUEUES[:3]), member(2, *QUEUES[2:])))
 
     assert finding.kind == FindingKind.QUEUE_OWNED_TWICE
-    assert finding.text == "queue T b[0] is owned by 2 members: 10.0.0.1@1, 10.0.0.2@1"
+    assert finding.text == "queue T b:0 is owned by 2 members: 10.0.0.1@1, 10.0.0.2@1"
 
 
 def test_everybody_owns_everything_in_broadcasting_and_nobody_is_to_blame():
@@ -388,3 +388,67 @@ def test_a_broker_with_the_members_subscription_is_not_found():
     same = next(iter(HEALTHY.members[0].subscriptions))
 
     assert check_group(ignoring(same, version=65_000)) == []
+
+
+# One finding a cause
+
+
+def test_a_listener_that_does_not_return_is_one_finding_with_the_queues_that_wait():
+    waiting = {queue: state(cached=3, consumed=OLD) for queue in QUEUES}
+    (finding,) = check_group(alone(longest_call=75.0, states=waiting))
+
+    assert (finding.kind, finding.queues) == (FindingKind.LISTENER_SLOW, tuple(QUEUES))
+    assert (
+        "runs for 75 s, and 12 fetched messages of 4 queues (T a:0, T a:1, T b:0, T b:1) wait" in finding.text
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "kind", "text"),
+    [
+        (
+            {"states": {queue: state(cached=3, consumed=OLD) for queue in QUEUES}},
+            "queue_blocked",
+            "has 12 fetched messages of 4 queues (T a:0, T a:1, T b:0, T b:1)",
+        ),
+        (
+            {"states": {queue: state(pulled=OLD) for queue in QUEUES}},
+            "queue_not_fetched",
+            "has not fetched for 75 s, 20 messages behind",
+        ),
+        (
+            {"waiting": tuple(WaitingQueue(queue=queue, queue_offset=7, times=2) for queue in QUEUES[:3])},
+            "queue_blocked",
+            "2 queues (T a:1, T b:0) wait in the same way",
+        ),
+        (
+            {"rates": {topic: ConsumeStatus(consume_failed_tps=0.5) for topic in "TU"}},
+            "member_fails",
+            "0.50 messages/s of topic T, 0 in the last hour; 0.50 messages/s of topic U",
+        ),
+    ],
+    ids=["blocked", "not-fetched", "poison", "fails"],
+)
+def test_a_member_has_one_finding_of_a_kind_however_many_queues_it_concerns(known, kind, text):
+    (finding,) = check_group(alone(**known))
+
+    assert (finding.kind, finding.subject) == (kind, "10.0.0.1@1")
+    assert text in finding.text
+
+
+def test_many_queues_without_an_owner_are_one_finding_that_names_the_first():
+    queues = [MessageQueue("T", "a", number) for number in range(20)]
+    progress = {queue: QueueProgress(max_offset=0, consumer_offset=0) for queue in queues}
+    (finding,) = check_group(group(member(1, queues[0]), progress=progress))
+
+    assert finding.queues == tuple(queues[1:])
+    assert finding.text.startswith("19 queues (T a:1, T a:2, ")
+    assert finding.text.endswith(" and 11 more) are owned by nobody")
+
+
+def test_offsets_beyond_the_ends_of_a_topic_are_one_finding():
+    progress = {queue: QueueProgress(max_offset=3, consumer_offset=9) for queue in QUEUES}
+    (finding,) = check_group(group(member(1, *QUEUES), progress=progress))
+
+    assert finding.queues == tuple(QUEUES)
+    assert "offset 9 of queue T a:0 is beyond its end 3; the same of 3 queues (T a:1, " in finding.text

@@ -60,14 +60,14 @@ def test_lag_is_by_the_one_rule_and_retries_and_dead_letters_are_apart(admin, co
 
 def test_members_and_findings_are_counted(shop, admin, collector, value):
     collector.look(admin)
-    nobody = value("rmqtools_group_findings", group="billing", finding="no_members")
+    nobody = value("rmqtools_group_findings", group="billing", finding="no_members", severity="warning")
     shop.add_member("billing", "10.0.0.1@x")
     collector.look(admin)
 
     assert nobody == 1
     assert value("rocketmq_group_count", group="billing") == 1
-    assert value("rmqtools_group_findings", group="billing", finding="no_members") is None
-    assert value("rmqtools_group_findings", group="billing", finding="member_silent") == 1
+    assert value("rmqtools_group_findings", group="billing", finding="no_members", severity="warning") is None
+    assert value("rmqtools_group_findings", group="billing", finding="member_silent", severity="warning") == 1
 
 
 def test_what_cannot_be_looked_at_is_left_out_and_counted(shop, admin, collector, value):
@@ -86,7 +86,9 @@ def test_a_broker_that_does_not_answer_is_counted_and_hides_no_group(shop, colle
         collector.look(admin)
 
     assert value("rocketmq_group_diff", group="billing", topic="orders") == 2
-    assert value("rmqtools_group_findings", group="billing", finding="broker_silent") == 1
+    assert (
+        value("rmqtools_group_findings", group="billing", finding="broker_silent", severity="critical") == 1
+    )
     assert value("rmqtools_exporter_failures") == 1
 
 
@@ -163,9 +165,10 @@ def test_findings_of_servers_and_name_servers_are_there(shop, collector, value):
     with Admin(config, partial=True) as admin:
         collector.look(admin)
 
+    silent = {"finding": "name_server_silent", "subject": "127.0.0.1:1", "severity": "warning"}
     assert value("rmqtools_name_server_up", nameServer=name_server) == 1
     assert value("rmqtools_name_server_up", nameServer="127.0.0.1:1") == 0
-    assert value("rmqtools_server_findings", finding="name_server_silent", subject="127.0.0.1:1") == 1
+    assert value("rmqtools_server_findings", **silent) == 1
 
 
 def test_before_the_first_look_there_is_only_that_it_is_not_up(value):
