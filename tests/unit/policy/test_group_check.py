@@ -9,6 +9,7 @@ from rmqtools.model.group_view import (
     BrokerSubscription,
     DeadLetters,
     FindingKind,
+    GroupLimits,
     GroupMember,
     GroupView,
     ProxiedMember,
@@ -18,7 +19,7 @@ from rmqtools.model.group_view import (
 )
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumeStatus, ProcessQueueInfo
-from rmqtools.policy.group_check import GroupLimits, check_group, pin_obstacles
+from rmqtools.policy.group_check import check_group, pin_obstacles
 
 QUEUES = [MessageQueue("T", broker_name, queue_id) for broker_name in "ab" for queue_id in (0, 1)]
 RETRY = MessageQueue("%RETRY%g", "a", 0)
