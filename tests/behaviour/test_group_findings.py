@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
 from rmqtools import Admin, ClientConfig, PushConsumer, PushConsumerConfig, aio
-from rmqtools.allocate import AllocateByPins, Pins
+from rmqtools.allocate import AllocateAveragely, AllocateByPins, Pins
 from rmqtools.cli import app
 from rmqtools.cli.exporter.metrics import ClusterCollector
 from rmqtools.cli.top.sampler import Sampler
@@ -32,7 +32,7 @@ def broken(site: Site, group: str) -> Iterator[str]:
     topic = site.new_topic(queues=3)
     site.admin.create_topic(topic, read_queue_nums=2, write_queue_nums=3, broker_names=[site.broker])
     with ExitStack() as stack:
-        for name, strategy in (("one", AllocateByPins(when_absent="nobody")), ("two", "AVG")):
+        for name, strategy in (("one", AllocateByPins(when_absent="nobody")), ("two", AllocateAveragely())):
             config = PushConsumerConfig(name_server=site.name_server, group=group, instance_name=name)
             member = PushConsumer(config, strategy=strategy)
             member.subscribe(topic, lambda messages, context: None)
