@@ -91,13 +91,13 @@ class QueueMirror:
 
     source: MessageQueue
     target: MessageQueue
-    position: int
-    end: int
-    copied: int
-    left_out: int
+    position: int = 0
+    end: int = 0
+    copied: int = 0
+    left_out: int = 0
     refused: int = 0
     waits_for: str = ""
-    is_known: bool = True
+    is_known: bool = False
     error: str = ""
 
     @property

@@ -128,26 +128,6 @@ class AnsweringPeriod:
         return self._since is not None and now - self._since >= self.seconds
 
 
-def is_restarted(boot_before: str | None, boot_now: str | None) -> bool:
-    """Return whether a broker was started again between two connections: its buffers are gone."""
-    return boot_before is not None and boot_now is not None and boot_before != boot_now
-
-
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """A message in a private topic, sent when no earlier request can arrive any more.
-
-    Brokers show messages in the order of their commit log, whatever topic they are in. So all that was
-    stored before is visible once this one is.
-    """
-
-    queue_offset: int
-
-    def is_passed(self, max_offset: int) -> bool:
-        """Return whether the fence is visible, by the largest offset of its queue."""
-        return max_offset > self.queue_offset
-
-
 @dataclass(frozen=True, slots=True)
 class Tail:
     """End of a queue, as far as one writer is concerned.
@@ -182,18 +162,6 @@ class Since:
     position: int
 
 
-def check_end(queue: MessageQueue, *, last: int | None, end: int) -> None:
-    """Check that a queue still has the offset of a writer's last message.
-
-    Raises:
-        ExactAppendError: it ends before: the topic was made anew.
-    """
-    if last is not None and last >= end:
-        raise ExactAppendError(
-            f"{queue} ends at offset {end}, and a message was appended at {last}: {_LOST_END}"
-        )
-
-
 def check_last(
     queue: MessageQueue, writer: str, *, last: int | None, min_offset: int, first: int | None
 ) -> None:
@@ -207,7 +175,7 @@ def check_last(
         first: the first offset from ``last`` on that has a message of the writer.
 
     Raises:
-        ExactAppendError: another message is there: the broker has lost the end of the queue.
+        ExactAppendError: another message is there, or none: the topic was made anew, or an end is lost.
     """
     if last is not None and last >= min_offset and first != last:
         raise ExactAppendError(

@@ -110,7 +110,7 @@ class StagedWrites(BlockingStagedWrites):
         return self._bridge.run(lambda: self._writes.status())
 
     def close(self) -> None:
-        """Drop the decisions from memory. The producer stays open.
+        """Do nothing: each commit releases what it has taken. The producer stays open.
 
         May be called at any time, in any state. Interrupting a call ends only its waiting.
         """

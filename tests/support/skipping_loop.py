@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rmqtools.clock import SystemClock
@@ -26,16 +27,19 @@ _JUMP_SECONDS = 0.05  # at most, without a look at the sockets
 _SPEED = 50  # seconds that pass in a real one while bytes are on their way over loopback
 _JUMP_SECONDS_IF_STILL = 0.25  # the same while no bytes are on their way
 _SPEED_IF_STILL = 2500
+_JUMP_SECONDS_IN_HASTE = 5.0  # of simulations: each ends at the next timer, or when something arrives
+_REST_IN_HASTE = 1e-4  # real seconds before a jump: loopback delivers within a system call
 _STEP_SECONDS = 2e-6  # from one look at the clock to the next, so that no two times are equal
 
 
 class SkippingSelector(selectors.DefaultSelector):
     """Tells the loop how long it waited, which is more than it did."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_haste: bool = False) -> None:
         super().__init__()
         self.passed = 0.0
         self.threads_at_work = 0
+        self._in_haste = in_haste
 
     def select(self, timeout: float | None = None) -> list[Any]:
         """See :meth:`selectors.BaseSelector.select`."""
@@ -46,6 +50,13 @@ class SkippingSelector(selectors.DefaultSelector):
                 began = time.monotonic()
                 found = super().select(min(left, 0.01) if self.threads_at_work else None)
                 waited = time.monotonic() - began
+            elif self._in_haste:
+                news, _, _ = select.select([self], [], [], _REST_IN_HASTE)  # epoll waits whole milliseconds
+                found = super().select(0) if news else []
+                waited = 0.0 if found else min(left, _JUMP_SECONDS_IN_HASTE)
+                self.passed += waited
+                left -= waited
+                continue
             else:
                 still = self._is_still()
                 waited = min(left, _JUMP_SECONDS_IF_STILL if still else _JUMP_SECONDS)
@@ -75,8 +86,8 @@ def _unsent(fd: int) -> int:
 class SkippingLoop(asyncio.SelectorEventLoop):
     """The loop; ``asyncio.Runner(loop_factory=SkippingLoop)``."""
 
-    def __init__(self) -> None:
-        self._skipping = SkippingSelector()
+    def __init__(self, *, in_haste: bool = False) -> None:
+        self._skipping = SkippingSelector(in_haste=in_haste)
         self._began = time.monotonic()
         super().__init__(self._skipping)
 
@@ -109,7 +120,10 @@ def _clock_of(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         SystemClock.monotonic = staticmethod(before)
 
 
-def run_skipping(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """``asyncio.run`` on such a loop."""
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner, _clock_of(runner.get_loop()):
+def run_skipping(main: Callable[[], Coroutine[Any, Any, Any]], *, in_haste: bool = False) -> Any:
+    """``asyncio.run`` on such a loop; ``in_haste``: time jumps whenever all tasks wait."""
+    with (
+        asyncio.Runner(loop_factory=partial(SkippingLoop, in_haste=in_haste)) as runner,
+        _clock_of(runner.get_loop()),
+    ):
         return runner.run(main())

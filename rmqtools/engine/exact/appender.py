@@ -68,7 +68,7 @@ class ExactAppender(Asynchronous):
     @property
     def last_position(self) -> int | None:
         """The position of the last message that is stored; None: there is none."""
-        following = self._writer.next_position
+        following = self._writer.tail.next_position
         return following - 1 if following else None
 
     @blocking("base")
@@ -117,7 +117,7 @@ class ExactAppender(Asynchronous):
                 another process uses the writer's name.
             ClientStateError: not started, closed, or interrupted before (then call :meth:`resume`).
         """
-        check_positions(positions, count=len(messages), next_position=self._writer.next_position)
+        check_positions(positions, count=len(messages), next_position=self._writer.tail.next_position)
         for message in messages:
             check_message(message, self._config.max_message_bytes)
             if message.topic != self.queue.topic:

@@ -6,23 +6,23 @@ While one request is on the wire, the next ones are read and encoded. Bodies are
 import asyncio
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Collection, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, TypeVar
 
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.exact.queue_writer import QueueWriter, rest_of
+from rmqtools.engine.exact.awaiting import until_there
+from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.reading.range_read import RangeReader
 from rmqtools.errors import (
     BrokerError,
     ConfigError,
-    DataLossError,
     ProtocolError,
     RocketMQError,
     SendError,
 )
-from rmqtools.log import get_logger
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.block import MessageBlock
 from rmqtools.model.group import SubscriptionData
@@ -36,7 +36,7 @@ from rmqtools.policy.flow import MessageRate
 from rmqtools.policy.mirror import may_come_back
 from rmqtools.protocol.messages.copied import StoredParts, encode_copied, stored_parts
 
-log = get_logger(__name__)
+T = TypeVar("T")
 
 MARK = APPEND_MARK.encode()
 MOST_MESSAGES = 10_000  # of a request
@@ -52,31 +52,26 @@ Seen = tuple[int, int]
 
 @dataclass(slots=True)
 class Portion:
-    """Messages of one request; none: all up to ``next_position`` are left out.
+    """Messages of one request, and how far the source is read with them.
 
     Attributes:
         next_position: the first position behind it.
         seen: the last message that was read for it; None: none was.
-        positions: of its messages.
-        parcel: its messages.
-        error: the reason why its one message cannot be encoded; it has no parcel.
+        positions: of its messages; none: all up to ``next_position`` are left out.
+        messages: the pieces of each, to be joined.
+        sys_flag: of all of them.
+        size: bytes of all of them.
+        alone: instead of pieces: a message for a target that takes no batches, or the reason why it cannot be
+            encoded.
     """
 
     next_position: int
-    seen: Seen | None
-    positions: Sequence[int] = ()
-    parcel: Parcel | None = None
-    error: ProtocolError | None = None
-
-
-@dataclass(slots=True)
-class _Open:
-    """A request that is being filled."""
-
-    sys_flag: int
-    pieces: list[bytes]
-    positions: list[int]
+    seen: Seen | None = None
+    positions: list[int] = field(default_factory=list)
+    messages: list[tuple[bytes, ...]] = field(default_factory=list)
+    sys_flag: int = 0
     size: int = 0
+    alone: Message | ProtocolError | None = None
 
 
 class CopyLane(ABC):
@@ -106,12 +101,12 @@ class CopyLane(ABC):
     def _passed(self, portion: Portion) -> None:
         """Note that a portion is stored, or left out."""
 
-    async def _refused(self, portion: Portion, error: SendError | ProtocolError) -> None:
+    async def _refused(self, offset: int, error: SendError | ProtocolError) -> None:
         """Handle a message that the target refuses."""
         raise error
 
     async def _check_seen(self, seen: Seen | None) -> None:  # noqa: B027 - staged rows are decided by a record
-        """Check that the source still has the message that was read last, after an interruption."""
+        """Check that the source still has the message that was read last, before more is read."""
 
     def _single(self, data: bytes, start: int, properties: bytes) -> Message | None:
         """Return the message for a target that takes no batches; None: it does."""
@@ -140,36 +135,38 @@ class CopyLane(ABC):
 
     async def _store(self, portion: Portion) -> None:
         """Append a portion; one that is refused is halved until it is one message."""
-        if portion.error is not None:
-            await self._refused(portion, portion.error)
-        if portion.parcel is None:
+        if isinstance(portion.alone, ProtocolError):
+            await self._refused(portion.positions[0], portion.alone)
+            return
+        if not portion.positions:
             return
         await self._await_turn(len(portion.positions))
         try:
-            await self._writer.append(portion.parcel, portion.positions)
+            await self._writer.append(self._parcel(portion), portion.positions)
         except SendError as error:
             cause = error.__cause__
             if not isinstance(cause, BrokerError) or not is_of_messages(cause.code, cause.remark):
                 raise
-            if len(portion.positions) == 1:
-                await self._refused(portion, error)
+            stored = bisect_left(portion.positions, self._writer.tail.next_position or 0)
+            rest = len(portion.positions) - stored
+            if rest == 1:
+                await self._refused(portion.positions[-1], error)
                 return
-            for half in self._halves(portion):
-                await self._store(half)
+            for half in (slice(stored, stored + rest // 2), slice(stored + rest // 2, None)):
+                positions, messages = portion.positions[half], portion.messages[half]
+                await self._store(replace(portion, positions=positions, messages=messages))
 
-    def _halves(self, portion: Portion) -> Iterator[Portion]:
-        """Yield both halves of what is not stored of a portion."""
-        assert portion.parcel is not None
-        stored = bisect_left(portion.positions, self._writer.next_position or 0)
-        parcel, positions = rest_of(portion.parcel, stored), portion.positions[stored:]
-        middle = max(1, len(positions) // 2)
-        second = rest_of(parcel, middle)
-        first = replace(
-            parcel, body=parcel.body[: len(parcel.body) - len(second.body)], msg_ids=parcel.msg_ids[:middle]
+    def _parcel(self, portion: Portion) -> Parcel:
+        queue = self._writer.queue
+        if isinstance(portion.alone, Message):
+            return Parcel(topic=queue.topic, message=portion.alone, queue=queue)
+        return Parcel(
+            topic=queue.topic,
+            body=b"".join(chain.from_iterable(portion.messages)),
+            msg_ids=MsgIds("", 0, len(portion.positions)),
+            queue=queue,
+            sys_flag=portion.sys_flag,
         )
-        for half, at in ((first, positions[:middle]), (second, positions[middle:])):
-            if at:
-                yield Portion(portion.next_position, portion.seen, at, half)
 
     async def _await_turn(self, count: int) -> None:
         """Wait until so many messages may be appended."""
@@ -193,91 +190,69 @@ class CopyLane(ABC):
 
     async def _read_range(self, position: int, end: int, portions: "asyncio.Queue[Portion | None]") -> None:
         seen: Seen | None = None
-        while position < end:
+
+        async def read() -> None:
+            nonlocal position, seen
+            await self._check_seen(seen)
             reader = RangeReader(
                 self._client, QueueRange(self._source, position, end), read_filter=self._filter
             )
             blocks = reader.blocks(max_messages=self._most_messages(), max_bytes=self._request_bytes)
-            checked = 0
-            try:
-                async with aclosing(blocks):
-                    async for block in blocks:
-                        if reader.interruptions > checked:
-                            checked = reader.interruptions
-                            await self._check_seen(seen)
-                        for portion in self._portions(block, position):
-                            await portions.put(portion)
-                            seen = portion.seen or seen
-                        position = block.next_offset
-                await portions.put(Portion(end, None))
-                position = end
-            except RocketMQError as error:
-                if isinstance(error, DataLossError):
-                    await self._check_seen(seen)  # it may say more
-                await self._await_source(error)
-                await self._check_seen(seen)
+            async with aclosing(blocks):
+                async for block in blocks:
+                    if reader.interruptions:  # another broker may have answered: compare first
+                        return
+                    for portion in self._portions(block, position):
+                        await portions.put(portion)
+                        seen = portion.seen or seen
+                    position = block.next_offset
+            position = end
 
-    async def _await_source(self, error: RocketMQError) -> None:
-        """Wait a little for a source that does not answer; raise every other error."""
-        if not may_come_back(error):
-            raise error
-        log.warning("source_awaited", queue=str(self._source), reason=str(error))
-        await asyncio.sleep(_PAUSE_AFTER_ERROR)
+        while position < end:
+            await self._from_source(read)
+        await portions.put(Portion(end, None))
+
+    async def _from_source(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Return an answer of the source; waits while it is away."""
+
+        async def is_away(error: RocketMQError) -> bool:
+            return may_come_back(error)
+
+        return await until_there(
+            request, is_away, event="source_awaited", pause=_PAUSE_AFTER_ERROR, queue=str(self._source)
+        )
 
     def _portions(self, block: MessageBlock, begin: int) -> Iterator[Portion]:
         """Yield the requests of a block; the last one has the offset after the block."""
-        open_ = _Open(0, [], [])
-        seen: Seen | None = None
+        portion = Portion(begin)
         for start in block.starts:
             parts = stored_parts(block.buffer, start)
+            offset = parts.queue_offset
             if parts.sys_flag & _INNER_BATCH:
                 raise ConfigError(
                     f"topic {self._source.topic!r} has the queue type {BATCH_CQ}: a stored batch has one "
                     "offset for many messages; topics of queue type SimpleCQ can be copied"
                 )
-            if parts.queue_offset < begin:
+            if offset < begin:
                 continue
-            offset, before, seen = parts.queue_offset, seen, (parts.queue_offset, parts.store_timestamp_ms)
-            properties = self._copied_properties(parts)
-            if properties is None:
-                continue
-            try:
-                pieces = encode_copied(parts, properties)
-            except ProtocolError as error:
-                if open_.positions:
-                    yield self._closed(open_, offset, before)
-                    open_ = _Open(0, [], [])
-                yield Portion(offset + 1, seen, [offset], error=error)
-                continue
-            if (message := self._single(block.buffer, start, properties)) is not None:
-                yield Portion(
-                    offset + 1, seen, [offset], Parcel(topic=self._writer.queue.topic, message=message)
-                )
-                continue
-            sys_flag, size = parts.sys_flag & _COMPRESSION, len(parts.body) + len(properties)
-            is_full = open_.size + size > self._request_bytes
-            if open_.positions and (is_full or sys_flag != open_.sys_flag):
-                yield self._closed(open_, offset, before)
-                open_ = _Open(0, [], [])
-            open_.sys_flag = sys_flag
-            open_.pieces += pieces
-            open_.positions.append(offset)
-            open_.size += size
-        if open_.positions:
-            yield self._closed(open_, block.next_offset, seen)
-        else:
-            yield Portion(block.next_offset, seen)
-
-    def _closed(self, open_: _Open, next_position: int, seen: Seen | None) -> Portion:
-        queue = self._writer.queue
-        parcel = Parcel(
-            topic=queue.topic,
-            body=b"".join(open_.pieces),
-            msg_ids=MsgIds("", 0, len(open_.positions)),
-            queue=queue,
-            sys_flag=open_.sys_flag,
-        )
-        return Portion(next_position, seen, open_.positions, parcel)
+            if (properties := self._copied_properties(parts)) is not None:
+                sys_flag, size = parts.sys_flag & _COMPRESSION, len(parts.body) + len(properties)
+                alone: Message | ProtocolError | None = self._single(block.buffer, start, properties)
+                try:
+                    message = encode_copied(parts, properties)
+                except ProtocolError as error:
+                    alone, message = error, ()
+                is_other = sys_flag != portion.sys_flag or alone is not None or portion.alone is not None
+                if portion.positions and (is_other or portion.size + size > self._request_bytes):
+                    yield portion
+                    portion = Portion(offset)
+                portion.positions.append(offset)
+                portion.messages.append(message)
+                portion.size += size
+                portion.sys_flag, portion.alone = sys_flag, alone
+            portion.next_position, portion.seen = offset + 1, (offset, parts.store_timestamp_ms)
+        portion.next_position = block.next_offset
+        yield portion
 
 
 async def run_all(*works: Coroutine[Any, Any, None]) -> None:

@@ -58,7 +58,7 @@ class Records:
         Raises:
             ExactAppendError: the queue ends before records that were read.
         """
-        end = await self.write(record) + 1
+        end = await self._write(record) + 1
         await self._admin.await_readable({self.queue: end}, timeout=READABLE_TIMEOUT)
         if end <= self._position:
             raise ExactAppendError(
@@ -67,7 +67,7 @@ class Records:
             )
         await self._read_to(end)
 
-    async def write(self, record: Message) -> int:
+    async def _write(self, record: Message) -> int:
         """Write a record, again after an open outcome, and return its offset: twice is no other decision."""
         for _ in range(self._producer.config.retry_times_when_send_failed):
             with suppress(UnknownOutcomeError):

@@ -11,11 +11,12 @@ from rmqtools.config.mirror import MirrorConfig
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
+from rmqtools.engine.exact.awaiting import until_there
 from rmqtools.engine.exact.copy_lane import end_all
 from rmqtools.engine.exact.mirror_lane import MirrorLane
 from rmqtools.engine.exact.move_group import check_no_members, check_retries, find_place
 from rmqtools.engine.exact.queue_writer import QueueWriter
-from rmqtools.engine.exact.tail import FROM, LAST, WriterNumbers
+from rmqtools.engine.exact.tail import FROM, LAST, WriterMemory
 from rmqtools.engine.exact.target_checks import check_producer
 from rmqtools.engine.producer.producer import Producer
 from rmqtools.engine.reading.client import Client
@@ -71,7 +72,6 @@ class Mirror(Asynchronous):
         self._open = AsyncExitStack()
         self._lanes: dict[MessageQueue, MirrorLane] = {}  # by source queue
         self._waiting: dict[str, list[QueueMirror]] = {}  # queues without a lane, by topic
-        self._free: set[MessageQueue] = set()  # target queues without a copy, when they were searched
         self._names = ("", "")  # of the source cluster, of the target cluster
         limit = config.max_messages_per_second
         self._rate = None if limit is None else MessageRate(limit)
@@ -191,15 +191,18 @@ class Mirror(Asynchronous):
 
     async def _pairing(self, topic: str, *, follow: bool) -> Pairing:
         """Return the pairs of a topic, and note those that wait; waits while no name server answers."""
-        while True:
-            try:
-                pairing = await self._fetch_pairing(topic)
-                break
-            except (RemotingError, TopicNotFoundError, PermissionDeniedError) as error:
-                if not isinstance(error, RemotingError) and not self._lanes_of(topic):
-                    raise
-                log.warning("routes_awaited", topic=topic, reason=str(error))
-                await asyncio.sleep(_PAIR_PAUSE)
+
+        async def is_away(error: RocketMQError) -> bool:
+            is_missing = isinstance(error, (TopicNotFoundError, PermissionDeniedError))
+            return isinstance(error, RemotingError) or (is_missing and bool(self._lanes_of(topic)))
+
+        pairing = await until_there(
+            lambda: self._fetch_pairing(topic),
+            is_away,
+            event="routes_awaited",
+            pause=_PAIR_PAUSE,
+            topic=topic,
+        )
         if pairing.unpaired and not pairing.lost and not follow:
             raise ConfigError(
                 f"topic {topic!r} has {len(pairing.unpaired)} queues for which the target's "
@@ -208,12 +211,18 @@ class Mirror(Asynchronous):
                 "otherwise"
             )
         waiting = [
-            _waiting(MessageQueue(topic, _UNKNOWN, 0), target, f"its source queue: {_AWAY}")
+            QueueMirror(
+                source=MessageQueue(topic, _UNKNOWN, 0),
+                target=target,
+                waits_for=f"its source queue: {_AWAY}",
+            )
             for target in pairing.awaited
         ]
         reason = f"a queue of the target: {_AWAY}" if pairing.lost else "a queue of the target: add one"
         nowhere = MessageQueue(self._config.topics[topic], _UNKNOWN, 0)
-        waiting += [_waiting(source, nowhere, reason) for source in pairing.unpaired]
+        waiting += [
+            QueueMirror(source=source, target=nowhere, waits_for=reason) for source in pairing.unpaired
+        ]
         if waiting and waiting != self._waiting.get(topic):
             log.warning("queues_awaited", topic=topic, queues=len(waiting), reason=waiting[0].waits_for)
         self._waiting[topic] = waiting
@@ -237,21 +246,25 @@ class Mirror(Asynchronous):
         return pair_queues(sources, targets, recorded)
 
     async def _recorded(self, targets: Sequence[MessageQueue]) -> dict[MessageQueue, Pair]:
-        """Return the records of target queues; a broker that was killed may have lost the last ones."""
+        """Return the records of target queues."""
         known = {lane.state.target: lane.pair for lane in self._lanes.values()}
-        numbers = {
-            queue: WriterNumbers(self._target._client, queue, self._writer)
-            for queue in targets
-            if queue not in known
+        others = [queue for queue in targets if queue not in known]
+        found = dict(zip(others, await asyncio.gather(*map(self._fetch_pair, others)), strict=True))
+        return {
+            queue: pair for queue in targets if (pair := known.get(queue) or found.get(queue)) is not None
         }
-        found = dict(zip(numbers, await asyncio.gather(*map(fetch_pair, numbers.values())), strict=True))
-        found |= {queue: known[queue] for queue in targets if queue in known}
-        if any(found.values()):
-            for queue in {queue for queue, pair in found.items() if pair is None} - self._free:
-                if (pair := await pair_of_copies(numbers[queue])) is None:
-                    self._free.add(queue)
-                found[queue] = pair
-        return {queue: pair for queue, pair in found.items() if pair is not None}
+
+    async def _fetch_pair(self, queue: MessageQueue) -> Pair | None:
+        """Return the record of a target queue; None: there is none.
+
+        A mirror of 0.3.0 has made no record: the mark of its last message names the source.
+        """
+        memory = WriterMemory(self._target._client, queue, self._writer)
+        if (record := await memory.fetch(FROM)) is not None:
+            return decode_pair(record)
+        last = await memory.fetch(LAST)
+        mark = None if last is None else await memory.last_mark(last)
+        return None if mark is None else Pair(key_of_place(mark.origin.partition("/")[2]), 0)
 
     def _lanes_of(self, topic: str) -> list[MirrorLane]:
         return [lane for source, lane in self._lanes.items() if source.topic == topic]
@@ -283,8 +296,8 @@ class Mirror(Asynchronous):
                     continue
                 if (twin := pairs.get(queue)) is None:
                     raise ConfigError(f"{queue} has no copy so far: run the mirror until it has no lag")
-                numbers = WriterNumbers(to, twin, self._writer)
-                found = await find_place(to, numbers, self._origin(queue), offset)
+                memory = WriterMemory(to, twin, self._writer)
+                found = await find_place(memory, self._origin(queue), offset)
                 moved.append(
                     MovedOffset(source=queue, source_offset=offset, target=twin, target_offset=found)
                 )
@@ -318,7 +331,7 @@ class Mirror(Asynchronous):
             )
             way = Way(Place(self._names[0], source.topic), Place(self._names[1], target.topic))
             lane = MirrorLane(self._source._client, source, writer, way, config, self._rate, self._target)
-            self._open.push_async_callback(lane.close)
+            self._open.push_async_callback(writer.close)
             self._lanes[source] = lane
         return self._lanes[source]
 
@@ -328,33 +341,3 @@ class Mirror(Asynchronous):
                 raise ConfigError(f"topic {topic!r} is RocketMQ's own: a mirror copies topics of users")
         if self._names[0] == self._names[1] and source == target:
             raise ConfigError(f"topic {source!r} would be copied to itself: name another topic or cluster")
-
-
-async def fetch_pair(numbers: WriterNumbers) -> Pair | None:
-    """Return the record of a target queue; None: there is none.
-
-    A mirror of 0.3.0 has made no record: the mark of its last message names the source.
-    """
-    if (record := await numbers.fetch(FROM)) is not None:
-        return decode_pair(record)
-    last = await numbers.fetch(LAST)
-    return None if last is None else await pair_of_copies(numbers, last, last + 1)
-
-
-async def pair_of_copies(numbers: WriterNumbers, begin: int = 0, end: int = 2**62) -> Pair | None:
-    """Return the record of a target queue by the last copy in a part of it; None: it has none."""
-    mark = await numbers.last_mark(begin, end)
-    return None if mark is None else Pair(key_of_place(mark.origin.partition("/")[2]), 0)
-
-
-def _waiting(source: MessageQueue, target: MessageQueue, reason: str) -> QueueMirror:
-    return QueueMirror(
-        source=source,
-        target=target,
-        position=0,
-        end=0,
-        copied=0,
-        left_out=0,
-        waits_for=reason,
-        is_known=False,
-    )

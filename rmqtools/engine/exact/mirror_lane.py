@@ -1,21 +1,18 @@
 """One queue of a mirror: where it goes on, what is copied of it, and how far the copy is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
 
 from rmqtools.config.mirror import MirrorConfig
 from rmqtools.engine.admin.broker_requests import fetch_runtime_info
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.exact.copy_lane import MOST_MESSAGES, CopyLane, Portion, Seen
+from rmqtools.engine.exact.copy_lane import MOST_MESSAGES, CopyLane, Portion, Seen, end_all
 from rmqtools.engine.exact.queue_writer import QueueWriter
-from rmqtools.engine.exact.tail import FROM
+from rmqtools.engine.exact.tail import FROM, read_range
 from rmqtools.engine.producer.producer import Producer
 from rmqtools.engine.reading.range_filter import read_filter
-from rmqtools.engine.reading.read_messages import read_messages
 from rmqtools.errors import (
     DataLossError,
     ExactAppendError,
@@ -35,17 +32,15 @@ from rmqtools.model.message_const import (
 )
 from rmqtools.model.mirror import MIRROR_REFUSED, QueueMirror
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
-from rmqtools.model.queue import MessageQueue, QueueRange
+from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.flow import MessageRate
 from rmqtools.policy.mirror import MirrorCopies, Pair, Way, decode_pair, key_of, source_time_ms
 from rmqtools.protocol.messages.copied import StoredParts
 from rmqtools.protocol.messages.stored import decode_message
 
-T = TypeVar("T")
 log = get_logger(__name__)
 
 _FOLLOW_PAUSE = 0.5  # seconds between looks for new messages
-_ROUNDS_BETWEEN_CHECKS = 20  # while nothing new comes
 _LOOK = 1.0  # seconds between looks at what is visible while the writer waits
 _LOOKS = 3  # at an end that fell: a broker that has just started may not show all yet
 
@@ -76,18 +71,9 @@ class MirrorLane(CopyLane):
         mark = writer.mark_text(0, 0).partition(" ")[2].removesuffix("0")
         self._copies = MirrorCopies(way, tags=config.tags, share=config.share, mark=mark)
         self._seen: Seen | None = None  # the last message that was read and is done
-        self._refused_before = self._idle_rounds = 0
+        self._refused_before = 0
         self.pair = Pair(key_of(source), 0)
-        self.state = QueueMirror(
-            source=source,
-            target=writer.queue,
-            position=0,
-            end=0,
-            copied=0,
-            left_out=0,
-            waits_for="its broker",
-            is_known=False,
-        )
+        self.state = QueueMirror(source=source, target=writer.queue, waits_for="its broker")
 
     async def run(self, *, follow: bool, until_ms: int | None) -> None:
         """Copy what is there, or what was stored before a time; ``follow``: go on with new messages."""
@@ -103,11 +89,7 @@ class MirrorLane(CopyLane):
     def note_width(self, width: int) -> None:
         """Note how many queues the target topic has; recorded with the pair."""
         self.pair = Pair(key_of(self._source), width)
-        self._writer.numbers.put(FROM, self.pair.encode())
-
-    async def close(self) -> None:
-        """Stop writing."""
-        await self._writer.close()
+        self._writer.memory.put(FROM, self.pair.encode())
 
     async def _open(self) -> None:
         """Take the writer's lock, find out what is copied, and check that the source is the one of before.
@@ -123,8 +105,7 @@ class MirrorLane(CopyLane):
                     await self._look()
             opening.result()
         finally:
-            opening.cancel()
-            await asyncio.gather(opening, return_exceptions=True)
+            await end_all([opening])
         record = await self._writer.number(FROM)
         if record is not None and decode_pair(record).key != key_of(self._source):
             raise ExactAppendError(
@@ -196,9 +177,6 @@ class MirrorLane(CopyLane):
         if until_ms is not None:
             end = min(end, await self._end(until_ms))
         self.state = replace(self.state, end=max(position, end))
-        self._idle_rounds = 0 if end > position else self._idle_rounds + 1
-        if self._idle_rounds % _ROUNDS_BETWEEN_CHECKS == 0:
-            await self._check_seen(self._seen)
         if end > position:
             await self._copy([(position, end)])
             await self._pass_to(end)
@@ -239,33 +217,17 @@ class MirrorLane(CopyLane):
 
     async def _read_one(self, offset: int) -> MessageExt | None:
         """Return the message at an offset; None: there is none, or it has expired."""
-        read = read_messages(
-            self._client,
-            QueueRange(self._source, offset, offset + 1),
-            max_messages=1,
-            max_bytes=1,
-            corrupt_body="raw",
-        )
         begin, end = await self._admin.min_offset(self._source), await self._admin.max_offset(self._source)
         if not begin <= offset < end:
             return None
-        found = [message async for messages in read for message in messages]
+        found = [message async for message in read_range(self._client, self._source, offset, offset + 1)]
         return found[0] if found else None
 
-    async def _from_source(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Return an answer of the source; waits while it is away."""
-        while True:
-            try:
-                return await request()
-            except RocketMQError as error:
-                await self._await_source(error)
-
-    async def _refused(self, portion: Portion, error: SendError | ProtocolError) -> None:
+    async def _refused(self, offset: int, error: SendError | ProtocolError) -> None:
         """Stop, leave the message out, or store it in the topic of refused ones."""
         place = self._config.refused
         if place == "stop":
             raise error
-        (offset,) = portion.positions
         log.warning("message_refused", queue=str(self._source), offset=offset, reason=str(error))
         self.state = replace(self.state, refused=self.state.refused + 1)
         if place == "skip" or (message := await self._from_source(lambda: self._read_one(offset))) is None:

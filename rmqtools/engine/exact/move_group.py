@@ -5,7 +5,7 @@ from collections.abc import Collection
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.exact.tail import LAST, WriterNumbers, find_tail, own_marks
+from rmqtools.engine.exact.tail import WriterMemory
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.append_mark import AppendMark
 from rmqtools.model.names import pop_retry_topic, retry_topic
@@ -14,7 +14,7 @@ from rmqtools.policy.exact_append import check_origin
 _FIRST_LOOK, _LONGEST_LOOK = 32, 8192  # messages
 
 
-async def find_place(client: ClientCore, numbers: WriterNumbers, origin: str, position: int) -> int:
+async def find_place(memory: WriterMemory, origin: str, position: int) -> int:
     """Return the offset behind the last copy that a group has consumed; ``position``: its next source offset.
 
     Without a consumed copy, this is the begin of the queue. So no message of other producers is left out.
@@ -23,56 +23,35 @@ async def find_place(client: ClientCore, numbers: WriterNumbers, origin: str, po
         ConfigError: the copy is not as far as the group.
         ExactAppendError: the writer's messages came from another queue.
     """
-    queue, writer = numbers.queue, numbers.writer
-    copied = (await find_tail(client, numbers, origin=origin, is_new=False)).next_position
+    tail = await memory.find_tail(origin=origin, is_new=False)
+    copied = tail.next_position
     if copied is None or copied < position:
         how_far = "is not known" if copied is None else f"is {position - copied} messages behind the group"
         raise ConfigError(
-            f"the copy of {origin!r} in {queue} {how_far}: wait until the mirror {writer!r} has no lag, and "
-            "move the group then"
+            f"the copy of {origin!r} in {memory.queue} {how_far}: wait until the mirror {memory.writer!r} "
+            "has no lag, and move the group then"
         )
-    admin = GroupOffsetAdmin(client)
-    low, high, last = await admin.min_offset(queue), await admin.max_offset(queue), await numbers.fetch(LAST)
-    if (
-        last is not None
-        and low <= last < high
-        and (mark := await numbers.last_mark(last, last + 1)) is not None
-    ):
-        if mark.position < position:
-            return await _behind(client, numbers, last, high, position)
-        high = last + 1
+    low, _ = await memory.bounds()
+    high = low if tail.queue_offset is None else tail.queue_offset + 1  # old copies sent again are behind it
     while low < high:
         middle = (low + high) // 2
-        found = await _first_mark(client, numbers, middle, high)
-        if found is None:
-            high = middle
-            continue
-        check_origin(queue, found[1], origin)
-        if found[1].position >= position:
-            high = middle
-        else:
+        found = await _first_mark(memory, middle, high)
+        if found is not None and found[1].position < position:
+            check_origin(memory.queue, found[1], origin)
             low = found[0] + 1
+        else:
+            high = middle
     return low
 
 
-async def _behind(client: ClientCore, numbers: WriterNumbers, begin: int, end: int, position: int) -> int:
-    """Return the offset behind the last copy before a position, without old copies that were sent again."""
-    low, highest = begin, -1
-    async for offset, mark in own_marks(client, numbers.queue, numbers.writer, begin, end):
-        if highest < mark.position < position:
-            low, highest = offset + 1, mark.position
-    return low
-
-
-async def _first_mark(
-    client: ClientCore, numbers: WriterNumbers, begin: int, end: int
-) -> tuple[int, AppendMark] | None:
+async def _first_mark(memory: WriterMemory, begin: int, end: int) -> tuple[int, AppendMark] | None:
     """Return the first message of a writer in a range: its offset and mark; None: there is none."""
     size = _FIRST_LOOK
     while begin < end:
         stop = min(end, begin + size)
-        async for found in own_marks(client, numbers.queue, numbers.writer, begin, stop):
-            return found
+        async for found in memory.marks(begin, stop):
+            if found[1].writer == memory.writer:
+                return found
         begin, size = stop, min(_LONGEST_LOOK, 2 * size)
     return None
 

@@ -20,11 +20,10 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import Perm
-from rmqtools.policy.exact_append import Answered, AnsweringPeriod, Fence, is_restarted, meaning_of
+from rmqtools.policy.exact_append import Answered, AnsweringPeriod, meaning_of
 from rmqtools.protocol.headers.codec import decode_header
 from rmqtools.protocol.headers.offset import GetMaxOffsetRequestHeader, OffsetResponseHeader
 from rmqtools.protocol.headers.send import SendMessageResponseHeader
-from rmqtools.protocol.wire.bodies import parse_kv_table
 from rmqtools.protocol.wire.command import RemotingCommand, request
 from rmqtools.protocol.wire.template import Request
 
@@ -34,14 +33,13 @@ log = get_logger(__name__)
 _PAUSE = 0.25  # seconds between requests while a broker is waited for
 _FENCE_PAUSE = 0.005  # seconds between looks for a fence: brokers show messages within milliseconds
 _LOG_INTERVAL = 30.0  # seconds between two log events while an answer is awaited
-_BOOT_TIME = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
+_ANY_REQUEST = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
 
 
 class OwnBroker:
     """The master of a queue's broker, with a connection that has at most one request on the wire.
 
     Attributes:
-        boot: when the broker of the connection was started; None: not known.
         addr: the address of the connection.
         waits_for: the reason of the wait that is under way; empty: none.
     """
@@ -52,7 +50,6 @@ class OwnBroker:
         self._connection: Connection | None = None
         self._answer: asyncio.Future[RemotingCommand] | None = None
         self._is_closed = False
-        self.boot: str | None = None
         self.addr = ""
         self.waits_for = ""
 
@@ -113,31 +110,37 @@ class OwnBroker:
         if self._answer is not None:
             self._answer.add_done_callback(_retrieve)
 
-    async def await_answering(self, seconds: float, boot_before: str | None) -> None:
-        """Wait until the broker has answered for so many seconds in a row, or was started again.
+    async def await_answering(self, seconds: float) -> None:
+        """Wait until the broker has answered for so many seconds in a row.
 
         After that, no request of a connection that was lost before can be stored any more.
         """
         period, now = AnsweringPeriod(seconds), self._client.clock.monotonic
-        while True:
+
+        async def ask() -> None:
             asked_at = now()
             try:
-                boot_now = _boot_time(await self._client.remoting.invoke_ok(self._master(), _BOOT_TIME))
-            except (RemotingError, BrokerError) as error:
+                await self._client.remoting.invoke_ok(self._master(), _ANY_REQUEST)
+            except (RemotingError, BrokerError):
                 period.missed()
-                await self.pause(error)
-                continue
-            self.waits_for = "late requests of an earlier connection"
+                raise
             period.answered(asked_at, now())
-            if is_restarted(boot_before, boot_now) or period.is_over(now()):
-                self.waits_for = ""
+
+        while True:
+            await self.patiently(ask)
+            if period.is_over(now()):
                 return
+            self.waits_for = "late requests of an earlier connection"
             await asyncio.sleep(_PAUSE)
 
     async def pass_fence(self) -> None:
-        """Send a fence message and wait until it is visible: then all that was stored before is, too."""
-        fence = await self.patiently(self._send_fence)
-        while not fence.is_passed(await self.patiently(self._fence_end)):  # noqa: ASYNC110 - a broker's state
+        """Send a message to a private topic, and wait until it is visible.
+
+        Brokers show messages in the order of their commit log, whatever topic they are in. So all that was
+        stored before is visible, too.
+        """
+        offset = await self.patiently(self._send_fence)
+        while await self.patiently(self._fence_end) <= offset:  # noqa: ASYNC110 - a broker's state
             await asyncio.sleep(_FENCE_PAUSE)
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -172,19 +175,9 @@ class OwnBroker:
         self._client.check_started()
         self.abort()
         self.addr = self._master()
-        connection = await self._client.remoting.open_alone(self.addr)
-        try:
-            command, timeout = self._client.remoting.signed(_BOOT_TIME), self._client.config.request_timeout
-            answer = await connection.invoke(command, timeout)
-            if answer.code != ResponseCode.SUCCESS:
-                raise BrokerError(answer.code, answer.remark, self.addr)
-            self.boot = _boot_time(answer)
-        except BaseException:
-            connection.abort()
-            raise
-        self._connection = connection
+        self._connection = await self._client.remoting.open_alone(self.addr)
 
-    async def _send_fence(self) -> Fence:
+    async def _send_fence(self) -> int:
         outgoing = self._encoder.encode(Message(FENCE_TOPIC, b"fence"))
         command = outgoing.request_to(self._fence_queue, self._queue.broker_name, creates_topic=False)
         answer = await self._client.remoting.invoke(self._master(), command)
@@ -195,18 +188,13 @@ class OwnBroker:
             answer = await self._client.remoting.invoke(self._master(), command)
         if meaning_of(answer.code) is not Answered.STORED:
             raise BrokerError(answer.code, answer.remark, self._master())
-        return Fence(decode_header(SendMessageResponseHeader, answer.ext_fields).queue_offset)
+        return decode_header(SendMessageResponseHeader, answer.ext_fields).queue_offset
 
     async def _fence_end(self) -> int:
         wire_topic = self._client.wire_topic(FENCE_TOPIC)
         header = GetMaxOffsetRequestHeader(topic=wire_topic, queue_id=0, bname=self._queue.broker_name)
         answer = await self._client.remoting.invoke_ok(self._master(), request(header))
         return decode_header(OffsetResponseHeader, answer.ext_fields).offset
-
-
-def _boot_time(answer: RemotingCommand) -> str | None:
-    """Return when a broker was started, as it says; None: it does not."""
-    return parse_kv_table(answer.body).get("bootTimestamp")
 
 
 def _retrieve(answer: "asyncio.Future[RemotingCommand]") -> None:

@@ -16,12 +16,11 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.exact.own_broker import OwnBroker
-from rmqtools.engine.exact.tail import LAST, LONGEST_KIND, NEXT, SEEN, WriterNumbers, find_last, find_tail
+from rmqtools.engine.exact.tail import LAST, LONGEST_KIND, NEXT, SEEN, WriterMemory
 from rmqtools.engine.exact.target_checks import check_producer, check_target
 from rmqtools.engine.group.queue_lock import QueueLocks
 from rmqtools.engine.producer.encode_send import Outgoing
@@ -46,7 +45,6 @@ from rmqtools.policy.exact_append import (
     Since,
     Tail,
     check_gap,
-    check_origin,
     check_place,
     check_positions,
     count_stored,
@@ -69,7 +67,8 @@ class QueueWriter:
 
     Attributes:
         queue: the queue that it writes to.
-        numbers: what it keeps at the broker of the queue.
+        memory: what it has stored in the queue, and keeps at its broker.
+        tail: the end of the queue.
     """
 
     def __init__(
@@ -91,36 +90,24 @@ class QueueWriter:
         self._client, self._encoder = producer._client, producer._encoder
         self.queue, self._writer, self._origin = queue, writer, origin
         self._settle_seconds, self._is_new = settle_seconds, is_new
-        self.numbers = WriterNumbers(self._client, queue, writer)
+        self.memory = WriterMemory(self._client, queue, writer)
         self._admin = QueueAdmin(self._client)
         self._broker = OwnBroker(self._client, self._encoder, queue)
-        group = self._client.wire_topic(self.numbers.group)
+        group = self._client.wire_topic(self.memory.group)
         self._locks = QueueLocks(self._client, group, f"{self._client.client_ip}@{uuid.uuid4().hex}")
-        self._age, self._is_lock_lost = LockAge(), False
+        self._age = LockAge()
         self._alarm: asyncio.TimerHandle | None = None  # resets the connection when the lock is old
-        self._lock_awaited = ""
         self._background = Background()
         self._turn = asyncio.Lock()
         self._state = "new"  # then reserved, ready, unsettled, closed
-        self._is_wait_owed = True
-        self._boot_before: str | None = None
-        self._tail = Tail(None, None, 0)
+        self._is_wait_owed = True  # a request may still arrive, from a lost connection or another writer
+        self.tail = Tail(None, None, 0)
         self._since: Since | None = None  # replaces the numbers
-
-    @property
-    def next_position(self) -> int | None:
-        """The first position that is not done; None: nothing is known of earlier work."""
-        return self._tail.next_position
-
-    @property
-    def tail(self) -> Tail:
-        """The end of the queue."""
-        return self._tail
 
     @property
     def waits_for(self) -> str:
         """The reason of the wait that is under way; empty: none."""
-        return self._lock_awaited or self._broker.waits_for
+        return self._broker.waits_for
 
     async def resume(self, since: Since | None = None) -> int | None:
         """Find out what is stored, and return the next position. Call it after an error or a cancelled call.
@@ -134,37 +121,34 @@ class QueueWriter:
                 raise ClientStateError("the appender is closed: make a new one")
             self._since = since or self._since
             if self._broker.has_request and await self._broker.answer() is None:
-                self._owe_wait()
-            await self._take()
-            await self._await_visible()
-            self._tail = await self._broker.patiently(self.look)
-            self._state = "ready"
-            return self._tail.next_position
+                self._is_wait_owed = True
+            await self._prepare()
+            self.tail = await self._find_tail(self._since, waits=True)
+            return self.tail.next_position
 
-    async def look(self) -> Tail:
+    async def look(self, since: Since | None = None) -> Tail:
         """Return what is visible now of the writer's messages; without its lock, more may follow."""
-        return await find_tail(
-            self._client, self.numbers, origin=self._origin, is_new=self._is_new, since=self._since
-        )
+        return await self.memory.find_tail(origin=self._origin, is_new=self._is_new, since=since)
 
     async def reserve(self) -> int:
         """Take the lock, and return where the queue ends; :meth:`begin` or :meth:`resume` follows."""
         async with self._turn:
-            await self._take()
+            await self._prepare()
+            await self._take_lock(waits=True)
             end = await self._broker.patiently(lambda: self._admin.max_offset(self.queue))
             self._state = "reserved"
             return end
 
     def begin(self, since: Since) -> None:
         """Begin work of which nothing can have been sent: it was decided while this writer had the lock."""
-        self._since, self._tail = since, Tail(None, None, since.queue_offset, since.position)
+        self._since, self.tail = since, Tail(None, None, since.queue_offset, since.position)
         self._is_wait_owed, self._state = False, "ready"
 
     def pass_to(self, position: int, seen_ms: int | None = None) -> None:
         """Note that all before a position is done; ``seen_ms``: when its source stored the last of it."""
-        self.numbers.put(SEEN, seen_ms)
-        self.numbers.put(NEXT, position)
-        self._tail = replace(self._tail, next_position=max(position, self._tail.next_position or 0))
+        self.memory.put(SEEN, seen_ms)
+        self.memory.put(NEXT, position)
+        self.tail = replace(self.tail, next_position=max(position, self.tail.next_position or 0))
 
     async def keep_numbers(self) -> None:
         """Store what a start needs; waits for the broker."""
@@ -172,7 +156,7 @@ class QueueWriter:
 
     async def number(self, kind: str) -> int | None:
         """Return a number that is stored; waits for the broker."""
-        return await self._broker.patiently(lambda: self.numbers.fetch(kind))
+        return await self._broker.patiently(lambda: self.memory.fetch(kind))
 
     def mark_text(self, position: int, source_ms: int | None = None) -> str:
         """Return the property ``RMQTOOLS_MARK`` of a message."""
@@ -185,27 +169,22 @@ class QueueWriter:
         """
         async with self._turn:
             self._check_ready()
-            check_positions(positions, count=len(parcel), next_position=self._tail.next_position)
+            check_positions(positions, count=len(parcel), next_position=self.tail.next_position)
             while positions:
                 stored = await self._try(parcel, positions)
-                parcel, positions = rest_of(parcel, stored), positions[stored:]
+                if stored and parcel.message is None:
+                    body = without_first(parcel.body, stored)
+                    parcel = replace(parcel, body=body, msg_ids=parcel.msg_ids[stored:])
+                positions = positions[stored:]
 
     async def close(self) -> None:
         """Release the lock, and reset the connection. A request that is on the wire has an open outcome."""
-        if self._state == "closed":
-            return
-        is_settled = self._state == "reserved" or not (self._is_wait_owed or self._broker.has_request)
-        is_ready = self._state == "ready"
+        state = self._state
         await self.abandon()
-        if is_settled and self._client.is_open:
-            if is_ready:
+        if state != "closed" and self._client.is_open:
+            if state == "ready":
                 await self._keep_numbers()
-            await self.release_lock()
-
-    async def release_lock(self) -> None:
-        """Release the lock. If that fails, it ends by itself."""
-        self._age.lost()
-        await self._locks.unlock([self.queue])
+            await self._locks.unlock([self.queue])  # if that fails, it ends by itself
 
     async def abandon(self) -> None:
         """End as a process does that dies: reset the connection, and leave the lock."""
@@ -229,10 +208,8 @@ class QueueWriter:
             self._broker.abort()
         elif await self._request_lock() is False:
             self._lose_lock()
-            log.error("writer_lock_lost", group=self.numbers.group, queue=str(self.queue))
+            log.error("writer_lock_lost", group=self.memory.group, queue=str(self.queue))
         elif self._state == "ready":
-            if not self._broker.is_open:
-                self.numbers.forget()
             await self._keep_numbers()
 
     async def _keep_numbers(self) -> None:
@@ -243,40 +220,39 @@ class QueueWriter:
 
     async def _store_numbers(self) -> None:
         if self._since is None:
-            self.numbers.put(LAST, self._tail.queue_offset)
-            await self.numbers.store()
+            self.memory.put(LAST, self.tail.queue_offset)
+            await self.memory.store()
 
-    async def _take(self) -> None:
-        """Check the queue, connect, and take the writer's lock."""
+    async def _prepare(self) -> None:
+        """Check the queue."""
         self._client.check_started()
         self._state = "unsettled"
         await check_target(self._client, self.queue)
-        await self._broker.open()
-        await self._take_lock(waits=True)
-        if not self._background.tasks:
-            self._background.spawn_repeated("queue_writer", _RENEW_INTERVAL, self.keep)
 
     async def _take_lock(self, *, waits: bool) -> None:
-        """Take the lock, once the broker answers; ``waits``: for a writer that died and still has it.
+        """Connect, and take the lock, once the broker answers; ``waits``: for a writer that died and has it.
 
         Raises:
             ExactAppendError: another writer has it.
         """
+        await self._broker.open()
         now, refused_at = self._client.clock.monotonic, None
-        try:
-            while not (granted := await self._request_lock()):
-                if granted is False:
-                    if refused_at is None:
-                        refused_at = now()
-                        log.info("writer_lock_awaited", group=self.numbers.group, queue=str(self.queue))
-                    if not waits or now() - refused_at > _PATIENCE:
-                        self._lose_lock()
-                        raise self._lock_error()
-                    self._lock_awaited = f"the lock of group {self.numbers.group!r}, which another writer has"
-                await asyncio.sleep(_PAUSE)
-        finally:
-            self._lock_awaited = ""
-        self._is_lock_lost = False
+        while not (granted := await self._request_lock()):
+            if granted is False:
+                if refused_at is None:
+                    refused_at = now()
+                    log.info("writer_lock_awaited", group=self.memory.group, queue=str(self.queue))
+                if not waits or now() - refused_at > _PATIENCE:
+                    self._lose_lock()
+                    raise ExactAppendError(
+                        f"another writer has the lock of group {self.memory.group!r} on {self.queue}: end "
+                        "one of the two"
+                    )
+                self._broker.waits_for = f"the lock of group {self.memory.group!r}, which another writer has"
+            await asyncio.sleep(_PAUSE)
+        self._broker.waits_for = ""
+        if not self._background.tasks:
+            self._background.spawn_repeated("queue_writer", _RENEW_INTERVAL, self.keep)
 
     async def _request_lock(self) -> bool | None:
         """Return whether the lock is granted; None: no answer."""
@@ -291,14 +267,8 @@ class QueueWriter:
         return granted
 
     def _lose_lock(self) -> None:
-        self._is_lock_lost = True
         self._age.lost()
         self._broker.abort()
-
-    def _lock_error(self) -> ExactAppendError:
-        return ExactAppendError(
-            f"another writer has the lock of group {self.numbers.group!r} on {self.queue}: end one of the two"
-        )
 
     def _check_ready(self) -> None:
         if self._state == "ready":
@@ -313,13 +283,9 @@ class QueueWriter:
 
     async def _try(self, parcel: Parcel, positions: Sequence[int]) -> int:
         """Send a request; return how many of its messages are stored for certain."""
-        if self._is_lock_lost:
-            self._state = "unsettled"
-            raise self._lock_error()
-        if not self._age.may_send(self._client.clock.monotonic()):  # this process was paused, or cut off
-            self._owe_wait()
-            return await self._settle(positions)
-        if not self._broker.is_open:
+        is_late = not self._age.may_send(self._client.clock.monotonic())  # it was paused, or cut off
+        if is_late or not self._broker.is_open:
+            self._is_wait_owed |= is_late
             return await self._settle(positions)
         outgoing = self._encoder.encode_parcel(parcel)
         request = outgoing.request_to(self.queue, self.queue.broker_name, creates_topic=False)
@@ -327,7 +293,7 @@ class QueueWriter:
         self._broker.start(request)
         answer = await self._broker.answer()
         if answer is None:
-            self._owe_wait()
+            self._is_wait_owed = True
             return await self._settle(positions)
         return await self._judge(outgoing, positions, answer)
 
@@ -352,68 +318,44 @@ class QueueWriter:
 
     async def _note_stored(self, placed: Placed, positions: Sequence[int]) -> None:
         """Compare where messages are stored with where they should be."""
-        expected, got = self._tail.end, placed.header.queue_offset
+        expected, got = self.tail.end, placed.header.queue_offset
         if placed.queue != self.queue:
             raise ExactAppendError(f"messages for {self.queue} were stored in {placed.queue}")
         check_place(self.queue, expected=expected, got=got)
         if got > expected:
-            look = partial(self._last_between, expected, got)
-            check_gap(self.queue, await self._broker.patiently(look))
+            between = await self._broker.patiently(
+                lambda: self.memory.scan(expected, got, lowest=self._lowest)
+            )
+            check_gap(self.queue, between.last)
         end = got + len(positions)
-        self._tail = Tail(positions[-1], end - 1, end, positions[-1] + 1)
+        self.tail = Tail(positions[-1], end - 1, end, positions[-1] + 1)
         self._state = "ready"
-
-    async def _last_between(self, begin: int, end: int) -> tuple[int, AppendMark] | None:
-        return await find_last(self._client, self.queue, self._writer, begin, end, lowest=self._lowest)
 
     async def _settle(self, positions: Sequence[int]) -> int:
         """Make sure of what is stored of messages whose outcome is open; return how many are."""
-        self._state = "unsettled"
-        before, begin = self._tail.position, self._tail.end
-        await self._broker.open()
-        self.numbers.forget()
-        await self._take_lock(waits=False)
-        await self._await_visible()
-
-        async def look() -> tuple[int, tuple[int, AppendMark] | None]:
-            end = await self._admin.max_offset(self.queue)
-            check_place(self.queue, expected=begin, got=end)
-            return end, await self._last_between(begin, end)
-
-        end, last = await self._broker.patiently(look)
-        if last is None:
-            self._tail, stored = replace(self._tail, end=end), 0
+        before = self.tail
+        found = await self._find_tail(Since(before.end, self._lowest), waits=False)
+        stored = 0
+        if found.position is None:
+            self.tail = replace(before, end=found.end)
         else:
-            check_origin(self.queue, last[1], self._origin)
-            stored = count_stored(self.queue, positions, before=before, found=last[1].position)
-            self._tail = Tail(last[1].position, last[0], end, last[1].position + 1)
+            stored = count_stored(self.queue, positions, before=before.position, found=found.position)
+            self.tail = found
         log.info("outcome_settled", queue=str(self.queue), stored=stored, of=len(positions))
-        self._state = "ready"
         return stored
 
-    def _owe_wait(self) -> None:
-        """Note that a request may still arrive, from a connection that is lost or from another writer.
-
-        A broker that was started again has lost it, if the lock says that nobody else has written since.
-        """
-        is_sole = self._age.may_send(self._client.clock.monotonic()) and not self._is_wait_owed
-        self._boot_before = self._broker.boot if is_sole else None
-        self._is_wait_owed = True
-
-    async def _await_visible(self) -> None:
-        """Wait until no earlier request can arrive any more, and all that is stored is visible."""
+    async def _find_tail(self, since: Since | None, *, waits: bool) -> Tail:
+        """Take the lock, and return the end of the queue when no request can arrive and all is visible."""
+        self._state = "unsettled"
+        await self._take_lock(waits=waits)
         if self._is_wait_owed:
-            await self._broker.await_answering(self._settle_seconds, self._boot_before)
+            await self._broker.await_answering(self._settle_seconds)
             self._is_wait_owed = False
         await self._broker.pass_fence()
+        found = await self._broker.patiently(lambda: self.look(since))
+        self._state = "ready"
+        return found
 
     @property
     def _lowest(self) -> int:
         return 0 if self._since is None else self._since.position
-
-
-def rest_of(parcel: Parcel, stored: int) -> Parcel:
-    """Return a parcel without its first messages."""
-    if parcel.message is not None or not stored:
-        return parcel
-    return replace(parcel, body=without_first(parcel.body, stored), msg_ids=parcel.msg_ids[stored:])

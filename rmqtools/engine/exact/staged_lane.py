@@ -1,8 +1,8 @@
 """One queue of a staged commit: copies its rows, each with a mark of where it was staged."""
 
-from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.exact.copy_lane import MARK, CopyLane, Portion
 from rmqtools.engine.exact.queue_writer import QueueWriter
+from rmqtools.engine.producer.producer import Producer
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.staged import StagedQueue
 from rmqtools.policy.exact_append import Since
@@ -12,39 +12,38 @@ from rmqtools.protocol.messages.copied import StoredParts
 
 
 class StagedLane(CopyLane):
-    """The copy of a commit's rows in one queue.
+    """The copy of a commit's rows to one queue.
 
     Attributes:
+        writer: the writer of that queue.
         copied: rows that were copied.
     """
 
     def __init__(
-        self, client: ClientCore, part: StagedQueue, writer: QueueWriter, *, request_bytes: int
+        self, producer: Producer, staging: str, target: MessageQueue, *, name: str, settle_seconds: float
     ) -> None:
-        super().__init__(client, part.source, writer, request_bytes=request_bytes)
-        self._part = part
-        self._since = Since(part.since, part.ranges[0].begin)
-        self._last: int | None = None
+        source = MessageQueue(staging, target.broker_name, target.queue_id)
+        self.writer = QueueWriter(
+            producer,
+            target,
+            writer=name,
+            origin=f"{staging}/{target.broker_name}/{target.queue_id}",
+            settle_seconds=settle_seconds,
+        )
+        request_bytes = producer.config.max_batch_bytes
+        super().__init__(producer._client, source, self.writer, request_bytes=request_bytes)
+        self._rest: list[tuple[int, int]] = []
         self.copied = 0
 
-    @property
-    def target(self) -> MessageQueue:
-        """The queue that gets the rows."""
-        return self._part.target
-
-    @property
-    def end(self) -> int:
-        """The offset behind the last row that is known to be stored there."""
-        return self._writer.tail.end
-
-    def begin(self) -> None:
+    def begin(self, part: StagedQueue) -> None:
         """Begin with the first row: nothing can have been sent."""
-        self._writer.begin(self._since)
+        self.writer.begin(Since(part.since, part.ranges[0].begin))
+        self._rest = rest_of(part, None)
 
-    async def take_up(self) -> None:
+    async def take_up(self, part: StagedQueue) -> None:
         """Find out what is copied already; errors as of :meth:`QueueWriter.resume`."""
-        following = await self._writer.resume(self._since)
-        self._last = None if following is None else following - 1
+        following = await self.writer.resume(Since(part.since, part.ranges[0].begin))
+        self._rest = rest_of(part, None if following is None else following - 1)
 
     async def copy(self) -> None:
         """Copy the rest; errors as of :meth:`QueueWriter.append`.
@@ -52,11 +51,11 @@ class StagedLane(CopyLane):
         Raises:
             DataLossError: rows expired before they were copied.
         """
-        await self._copy(rest_of(self._part, self._last))
+        await self._copy(self._rest)
 
     def _copied_properties(self, parts: StoredParts) -> bytes | None:
         kept, _ = kept_properties(parts.properties)
-        mark = self._writer.mark_text(parts.queue_offset).encode()
+        mark = self.writer.mark_text(parts.queue_offset).encode()
         kept.append(b"%s\x01%s\x02" % (MARK, mark))
         return b"\x02".join(kept)
 

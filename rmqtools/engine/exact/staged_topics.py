@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from rmqtools.engine.admin.topics import TopicAdmin
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.exact.awaiting import until_there
 from rmqtools.engine.exact.decision_log import only_queue
 from rmqtools.engine.exact.target_checks import check_target
-from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.log import get_logger
 from rmqtools.model.names import is_system_topic
 from rmqtools.model.queue import MessageQueue
@@ -76,21 +77,24 @@ class StagedTopics:
             PermissionDeniedError: it may not be used.
         """
         monotonic = self._client.clock.monotonic
-        began, is_logged = monotonic(), False
-        while True:
-            try:
-                return await only_queue(self._client, self.decisions)
-            except TopicNotFoundError as error:
-                if monotonic() - began >= PATIENCE:
-                    raise ConfigError(
-                        f"topic {self.decisions!r} is missing: start its broker; if the topic is lost, make "
-                        f"it anew: rmqtools topic create {self.decisions} --queues 1 --broker NAME; if "
-                        f"{self.staging!r} is no topic of staged rows, name another one"
-                    ) from error
-                if not is_logged:
-                    is_logged = True
-                    log.warning("decisions_awaited", topic=self.decisions, reason=str(error))
-            await asyncio.sleep(PAUSE)
+        began = monotonic()
+
+        async def is_away(error: RocketMQError) -> bool:
+            if isinstance(error, TopicNotFoundError) and monotonic() - began >= PATIENCE:
+                raise ConfigError(
+                    f"topic {self.decisions!r} is missing: start its broker; if the topic is lost, make it "
+                    f"anew: rmqtools topic create {self.decisions} --queues 1 --broker NAME; if "
+                    f"{self.staging!r} is no topic of staged rows, name another one"
+                ) from error
+            return isinstance(error, TopicNotFoundError)
+
+        return await until_there(
+            lambda: only_queue(self._client, self.decisions),
+            is_away,
+            event="decisions_awaited",
+            pause=PAUSE,
+            topic=self.decisions,
+        )
 
     async def target_queues(self) -> list[MessageQueue]:
         """Return the queues that rows can be copied to."""

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 
 from rmqtools.config.client import check_config
@@ -23,12 +24,12 @@ from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
+from rmqtools.engine.exact.awaiting import until_there
 from rmqtools.engine.exact.copy_lane import run_all
 from rmqtools.engine.exact.decision_log import READABLE_TIMEOUT
-from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.engine.exact.staged_topics import PAUSE, StagedTopics
-from rmqtools.engine.exact.tail import find_last
+from rmqtools.engine.exact.tail import WriterMemory
 from rmqtools.engine.exact.target_checks import check_producer
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.engine.producer.producer import Producer
@@ -183,22 +184,15 @@ class StagedWrites(Asynchronous):
         if batch < 0:
             raise MessageRejectedError(f"commit {batch}: want a number from 0 on")
         rows = _Rows(batch, by_queue(ranges, self._topics.target), digest, keep_first)
-        is_logged = False
         async with self._turn:
-            while True:
-                try:
-                    return await self._try_commit(rows)
-                except ExactAppendError:
-                    raise
-                except RocketMQError as error:
-                    if not (away := await self._away(rows)) and not _is_silence(error):
-                        raise
-                    if not is_logged:
-                        is_logged = True
-                        log.warning(
-                            "commit_waits", **self._names, batch=batch, brokers=away, reason=str(error)
-                        )
-                await asyncio.sleep(PAUSE)
+            return await until_there(
+                lambda: self._try_commit(rows),
+                partial(self._is_away, rows),
+                event="commit_waits",
+                pause=PAUSE,
+                **self._names,
+                batch=batch,
+            )
 
     async def _try_commit(self, rows: _Rows) -> StagedCommit:
         last = await self._decisions.read()
@@ -211,9 +205,9 @@ class StagedWrites(Asynchronous):
                 decided = await self._decisions.find(rows.batch, last)
                 lanes = await self._take_up(opened, decided, {})
             await run_all(*(lane.copy() for lane in lanes))
-            await self._await_readable({lane.target: lane.end for lane in lanes})
+            await self._await_readable({lane.writer.queue: lane.writer.tail.end for lane in lanes})
         if not decided.end:
-            await self._decisions.end(rows.batch, COPIED, is_read=False)
+            await self._decisions.end(rows.batch, COPIED)
         done = StagedCommit(
             batch=rows.batch,
             rows=decided.rows,
@@ -226,15 +220,23 @@ class StagedWrites(Asynchronous):
         log.info("staged_commit", **self._names, batch=rows.batch, copied=done.copied, is_first=done.is_first)
         return done
 
-    async def _away(self, rows: _Rows) -> list[str]:
-        """Return the brokers of a commit that the name servers do not list: they are down."""
+    async def _is_away(self, rows: _Rows, error: RocketMQError) -> bool:
+        """Return whether a broker of a commit is down: it does not answer, or no name server lists it."""
+        if isinstance(error, ExactAppendError):
+            return False
+        if isinstance(error, RemotingError) or (
+            isinstance(error, SendError)
+            and error.attempts
+            and all(attempt.outcome is not Outcome.REFUSED for attempt in error.attempts)
+        ):
+            return True
         names = {queue.broker_name for queue in rows.ranges}
         if (queue := self._decisions.queue) is not None:
             names.add(queue.broker_name)
         try:
-            return sorted(names - (await Masters(self._client).addrs()).keys())
+            return not names <= (await Masters(self._client).addrs()).keys()
         except RemotingError:
-            return []
+            return False
 
     async def give_up(self, batch: int) -> None:
         """End a commit that cannot be finished: later calls of :meth:`commit` with this number copy nothing.
@@ -256,7 +258,7 @@ class StagedWrites(Asynchronous):
         if known is None or known.batch != batch:  # its record is lost
             lost = BatchDecision(batch=batch, after=batch - 1, digest=None, by="", parts=[], token="lost")
             await self._decisions.decide(lost)
-        await self._decisions.end(batch, GIVEN_UP, is_read=True)
+        await self._decisions.end(batch, GIVEN_UP)
         log.warning("staged_commit_given_up", **self._names, batch=batch)
 
     async def status(self) -> StagedStatus:
@@ -279,8 +281,7 @@ class StagedWrites(Asynchronous):
 
     @blocking("base", note=CLOSE_NOTE)
     async def close(self) -> None:
-        """Drop the decisions from memory. The producer stays open."""
-        self._decisions.forget()
+        """Do nothing: each commit releases what it has taken. The producer stays open."""
 
     async def _decide(
         self, opened: AsyncExitStack, rows: _Rows, last: int | None
@@ -289,8 +290,8 @@ class StagedWrites(Asynchronous):
         own = rows.ranges
         check_targets(own, await self._topics.target_queues(), self._topics.target, is_decided=False)
         await self._await_staged(rows.batch, own.values())
-        appenders = {queue: self._appender(opened, queue) for queue in own}
-        ends = await asyncio.gather(*(appender.reserve() for appender in appenders.values()))
+        lanes = {queue: self._lane(opened, queue) for queue in own}
+        ends = await asyncio.gather(*(lane.writer.reserve() for lane in lanes.values()))
         parts = [
             StagedQueue(ranges=own[queue], target=queue, since=end)
             for queue, end in zip(own, ends, strict=True)
@@ -305,15 +306,14 @@ class StagedWrites(Asynchronous):
         )
         decided = await self._decisions.decide(wanted)
         if decided.token != rows.token:
-            return decided, await self._take_up(opened, decided, appenders)
+            return decided, await self._take_up(opened, decided, lanes)
         await self._decisions.store_place(decided)
-        lanes = [self._lane(part, appenders[part.target]) for part in decided.parts]
-        for lane in lanes:
-            lane.begin()
-        return decided, lanes
+        for part in decided.parts:
+            lanes[part.target].begin(part)
+        return decided, [*lanes.values()]
 
     async def _take_up(
-        self, opened: AsyncExitStack, decided: BatchDecision, appenders: Mapping[MessageQueue, QueueWriter]
+        self, opened: AsyncExitStack, decided: BatchDecision, reserved: Mapping[MessageQueue, StagedLane]
     ) -> list[StagedLane]:
         """Find out what is copied of rows that were decided before; a commit that ended needs nothing."""
         if decided.end:
@@ -323,12 +323,9 @@ class StagedWrites(Asynchronous):
         check_targets(wanted, present, self._topics.target, is_decided=True)
         await self._decisions.store_place(decided)
         await self._await_staged(decided.batch, [part.ranges for part in decided.parts])
-        lanes = []
-        for part in decided.parts:
-            appender = appenders.get(part.target) or self._appender(opened, part.target)
-            lanes.append(self._lane(part, appender))
-        await run_all(*(lane.take_up() for lane in lanes))
-        return lanes
+        lanes = {each: reserved.get(each) or self._lane(opened, each) for each in wanted}
+        await run_all(*(lanes[part.target].take_up(part) for part in decided.parts))
+        return [*lanes.values()]
 
     def _compare(self, decided: BatchDecision, rows: _Rows) -> None:
         """Refuse rows that are not those that were decided, unless the first ones are to be kept."""
@@ -370,30 +367,19 @@ class StagedWrites(Asynchronous):
 
     async def _copied(self, part: StagedQueue) -> int:
         """Return how many rows are in the target."""
-        queue, first = part.target, part.ranges[0].begin
-        begin = max(part.since, await self._admin.min_offset(queue))
-        end = await self._admin.max_offset(queue)
-        found = await find_last(self._client, queue, self._name, begin, end, lowest=first)
-        return 0 if found is None else rows_up_to(part, found[1].position)
+        memory = WriterMemory(self._client, part.target, self._name)
+        begin, end = await memory.bounds()
+        found = await memory.scan(max(part.since, begin), end, lowest=part.ranges[0].begin)
+        return 0 if found.last is None else rows_up_to(part, found.last[1].position)
 
-    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> QueueWriter:
-        """Return an appender of a target queue, which is closed with ``opened``."""
-        appender = QueueWriter(
+    def _lane(self, opened: AsyncExitStack, queue: MessageQueue) -> StagedLane:
+        """Return the copy to a target queue, which is closed with ``opened``."""
+        lane = StagedLane(
             self._producer,
+            self._topics.staging,
             queue,
-            writer=self._name,
-            origin=f"{self._topics.staging}/{queue.broker_name}/{queue.queue_id}",
+            name=self._name,
             settle_seconds=self._settle_seconds,
         )
-        opened.push_async_callback(appender.close)
-        return appender
-
-    def _lane(self, part: StagedQueue, appender: QueueWriter) -> StagedLane:
-        return StagedLane(self._client, part, appender, request_bytes=self._producer.config.max_batch_bytes)
-
-
-def _is_silence(error: RocketMQError) -> bool:
-    """Return whether a request got no answer, or no connection: no broker refused it."""
-    if isinstance(error, SendError) and error.attempts:
-        return all(attempt.outcome is not Outcome.REFUSED for attempt in error.attempts)
-    return isinstance(error, RemotingError)
+        opened.push_async_callback(lane.writer.close)
+        return lane

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin, fetch_consumer_offset
 from rmqtools.engine.admin.masters import Masters
-from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.reading.read_messages import read_messages
 from rmqtools.errors import DataLossError, ExactAppendError
@@ -24,7 +23,6 @@ from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.policy.exact_append import (
     Since,
     Tail,
-    check_end,
     check_last,
     check_nothing_found,
     check_origin,
@@ -34,50 +32,6 @@ from rmqtools.policy.exact_append import (
 LAST, NEXT, SEEN, FROM = "", "%NEXT", "%SEEN", "%FROM"
 _ORDER = (FROM, LAST, SEEN, NEXT)
 LONGEST_KIND = max(map(len, _ORDER))
-
-
-class WriterNumbers:
-    """The numbers of one writer in one queue."""
-
-    def __init__(self, client: ClientCore, queue: MessageQueue, writer: str) -> None:
-        self._client, self.queue, self.writer = client, queue, writer
-        self._admin = GroupOffsetAdmin(client)
-        self._given: dict[str, int] = {}
-        self._stored: dict[str, int] = {}
-
-    @property
-    def group(self) -> str:
-        """The group that has the writer's locks, and LAST."""
-        return EXACT_GROUP_PREFIX + self.writer
-
-    async def fetch(self, kind: str) -> int | None:
-        """Return a number; None: it was never stored."""
-        group, topic = (self._client.wire_topic(name) for name in (self.group + kind, self.queue.topic))
-        return await fetch_consumer_offset(Masters(self._client), group, topic, self.queue)
-
-    async def last_mark(self, begin: int, end: int) -> AppendMark | None:
-        """Return the mark of the writer's last message in a part of the queue; None: it has none there."""
-        begin = max(begin, await self._admin.min_offset(self.queue))
-        end = min(end, await self._admin.max_offset(self.queue))
-        last = (await scan(self._client, self.queue, self.writer, begin, end)).last if begin < end else None
-        return None if last is None else last[1]
-
-    def put(self, kind: str, number: int | None) -> None:
-        """Set a number, to be stored later; None: it is not known. Brokers have 63 bits for it."""
-        if number is not None and number < 2**63:
-            self._given[kind] = number
-
-    async def store(self) -> None:
-        """Store the numbers that have changed."""
-        for kind in _ORDER:
-            number = self._given.get(kind)
-            if number is not None and self._stored.get(kind) != number:
-                await self._admin.update_consumer_offset(self.group + kind, self.queue, number)
-                self._stored[kind] = number
-
-    def forget(self) -> None:
-        """Store all of them again: a broker that was started again may have lost the last ones."""
-        self._stored.clear()
 
 
 @dataclass(slots=True)
@@ -96,103 +50,140 @@ class Scan:
     others: dict[str, str] = field(default_factory=dict)
 
 
+class WriterMemory:
+    """The messages of one writer in its queue, and its numbers at the queue's broker."""
+
+    def __init__(self, client: ClientCore, queue: MessageQueue, writer: str) -> None:
+        self._client, self.queue, self.writer = client, queue, writer
+        self._admin = GroupOffsetAdmin(client)
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def group(self) -> str:
+        """The group that has the writer's locks, and LAST."""
+        return EXACT_GROUP_PREFIX + self.writer
+
+    async def fetch(self, kind: str) -> int | None:
+        """Return a number; None: it was never stored."""
+        return await fetch_number(self._client, self.group + kind, self.queue)
+
+    def put(self, kind: str, number: int | None) -> None:
+        """Set a number, to be stored later; None: it is not known. Brokers have 63 bits for it."""
+        if number is not None and number < 2**63:
+            self._numbers[kind] = number
+
+    async def store(self) -> None:
+        """Store all numbers: a broker that was started again may have lost the last ones."""
+        for kind in _ORDER:
+            if kind in self._numbers:
+                await self._admin.update_consumer_offset(self.group + kind, self.queue, self._numbers[kind])
+
+    async def bounds(self) -> tuple[int, int]:
+        """Return the first offset of the queue that is stored, and the next one."""
+        return await self._admin.min_offset(self.queue), await self._admin.max_offset(self.queue)
+
+    async def marks(self, begin: int, end: int) -> AsyncIterator[tuple[int, AppendMark]]:
+        """Yield offset and mark of each marked message in a part of the queue, of other writers, too."""
+        async for message in read_range(self._client, self.queue, begin, end):
+            if (mark := parse_mark(message.properties.get(APPEND_MARK))) is not None:
+                yield message.queue_offset, mark
+
+    async def scan(self, begin: int, end: int, *, lowest: int = 0) -> Scan:
+        """Read all marks of a part of the queue.
+
+        ``lowest``: messages with a lower position belong to earlier work, or are old ones sent again.
+
+        Raises:
+            ExactAppendError: messages expired meanwhile.
+        """
+        found = Scan()
+        try:
+            async for offset, mark in self.marks(begin, end):
+                if mark.writer != self.writer:
+                    found.others[mark.origin] = mark.writer
+                    continue
+                if found.first is None:
+                    found.first = offset
+                if mark.position >= (lowest if found.last is None else found.last[1].position + 1):
+                    found.last = (offset, mark)
+        except DataLossError as error:
+            raise ExactAppendError(f"the end of {self.queue} cannot be read: {error}") from error
+        return found
+
+    async def last_mark(self, begin: int = 0) -> AppendMark | None:
+        """Return the mark of the writer's last message from an offset on; None: it has none there."""
+        low, end = await self.bounds()
+        last = (await self.scan(max(begin, low), end)).last
+        return None if last is None else last[1]
+
+    async def find_tail(self, *, origin: str, is_new: bool, since: Since | None = None) -> Tail:
+        """Find out what the writer has stored.
+
+        Args:
+            origin: what its positions count.
+            is_new: whether it has never written there.
+            since: where its present work begins; None: as the numbers say.
+
+        Raises:
+            ExactAppendError: the queue contradicts what is known.
+        """
+        if since is not None:
+            begin, end = await self.bounds()
+            check_since(self.queue, since.queue_offset, min_offset=begin, end=end)
+            found = await self.scan(since.queue_offset, end, lowest=since.position)
+            return self._tail(found, end, since.position, origin)
+        following, last, seen_ms = [await self.fetch(kind) for kind in (NEXT, LAST, SEEN)]
+        begin, end = await self.bounds()
+        found = await self.scan(max(begin, last or 0), end)
+        check_last(self.queue, self.writer, last=last, min_offset=begin, first=found.first)
+        if found.last is None and following is None:
+            check_nothing_found(
+                self.queue,
+                self.writer,
+                origin,
+                min_offset=begin,
+                last=last,
+                is_new=is_new,
+                others=found.others,
+            )
+        noted = None if seen_ms is None or following is None else (following, seen_ms)
+        return self._tail(found, end, following, origin, noted)
+
+    def _tail(
+        self,
+        found: Scan,
+        end: int,
+        following: int | None,
+        origin: str,
+        noted: tuple[int, int] | None = None,
+    ) -> Tail:
+        if found.last is None:
+            return Tail(None, None, end, following, noted=noted)
+        offset, mark = found.last
+        check_origin(self.queue, mark, origin)
+        next_position = max(mark.position + 1, following or 0)
+        return Tail(mark.position, offset, end, next_position, mark.source_ms, noted)
+
+
+async def fetch_number(client: ClientCore, group: str, queue: MessageQueue) -> int | None:
+    """Return a number that was stored as the offset of a group; None: it was never stored."""
+    wire_group, wire_topic = client.wire_topic(group), client.wire_topic(queue.topic)
+    return await fetch_consumer_offset(Masters(client), wire_group, wire_topic, queue)
+
+
 async def read_range(
     client: ClientCore, queue: MessageQueue, begin: int, end: int
 ) -> AsyncIterator[MessageExt]:
-    """Yield the messages of a part of a queue; a body that cannot be read does no harm."""
+    """Yield the messages of a part of a queue; a body that cannot be decompressed stays as it is stored."""
+    if begin >= end:
+        return
     found = read_messages(
         client,
         QueueRange(queue, begin, end),
         max_messages=1024,
         max_bytes=4 * 1024 * 1024,
-        corrupt_body="null",
+        corrupt_body="raw",
     )
     async for messages in found:
         for message in messages:
             yield message
-
-
-async def own_marks(
-    client: ClientCore, queue: MessageQueue, writer: str, begin: int, end: int
-) -> AsyncIterator[tuple[int, AppendMark]]:
-    """Yield offset and mark of each message of a writer in a part of a queue."""
-    async for message in read_range(client, queue, begin, end):
-        mark = parse_mark(message.properties.get(APPEND_MARK))
-        if mark is not None and mark.writer == writer:
-            yield message.queue_offset, mark
-
-
-async def scan(client: ClientCore, queue: MessageQueue, writer: str, begin: int, end: int) -> Scan:
-    """Read all marks of a part of a queue.
-
-    Raises:
-        ExactAppendError: messages expired meanwhile.
-    """
-    found = Scan()
-    try:
-        async for message in read_range(client, queue, begin, end):
-            mark = parse_mark(message.properties.get(APPEND_MARK))
-            if mark is None:
-                continue
-            if mark.writer != writer:
-                found.others[mark.origin] = mark.writer
-                continue
-            if found.first is None:
-                found.first = message.queue_offset
-            if found.last is None or mark.position > found.last[1].position:
-                found.last = (message.queue_offset, mark)
-    except DataLossError as error:
-        raise ExactAppendError(f"the end of {queue} cannot be read: {error}") from error
-    return found
-
-
-async def find_last(
-    client: ClientCore, queue: MessageQueue, writer: str, begin: int, end: int, *, lowest: int = 0
-) -> tuple[int, AppendMark] | None:
-    """Return the last message of a writer in ``[begin, end)``: offset and mark; None: there is none.
-
-    ``lowest``: messages with a lower position belong to earlier work, or are old ones sent again.
-    """
-    last = (await scan(client, queue, writer, begin, end)).last
-    return None if last is None or last[1].position < lowest else last
-
-
-async def find_tail(
-    client: ClientCore, numbers: WriterNumbers, *, origin: str, is_new: bool, since: Since | None = None
-) -> Tail:
-    """Find out what a writer has stored in its queue.
-
-    Args:
-        client: of the target.
-        numbers: those of the writer.
-        origin: what its positions count.
-        is_new: whether it has never written there.
-        since: where its present work begins; None: as the numbers say.
-
-    Raises:
-        ExactAppendError: the queue contradicts what is known.
-    """
-    queue, writer, admin = numbers.queue, numbers.writer, QueueAdmin(client)
-    following = await numbers.fetch(NEXT) if since is None else since.position
-    last = await numbers.fetch(LAST) if since is None else None
-    seen_ms = await numbers.fetch(SEEN) if since is None else None
-    noted = None if seen_ms is None or following is None else (following, seen_ms)
-    begin, end = await admin.min_offset(queue), await admin.max_offset(queue)
-    if since is not None:
-        check_since(queue, since.queue_offset, min_offset=begin, end=end)
-    check_end(queue, last=last, end=end)
-    first = max(begin, last or 0, 0 if since is None else since.queue_offset)
-    found = await scan(client, queue, writer, first, end)
-    if since is None:
-        check_last(queue, writer, last=last, min_offset=begin, first=found.first)
-    if found.last is None or (since is not None and found.last[1].position < since.position):
-        if following is None:
-            check_nothing_found(
-                queue, writer, origin, min_offset=begin, last=last, is_new=is_new, others=found.others
-            )
-        return Tail(None, None, end, following, noted=noted)
-    queue_offset, mark = found.last
-    check_origin(queue, mark, origin)
-    return Tail(
-        mark.position, queue_offset, end, max(mark.position + 1, following or 0), mark.source_ms, noted
-    )

@@ -8,21 +8,17 @@ broker that gets rows. Where rows are, their decision cannot have been lost unse
 import asyncio
 import uuid
 
-from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin, fetch_consumer_offset
-from rmqtools.engine.admin.masters import Masters
+from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.exact.decision_log import Records
 from rmqtools.engine.exact.staged_topics import StagedTopics
-from rmqtools.engine.exact.tail import read_range
+from rmqtools.engine.exact.tail import fetch_number, read_range
 from rmqtools.engine.producer.producer import Producer
-from rmqtools.errors import ExactAppendError, RemotingError, RocketMQError
-from rmqtools.log import get_logger
+from rmqtools.errors import ExactAppendError
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
 from rmqtools.model.decision import DECISION_TOKEN
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.staged import COPIED, DECIDED, BatchDecision, Decisions, encode_decision, lost_decision
-
-log = get_logger(__name__)
 
 
 class WriterDecisions:
@@ -65,10 +61,6 @@ class WriterDecisions:
         """The last decision that was read; None: there was none."""
         return self._known.last
 
-    def forget(self) -> None:
-        """Read all anew the next time."""
-        self._records = None
-
     async def read(self) -> int | None:
         """Read what was decided until now; errors as of ``decisions_queue``.
 
@@ -77,20 +69,32 @@ class WriterDecisions:
         """
         queue = await self._topics.decisions_queue()
         if self._records is None or self._records.queue != queue:
-            begin, end = await self._admin.min_offset(queue), await self._admin.max_offset(queue)
-            place = await self._offset(queue) if self._is_recurring else None
-            await self._read_from(queue, begin if place is None or place >= end else max(begin, place))
-            if self._known.last is None and place is not None:  # another topic than that of the place
-                await self._read_from(queue, begin)
-        assert self._records is not None
-        await self._records.refresh()
-        return await self._last()
+            await self._open(queue)
+        else:
+            await self._records.refresh()
+        noted = [] if self.last is None else [self.last.batch]
+        if self._is_recurring:
+            queues = await self._topics.one_queue_each()
+            found = await asyncio.gather(*map(self._number, queues), return_exceptions=True)
+            noted += [number - 1 for number in found if isinstance(number, int) and number > 0]
+        return max(noted, default=None)
+
+    async def _open(self, queue: MessageQueue) -> None:
+        """Read from the place of the last decision on; from the begin, if another topic has that place."""
+        begin, end = await self._admin.min_offset(queue), await self._admin.max_offset(queue)
+        place = await self._number(queue) if self._is_recurring else None
+        for start in dict.fromkeys((begin if place is None or place >= end else max(begin, place), begin)):
+            self._known = Decisions(self._name)
+            self._records = Records(self._producer, queue, start, self._known.note)
+            await self._records.refresh()
+            if self.last is not None:
+                return
 
     async def decide(self, wanted: BatchDecision) -> BatchDecision:
         """Append a decision, and return the one that counts."""
         body = encode_decision(wanted, self._producer.config.max_message_bytes)
-        await self._started().append(self._record(DECIDED, wanted.batch, body, wanted.token))
-        last = self._known.last
+        await self._opened.append(self._record(DECIDED, wanted.batch, body, wanted.token))
+        last = self.last
         if last is None or last.batch < wanted.batch:
             raise ExactAppendError(
                 f"commit {wanted.batch} of writer {self._names['writer']!r} does not count: another process "
@@ -98,15 +102,12 @@ class WriterDecisions:
             )
         return await self.find(wanted.batch, last.batch)
 
-    async def end(self, batch: int, kind: str, *, is_read: bool) -> None:
-        """Append that a commit has ended. ``is_read``: wait until this can be read."""
-        record = self._record(kind, batch, b"1", uuid.uuid4().hex)
-        if is_read:
-            await self._started().append(record)
-        else:
-            await self._started().write(record)
+    async def end(self, batch: int, kind: str) -> None:
+        """Append that a commit has ended."""
+        await self._opened.append(self._record(kind, batch, b"1", uuid.uuid4().hex))
 
-    def _started(self) -> Records:
+    @property
+    def _opened(self) -> Records:
         assert self._records is not None  # read() comes first
         return self._records
 
@@ -116,14 +117,11 @@ class WriterDecisions:
         Raises:
             ExactAppendError: it has expired, or was lost.
         """
-        known, records = self._known.last, self._records
-        if known is not None and known.batch == batch:
-            return known
-        assert records is not None
-        earlier, begin = Decisions(self._name), await self._admin.min_offset(records.queue)
-        end = await self._admin.max_offset(records.queue)
-        found: BatchDecision | None = None
-        async for message in read_range(self._client, records.queue, begin, end):
+        if self.last is not None and self.last.batch == batch:
+            return self.last
+        queue, earlier, found = self._opened.queue, Decisions(self._name), None
+        begin, end = await self._admin.min_offset(queue), await self._admin.max_offset(queue)
+        async for message in read_range(self._client, queue, begin, end):
             earlier.note(message)
             if earlier.last is not None and earlier.last.batch == batch:
                 found = earlier.last
@@ -137,19 +135,14 @@ class WriterDecisions:
 
         Before the first row is copied: where rows are, their decision cannot be lost unseen.
         """
-        records = self._records
-        if records is None or not self._is_recurring:
+        if not self._is_recurring:
             return
-        brokers = {records.queue.broker_name, *(part.target.broker_name for part in decided.parts)}
+        own = self._opened.queue
+        brokers = {own.broker_name, *(part.target.broker_name for part in decided.parts)}
         numbers = {MessageQueue(self._topics.staging, name, 0): decided.batch + 1 for name in brokers}
-        numbers[records.queue] = decided.queue_offset
+        numbers[own] = decided.queue_offset
         update = self._admin.update_consumer_offset
-        try:
-            await asyncio.gather(*(update(self._group, queue, number) for queue, number in numbers.items()))
-        except RemotingError:  # tried again
-            raise
-        except RocketMQError as error:
-            log.warning("place_not_stored", **self._names, batch=decided.batch, reason=str(error))
+        await asyncio.gather(*(update(self._group, queue, number) for queue, number in numbers.items()))
 
     def _record(self, kind: str, batch: int, body: bytes, token: str) -> Message:
         """Return a record of this writer; the layout is in ``policy.staged``."""
@@ -161,21 +154,6 @@ class WriterDecisions:
             properties={DECISION_TOKEN: token},
         )
 
-    async def _read_from(self, queue: MessageQueue, begin: int) -> None:
-        self._known = Decisions(self._name)
-        self._records = Records(self._producer, queue, begin, self._known.note)
-        await self._records.refresh()
-
-    async def _last(self) -> int | None:
-        known = self._known.last
-        noted = [] if known is None else [known.batch]
-        if self._is_recurring:
-            queues = await self._topics.one_queue_each()
-            found = await asyncio.gather(*map(self._offset, queues), return_exceptions=True)
-            noted += [one - 1 for one in found if isinstance(one, int) and one > 0]
-        return max(noted, default=None)
-
-    async def _offset(self, queue: MessageQueue) -> int | None:
+    async def _number(self, queue: MessageQueue) -> int | None:
         """Return a number that was stored as the offset of this writer's group."""
-        group, topic = (self._client.wire_topic(name) for name in (self._group, queue.topic))
-        return await fetch_consumer_offset(Masters(self._client), group, topic, queue)
+        return await fetch_number(self._client, self._group, queue)

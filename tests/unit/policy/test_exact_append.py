@@ -10,16 +10,13 @@ from rmqtools.model.append_mark import AppendMark, parse_mark
 from rmqtools.policy.exact_append import (
     Answered,
     AnsweringPeriod,
-    Fence,
     LockAge,
-    check_end,
     check_last,
     check_nothing_found,
     check_origin,
     check_place,
     check_positions,
     count_stored,
-    is_restarted,
     meaning_of,
 )
 
@@ -92,22 +89,6 @@ def test_a_period_begins_again_after_a_slow_answer_a_missing_one_and_a_pause_of_
     period.missed()
     period.answered(10.5, 10.51)
     assert not period.is_over(10.51)
-
-
-def test_only_two_known_and_different_boot_times_are_a_restart():
-    assert is_restarted("1", "2")
-    assert not any(is_restarted(*pair) for pair in [("1", "1"), (None, "2"), ("1", None)])
-
-
-def test_a_fence_is_passed_when_its_offset_is_visible():
-    assert [Fence(5).is_passed(end) for end in (5, 6)] == [False, True]
-
-
-def test_a_queue_that_ends_before_the_last_message_is_refused():
-    check_end(QUEUE, last=None, end=20)
-    check_end(QUEUE, last=19, end=20)
-    with pytest.raises(ExactAppendError, match="made anew"):
-        check_end(QUEUE, last=20, end=20)
 
 
 def test_nothing_found_means_new_only_where_nothing_has_expired_or_the_caller_says_so():

@@ -198,7 +198,7 @@ def simulate_exact(
     random.seed(chance.getrandbits(64))
     world: list[World] = []
     try:
-        run_skipping(lambda: _scenario(troubles, kinds, chance, world, make))
+        run_skipping(lambda: _scenario(troubles, kinds, chance, world, make), in_haste=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         result.found.append(f"{type(error).__name__}: {error}")
     lines = [line for each in world for line in each.history()]

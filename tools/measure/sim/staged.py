@@ -20,6 +20,7 @@ from rmqtools import Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Producer, StagedWrites
 from rmqtools.engine.exact.copy_lane import CopyLane
 from rmqtools.engine.exact.queue_writer import QueueWriter
+from rmqtools.engine.exact.staged_lane import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ExactAppendError, RocketMQError
 from rmqtools.model.staged import decisions_topic
@@ -90,14 +91,14 @@ class _Driver:
 class _Writes(StagedWrites):
     """Staged writes whose driver may be paused, or killed, where a process may."""
 
-    def _appender(self, opened: AsyncExitStack, queue: MessageQueue) -> QueueWriter:
+    def _lane(self, opened: AsyncExitStack, queue: MessageQueue) -> StagedLane:
         driver, own = _DRIVER.get(), AsyncExitStack()
         assert driver is not None
-        appender = super()._appender(own, queue)
-        driver.appenders.append(appender)
-        opened.push_async_callback(_close, driver, appender)
+        lane = super()._lane(own, queue)
+        driver.appenders.append(lane.writer)
+        opened.push_async_callback(_close, driver, lane.writer)
         own.pop_all()
-        return appender
+        return lane
 
 
 async def _close(driver: _Driver, appender: QueueWriter) -> None:

@@ -125,19 +125,6 @@ async def test_rule_2_what_a_frozen_broker_stores_when_it_continues_is_waited_fo
         assert stored(cluster) == [0, 1]
 
 
-async def test_rule_2_ends_where_the_broker_was_started_again_as_its_buffers_are_gone():
-    async with scene() as (cluster, producer), appender(producer) as writer:
-        writer._writer._settle_seconds = 10_000.0  # never over in a test
-        cluster.fault(code=BATCH, answer=Reaction.SILENCE)
-        appending = asyncio.create_task(append(writer, 0, 1))
-        await until(lambda: writer._writer._broker.has_request)
-        cluster.stop("broker-a")
-        cluster.restart("broker-a")
-        await appending
-
-        assert stored(cluster) == [0, 1]
-
-
 async def test_rule_3_what_is_stored_and_not_visible_counts_as_stored():
     async with scene() as (cluster, producer), appender(producer) as writer:
         await append(writer, 0)
