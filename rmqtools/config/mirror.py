@@ -74,8 +74,8 @@ class MirrorConfig:
     """What happens to a message that the target refuses, such as one that is too large for it.
 
     stop: its topic stops with an error. skip: it is left out, logged and counted. Another word: the topic of
-    the target that gets it instead, with the reason as a property, and without its body if that is refused,
-    too; after a crash it may be there twice.
+    the target that gets it instead, with the reason as a property, and without its body and its other
+    properties if that is refused, too; after a crash it may be there twice.
     """
 
     request_bytes: int = 1024 * 1024

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 import pytest
 
 from rmqtools import ClientConfig, Message, MessageQueue, Mirror, MirrorConfig, Producer, ProducerConfig
-from rmqtools.errors import ConfigError, DataLossError
+from rmqtools.errors import ConfigError, DataLossError, ProtocolError
 from rmqtools.model.append_mark import APPEND_MARK
-from tests.behaviour.site import Site, max_offset, pulled, until
+from rmqtools.model.mirror import MIRROR_REFUSED
+from tests.behaviour.site import Site, max_offset, pulled, send_header, until
 from tests.support.patience import PATIENT_REQUEST
 
 
@@ -109,3 +110,19 @@ def test_a_group_goes_on_behind_its_last_consumed_copy(site, wire, producer, top
         site.admin.update_consumer_offset(group, MessageQueue(topic, site.broker, 0), 3)
         with pytest.raises(ConfigError, match="1 messages behind the group"):
             copying.move_group(group)
+
+
+def test_a_message_without_room_for_a_mark_stops_its_topic_or_goes_to_another_one(
+    site, wire, producer, topic, copy
+):
+    refused = site.new_topic(queues=1)
+    fill(site, wire, producer, topic, ["1"])
+    assert wire.ask(send_header(topic, properties={"note": "x" * 32_650}), b"full").code == 0
+    fill(site, wire, producer, topic, ["2"])
+
+    with pytest.raises(ProtocolError, match="at offset 1 has .* bytes of properties"):
+        run(site, topic, copy)
+    assert run(site, topic, copy, refused=refused) == 1
+    until(lambda: max_offset(wire, copy) == 2)
+    (found,) = pulled(wire, refused)
+    assert found.properties[MIRROR_REFUSED].startswith(f"{site.broker}/0/1: ")

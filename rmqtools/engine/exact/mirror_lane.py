@@ -239,7 +239,7 @@ class MirrorLane(CopyLane):
         try:
             await self._target.send(copied)
         except (SendError, MessageRejectedError):
-            await self._target.send(replace(copied, body=b"refused"))
+            await self._target.send(Message(place, b"refused", properties={MIRROR_REFUSED: reason}))
 
     def _passed(self, portion: Portion) -> None:
         now, refused = self.state, self.state.refused - self._refused_before

@@ -10,19 +10,20 @@ import struct
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.sys_flag import BORNHOST_V6_FLAG
+from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, STOREHOSTADDRESS_V6_FLAG
 from rmqtools.protocol.messages.batch import FIXED_BYTES, MAX_PROPERTIES_BYTES
 from rmqtools.protocol.messages.stored import (
-    MESSAGE_FLAG_POSITION,
     MESSAGE_MAGIC_CODE,
     MESSAGE_MAGIC_CODE_V2,
 )
-from rmqtools.protocol.messages.stored_head import HEAD_FORMS, V6_FLAGS
+from rmqtools.protocol.messages.stored_head import V6_FLAGS
 
-_INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
-_LONG = struct.Struct(">q")
-_STORE_TIME_AT = 56  # behind size, magic, crc, queue id, flag, two offsets, sys flag, born time and host
+_HEADS = {  # by the flags of addresses of IPv6: size, magic, flag, queue offset, sys flag, store time, body
+    born | store: struct.Struct(f">ii8xiq8xi8x{20 if born else 8}xq{20 if store else 8}x12xi")
+    for born in (0, BORNHOST_V6_FLAG)
+    for store in (0, STOREHOSTADDRESS_V6_FLAG)
+}
 _COPIED_HEAD = struct.Struct(">iiiii")
 
 
@@ -43,17 +44,13 @@ def stored_parts(data: bytes, start: int) -> StoredParts:
     Raises:
         ProtocolError: it is not a message, or it is incomplete.
     """
-    form = HEAD_FORMS[0].needed
+    head = _HEADS[0]
     try:
-        size, magic, queue_offset, sys_flag, _, _, length = form.unpack_from(data, start)
+        size, magic, flag, queue_offset, sys_flag, stored_ms, length = head.unpack_from(data, start)
         if sys_flag & V6_FLAGS:
-            form = HEAD_FORMS[sys_flag & V6_FLAGS].needed
-            *_, length = form.unpack_from(data, start)
-        (flag,) = _INT.unpack_from(data, start + MESSAGE_FLAG_POSITION)
-        (stored_ms,) = _LONG.unpack_from(
-            data, start + _STORE_TIME_AT + bool(sys_flag & BORNHOST_V6_FLAG) * 12
-        )
-        body_at = start + form.size
+            head = _HEADS[sys_flag & V6_FLAGS]
+            *_, stored_ms, length = head.unpack_from(data, start)
+        body_at = start + head.size
         body_end = body_at + max(0, length)
         if magic == MESSAGE_MAGIC_CODE:
             topic_end = body_end + 1 + data[body_end]

@@ -8,7 +8,9 @@ from rmqtools.errors import ProtocolError
 from rmqtools.protocol.messages.batch import decode_batch, without_first
 from rmqtools.protocol.messages.copied import encode_copied, stored_parts
 from rmqtools.protocol.messages.properties import format_properties
+from rmqtools.protocol.messages.stored import decode_message
 from rmqtools.testing import encode_stored, stored_message
+from tests.unit.protocol.messages.stored_cases import stored_messages
 
 texts = st.text(
     st.characters(blacklist_characters="\x01\x02", blacklist_categories=["Cs"]), min_size=1, max_size=20
@@ -37,6 +39,18 @@ def test_body_flag_and_properties_of_stored_messages_are_those_of_the_batch(cont
     assert [one.body for one in decode_batch(bytes(without_first(batch, 1)))] == [
         body for body, *_ in contents[1:]
     ]
+
+
+@given(stored_messages())
+def test_parts_are_those_of_the_decoded_message_whatever_its_form(message):
+    data = encode_stored([message])
+    parts, decoded = stored_parts(data, 0), decode_message(data, 0, decompress_body=False)
+
+    assert parts.queue_offset == decoded.queue_offset
+    assert parts.store_timestamp_ms == decoded.store_timestamp_ms
+    assert (parts.sys_flag, parts.flag) == (decoded.sys_flag, decoded.flag)
+    assert parts.body == decoded.body
+    assert b"\x02".join(parts.properties).decode() == format_properties(decoded.properties)
 
 
 @given(st.integers(min_value=0, max_value=200))
