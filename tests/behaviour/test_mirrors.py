@@ -120,7 +120,7 @@ def test_a_message_without_room_for_a_mark_stops_its_topic_or_goes_to_another_on
     assert wire.ask(send_header(topic, properties={"note": "x" * 32_650}), b"full").code == 0
     fill(site, wire, producer, topic, ["2"])
 
-    with pytest.raises(ProtocolError, match="at offset 1 has .* bytes of properties"):
+    with pytest.raises(ProtocolError, match=r"at offset 1 has .* bytes of properties"):
         run(site, topic, copy)
     assert run(site, topic, copy, refused=refused) == 1
     until(lambda: max_offset(wire, copy) == 2)

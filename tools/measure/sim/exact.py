@@ -10,6 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TypeAlias
 
 from rmqtools import Message, MessageQueue, ProducerConfig
@@ -33,6 +34,7 @@ _PAUSED = 100.0  # seconds, at most, of a writer: longer than brokers keep a loc
 _UNTIL_SECOND_WRITES = 90.0  # seconds: a lock ends after 60, and then late requests are waited for
 _MOST_TROUBLES = 8
 _SECONDS = 240.0  # within which troubles begin
+_SECONDS_BETWEEN_JUDGEMENTS = 5
 _BATCH = RequestCode.SEND_BATCH_MESSAGE
 
 
@@ -133,8 +135,8 @@ class World:
             position = -1 if appender.last_position is None else appender.last_position
             while position + 1 < _END:
                 await writer.may_run.wait()
-                count = self.chance.randint(1, 8)
-                positions = range(position + 1, min(_END, position + 1 + count))
+                behind = position + 1 + self.chance.randint(1, 8)
+                positions = range(position + 1, min(_END, behind))
                 await appender.append([Message(_TOPIC, b"%d" % each) for each in positions], positions)
                 position = positions[-1]
                 await asyncio.sleep(self.chance.uniform(0.0, 8.0))
@@ -234,7 +236,9 @@ async def _scenario(
 
 async def _supervise(world: World) -> None:
     """Start a writer whenever none is left, until one has come to the end."""
-    while not world.is_finished():
+    for second in count():
+        if second % _SECONDS_BETWEEN_JUDGEMENTS == 0 and world.is_finished():
+            return
         for writer in [*world.writers]:
             if writer.task is not None and writer.task.done():
                 await world.kill(writer)
