@@ -210,7 +210,8 @@ class MirrorCopies:
     """The choice of messages that a mirror copies, and their properties. ``mark``: a mark without numbers."""
 
     def __init__(self, way: Way, *, tags: Iterable[str], share: float, mark: str) -> None:
-        self._way, self._share, self._mark = way, share, mark.encode()
+        self._way, self._share = way, share
+        self._mark = b"\x01%d " + mark.encode().replace(b"%", b"%%") + b"%d\x02"
         self._tags = frozenset(tag.encode() for tag in tags)
         self._chooses = bool(self._tags) or share < 1.0
         self._ways: dict[bytes, bytes | None] = {}
@@ -220,11 +221,11 @@ class MirrorCopies:
         kept, way = kept_properties(stored)
         if self._chooses and not self._is_chosen(stored):
             return None
-        following = self._next_way(way)
-        if following is None:
+        if way not in self._ways:
+            self._note_way(way)
+        if (following := self._ways[way]) is None:
             return None
-        mark = b"%d %s%d" % (queue_offset, self._mark, stored_ms)
-        kept.append(b"%s\x01%s\x02%s\x01%s\x02" % (_MARK, mark, _WAY, following))
+        kept.append(_MARK + self._mark % (queue_offset, stored_ms) + following)
         return b"\x02".join(kept)
 
     def _is_chosen(self, stored: Sequence[bytes]) -> bool:
@@ -236,13 +237,12 @@ class MirrorCopies:
         key = next((found[name] for name in _KEY_NAMES if found.get(name)), b"")
         return self._share >= 1.0 or is_in_share(key, self._share)
 
-    def _next_way(self, way: bytes) -> bytes | None:
-        if way not in self._ways:
-            following = self._way.next(way.decode("utf-8", "replace"))
-            if len(self._ways) >= 1000:
-                self._ways.clear()
-            self._ways[way] = None if following is None else following.encode()
-        return self._ways[way]
+    def _note_way(self, way: bytes) -> None:
+        """Note the property of the copies of messages that have come this way; None: they are not copied."""
+        following = self._way.next(way.decode("utf-8", "replace"))
+        if len(self._ways) >= 1000:
+            self._ways.clear()
+        self._ways[way] = None if following is None else b"%s\x01%s\x02" % (_WAY, following.encode())
 
 
 def may_come_back(error: RocketMQError) -> bool:
