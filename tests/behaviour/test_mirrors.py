@@ -115,14 +115,14 @@ def test_a_group_goes_on_behind_its_last_consumed_copy(site, wire, producer, top
 def test_a_message_without_room_for_a_mark_stops_its_topic_or_goes_to_another_one(
     site, wire, producer, topic, copy
 ):
-    refused = site.new_topic(queues=1)
+    refused, long_name = site.new_topic(queues=1), "e" * 60  # it is three times in a copy's properties
     fill(site, wire, producer, topic, ["1"])
-    assert wire.ask(send_header(topic, properties={"note": "x" * 32_650}), b"full").code == 0
+    assert wire.ask(send_header(topic, properties={"note": "x" * 32_500}), b"full").code == 0
     fill(site, wire, producer, topic, ["2"])
 
     with pytest.raises(ProtocolError, match=r"at offset 1 has .* bytes of properties"):
-        run(site, topic, copy)
-    assert run(site, topic, copy, refused=refused) == 1
+        run(site, topic, copy, source_name=long_name)
+    assert run(site, topic, copy, source_name=long_name, refused=refused) == 1
     until(lambda: max_offset(wire, copy) == 2)
     (found,) = pulled(wire, refused)
     assert found.properties[MIRROR_REFUSED].startswith(f"{site.broker}/0/1: ")
