@@ -206,12 +206,22 @@ class Workers(Generic[H]):
         Threads: the next when the one before has begun and calls still wait. Tasks: as many as calls wait,
         when the listener of the one before waits for something.
         """
-        if self._closing or self._yielding or not self._waiting:
+        if self._closing or self._yielding or not self._newest.has_begun:
             return
-        if not self._newest.has_begun or self._free <= 0:
+        if not self._has_calls() or self._free <= 0:
             return
         worker = self._newest = _Worker()
         self._start(self._work(worker), worker)
+
+    def _has_calls(self) -> bool:
+        """Return whether calls wait; forget arrivals whose last call is being made."""
+        while self._waiting:
+            with suppress(IndexError, ValueError):  # a thread was faster
+                first = self._waiting[0]
+                if length_hint(first.calls):
+                    return True
+                self._waiting.remove(first)
+        return False
 
     @property
     def _free(self) -> int:
