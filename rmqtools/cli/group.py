@@ -99,7 +99,7 @@ def show(
     With --member: the queues, fetched messages and rates of one member, by its own report.
     """
     if stack and not member:
-        raise ConfigError("--stack shows the stack of one member: add --member ID")
+        raise ConfigError("--stack shows the stack of one member: give --member ID")
     config = client_config(name_server, settings, ClientConfig)
     with partial_admin(config) as admin:
         if member:

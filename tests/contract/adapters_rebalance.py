@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rmqtools.allocate import AllocateAveragely, AllocateMessageQueueStrategy
+from rmqtools.engine.group.hold_and_release import QueueTable
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.engine.group.rounds import TRY_AGAIN_DELAY
@@ -42,7 +43,9 @@ class _ScriptedHolder(Fake):
         self.subscriptions = self.membership = self.held = self  # the parts of a member, all scripted here
         self.assigned = None
         self.client_id = case["clientId"]
-        self.pulled = {held.queue: held for held in _table(case["tableBefore"], clock)}
+        self.pulled: QueueTable[ProcessQueue] = QueueTable()
+        for held in _table(case["tableBefore"], clock):
+            self.pulled[held.queue] = held
         self.consume_type = ConsumeType(case["consumeType"])
         self.is_broadcasting = case["messageModel"] == "BROADCASTING"
         self.is_orderly = case["isOrder"]
@@ -85,7 +88,7 @@ class _ScriptedHolder(Fake):
     async def find_queues(self, topic: str) -> Collection[MessageQueue] | None:
         return self._queues
 
-    async def find_members(self, topic: str) -> MemberList | None:
+    async def find_members(self, topic: str, told: object) -> MemberList | None:
         return None if self._members is None else MemberList(tuple(self._members))
 
     async def give_up(self, doomed: Iterable[ProcessQueue]) -> None:
@@ -102,8 +105,9 @@ class _ScriptedHolder(Fake):
     def holds(self, held: ProcessQueue) -> bool:
         return held in self.pulled.values()
 
-    def working(self) -> list[ProcessQueue]:
-        return [held for held in self.pulled.values() if not held.is_dropped]
+    def works(self, queue: MessageQueue) -> bool:
+        held = self.pulled.get(queue)
+        return held is not None and not held.is_dropped
 
     async def lock(self, queues: Collection[MessageQueue]) -> Collection[MessageQueue]:
         return [queue for queue in queues if queue not in self._refused] if self.is_orderly else queues
