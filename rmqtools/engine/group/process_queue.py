@@ -68,12 +68,12 @@ class HeldAnswer:
 
     def finish(self, messages: Sequence[MessageExt]) -> tuple[int, int]:
         """Note that some of these messages are consumed; return how many were not before, and their bytes."""
+        if not messages or not self.left:
+            return 0, 0
         if self._are_all(messages):
             finished = self.left, self.left_bytes
             self.left = self.left_bytes = 0
             return finished
-        if not self.left:
-            return 0, 0
         fresh = [one for one in messages if one.queue_offset not in self._done]
         count, size = len(fresh), _bytes_of(fresh)
         self._done.update(map(_offset_of, fresh))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqtools.engine.group.process_queue import ProcessQueue
@@ -213,6 +213,7 @@ ACTS = st.tuples(st.sampled_from(["put", "remove", "commit", "roll_back"]), st.i
 
 
 @given(st.lists(ACTS, max_size=30))
+@example([*[("put", 1)] * 4, ("remove", 1)])  # an answer in the middle is consumed first
 def test_no_offset_is_committable_beyond_a_message_not_consumed_and_bytes_are_counted(acts):
     model = Model()
     for kind, number in acts:
