@@ -182,13 +182,12 @@ class OrderlyConsumption:
                 ended = await on_thread(lambda: finish(self._run(run, on_thread=True)))
         finally:
             del self._runs[held]
-        self._committed.put(run)
         self._committed.take()
         if ended is None:
             held.put_back(run.taken)  # no call has begun
             return None
         self._listeners.count(ended.topic, ended.status, count=len(ended.messages), seconds=ended.seconds)
-        self._take_called(run, len(ended.messages))
+        held.take(len(ended.messages) - self._end_first_call(run))
         return ended
 
     def _begin(self, held: ProcessQueue, taken: list[MessageExt]) -> _Run:
@@ -243,10 +242,10 @@ class OrderlyConsumption:
         """On the loop: commit what listeners have consumed, run by run."""
         for run in runs:
             run.is_told = False
-            now = run.count, run.calls, run.seconds
-            (count, calls, seconds), run.seen = run.seen, now
+            now, (count, calls, seconds) = (run.count, run.calls, run.seconds), run.seen
             if not (fresh := now[0] - count):
                 continue
+            run.seen = now
             self._listeners.count(
                 run.topic,
                 ConsumeOrderlyStatus.SUCCESS,
@@ -254,16 +253,13 @@ class OrderlyConsumption:
                 seconds=now[2] - seconds,
                 calls=now[1] - calls,
             )
-            self._take_called(run, fresh)
+            run.held.consume(fresh - self._end_first_call(run))
             self._commit(run.held)
 
-    def _take_called(self, run: _Run, count: int) -> None:
-        """Take the messages of calls from their queue; those of a run's first call are taken already."""
-        if run.taken:
-            count -= len(run.taken)
-            run.taken = ()
-        if count:
-            run.held.take(count)
+    def _end_first_call(self, run: _Run) -> int:
+        """Return how many messages of the first call, which has ended, are taken from their queue already."""
+        count, run.taken = len(run.taken), ()
+        return count
 
     def _batch_size(self, held: ProcessQueue) -> int:
         """Messages of the next listener call."""

@@ -156,8 +156,7 @@ class HandOut:
         if parts:
             self._last = {held: messages[0].queue_offset for held, messages in parts}
         for held, messages in parts:
-            held.take(len(messages))
-            held.commit()
+            held.consume(len(messages))
 
     def _add(self, parts: list[_Part]) -> None:
         if parts:

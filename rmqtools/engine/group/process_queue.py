@@ -295,6 +295,14 @@ class ProcessQueue(HeldQueue):
         self.last_consume_ms = self._clock.now_ms()
         return taken
 
+    def consume(self, count: int) -> None:
+        """Remove the first messages: they are consumed without having been taken."""
+        while count > 0 and self._answers:
+            answer = self._answers[0]
+            part = list(islice(answer, count))
+            count -= len(part)
+            self.finish(answer, part)
+
     def commit(self) -> int:
         """Note that the taken messages are consumed; return the committable offset."""
         self._note(-len(self._taken), -_bytes_of(self._taken.values()))
