@@ -368,7 +368,7 @@ def _queue_row(check: GroupCheck, queue: MessageQueue, progress: QueueProgress) 
         queue.topic,
         queue.broker_name,
         queue.queue_id,
-        check.view.owners(queue) or _nobody(check.view),
+        check.view.owners(queue) or _no_owner(check.view),
         progress.consumer_offset,
         progress.max_offset,
         progress.lag,
@@ -382,7 +382,7 @@ def _note(check: GroupCheck, about: MessageQueue | str) -> str:
     return ", ".join(dict.fromkeys(found))
 
 
-def _nobody(view: GroupView) -> str:
+def _no_owner(view: GroupView) -> str:
     """Return ``-`` for "no owner", or ``?`` if a member that does not answer may be the owner."""
     return "?" if any(member.error for member in view.members) else "-"
 

@@ -55,7 +55,7 @@ class Kind:
     """The texts in words."""
 
     is_optional: bool = False
-    """Whether None fits."""
+    """Whether None is accepted."""
 
 
 def checked(config: type[C]) -> type[C]:

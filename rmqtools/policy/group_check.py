@@ -69,7 +69,7 @@ def check_group(view: GroupView, pins: Pins = NO_PINS, limits: GroupLimits = DEF
 def _problems(view: GroupView, pins: Pins, limits: GroupLimits) -> list[Finding]:
     if not view.members:
         late = [*_silent_brokers(view), *_late(view, limits), *_dead_letters(view, limits)]
-        return [*_nobody(view), *late, *_offsets(view), *_unreadable(view)]
+        return [*_no_members(view), *late, *_offsets(view), *_unreadable(view)]
     listed = [*_listed_again(view)]
     findings = [
         *_silent_brokers(view),
@@ -132,7 +132,7 @@ _REMEDIES = {
 }
 
 
-def _nobody(view: GroupView) -> Iterator[Finding]:
+def _no_members(view: GroupView) -> Iterator[Finding]:
     if not view.proxied:
         yield Finding(FindingKind.NO_MEMBERS, f"group {view.group!r} has no members: nobody consumes")
     for one in view.proxied:

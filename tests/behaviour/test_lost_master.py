@@ -34,13 +34,13 @@ from rmqtools.cli import app
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import RemotingConnectError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.protocol.headers.topic import CreateTopicRequestHeader
 from rmqtools.protocol.wire.bodies import parse_kv_table
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing import FakeCluster
 from rmqtools.testing.fake.state import refused
 from tests.behaviour.site import commit, consumer_offset, max_offset, pull, send_header, until
 from tests.behaviour.wire import Wire, wire_to
+from tests.support.raw_sends import topic_header
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 COUNT = 40
@@ -169,20 +169,10 @@ class Stored:
 def stored(site: Replicated) -> Stored:
     """Make the topic on both servers: a real slave would take it over within a minute only."""
     topic = f"test-{uuid.uuid4().hex[:12]}"
-    header = CreateTopicRequestHeader(
-        topic=topic,
-        default_topic="TBW102",
-        read_queue_nums=1,
-        write_queue_nums=1,
-        perm=6,
-        topic_filter_type="SINGLE_TAG",
-        topic_sys_flag=0,
-        order=False,
-    )
     settings = ClientConfig(name_server=site.name_server, **SOON)
     with wire_to(site.slave) as slave, Admin(settings) as admin:
         admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
-        assert slave.ask(header).code == ResponseCode.SUCCESS
+        assert slave.ask(topic_header(topic)).code == ResponseCode.SUCCESS
         made = Stored(site, topic)
         with Producer(ProducerConfig(name_server=site.name_server, group="tests", **SOON)) as producer:
             for body in made.bodies:

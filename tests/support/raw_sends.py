@@ -18,10 +18,9 @@ def ask(admin: Admin, command: RemotingCommand) -> None:
     admin._bridge.run(lambda: admin._admin._client.remoting.invoke_ok(addr, command))
 
 
-def create_batch_topic(admin: Admin) -> MessageQueue:
-    """The only queue of a new topic with queues of type BatchCQ."""
-    topic = f"batches-{uuid.uuid4().hex[:8]}"
-    header = CreateTopicRequestHeader(
+def topic_header(topic: str, *, attributes: str | None = None) -> CreateTopicRequestHeader:
+    """The header of a request that makes a topic with one queue."""
+    return CreateTopicRequestHeader(
         topic=topic,
         default_topic="TBW102",
         read_queue_nums=1,
@@ -30,9 +29,14 @@ def create_batch_topic(admin: Admin) -> MessageQueue:
         topic_filter_type="SINGLE_TAG",
         topic_sys_flag=0,
         order=False,
-        attributes="+queue.type=BatchCQ",
+        attributes=attributes,
     )
-    ask(admin, request(header))
+
+
+def create_batch_topic(admin: Admin) -> MessageQueue:
+    """The only queue of a new topic with queues of type BatchCQ."""
+    topic = f"batches-{uuid.uuid4().hex[:8]}"
+    ask(admin, request(topic_header(topic, attributes="+queue.type=BatchCQ")))
     admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
     return MessageQueue(topic, "broker-a", 0)
 

@@ -20,7 +20,7 @@ from rmqtools.cli.group import is_system_group
 from rmqtools.cli.topic import user_topics
 from rmqtools.clock import SYSTEM_CLOCK, Clock
 from rmqtools.errors import RemotingTimeoutError, RocketMQError, TopicNotFoundError
-from rmqtools.group import FindingKind, GroupCheck, GroupView, severity_of
+from rmqtools.group import GroupCheck, GroupView, severity_of
 from rmqtools.log import get_logger
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, dlq_topic
 
@@ -124,8 +124,8 @@ def _look_at(admin: Admin, look: _Look) -> None:
     for server in servers.name_servers:
         text = "Whether the name server answers."
         look.add("rmqtools_name_server_up", text, {"nameServer": server.addr}, float(server.error is None))
-    for (kind, subject), count in Counter((one.kind.value, one.subject) for one in servers.findings).items():
-        labels = {"finding": kind, "subject": subject, "severity": severity_of(FindingKind(kind)).value}
+    for (kind, subject), count in Counter((one.kind, one.subject) for one in servers.findings).items():
+        labels = {"finding": kind.value, "subject": subject, "severity": severity_of(kind).value}
         look.add("rmqtools_server_findings", "Findings of rmqtools health.", labels, count)
     topics = user_topics(admin)
     try:
@@ -224,7 +224,7 @@ def _add_group(look: _Look, group: str, check: GroupCheck) -> None:
     labels = {"group": group, "topic": dlq_topic(group)}
     look.add("rocketmq_group_dlqdiff", "Dead letters that are stored.", labels, check.view.dead_letters.count)
     look.add("rocketmq_group_count", "Members of the group.", {"group": group}, len(check.view.members))
-    for kind, count in Counter(found.kind.value for found in check.findings).items():
+    for kind, count in Counter(found.kind for found in check.findings).items():
         text = "Findings of rmqtools group check."
-        labels = {"group": group, "finding": kind, "severity": severity_of(FindingKind(kind)).value}
+        labels = {"group": group, "finding": kind.value, "severity": severity_of(kind).value}
         look.add("rmqtools_group_findings", text, labels, count)

@@ -165,7 +165,7 @@ class Sampler:
 
 
 def _is_worth_a_line(finding: Finding, look: GroupLook) -> bool:
-    """Leave out what is no problem here: a group that nobody uses, and a server that has its own line."""
+    """Return whether a finding gets a line: not of an unused group, nor of a server, which has a row."""
     if finding.kind.value in ("broker_silent", "name_server_silent"):
         return False
     return finding.kind.value != "no_members" or look.lag > 0

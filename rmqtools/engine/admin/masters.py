@@ -92,8 +92,8 @@ class Masters:
     ) -> dict[str, T]:
         """Await ``call(addr)`` of all brokers at the same time, and return the results by broker name.
 
-        The only way to ask several brokers: see the class for those that do not answer. A broker without a
-        master is asked at its first slave.
+        The only way to ask several brokers: see the class for those that do not answer. For a broker
+        without a master, the call goes to its first slave.
 
         Args:
             call: one or several requests that only read.

@@ -48,7 +48,7 @@ class QueueAdmin(AdminPart):
     async def max_offset(self, queue: MessageQueue) -> int:
         """Return one more than the last queue offset that can be read; 0 if there is no such queue.
 
-        Only the queue's master is asked: a slave may lack the last messages.
+        The request goes to the queue's master: a slave may lack the last messages.
         A broker acknowledges a message some milliseconds before its queue shows it: see
         :meth:`await_readable`.
         """

@@ -2,7 +2,7 @@
 
 Source of the rules: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper (Java client). Ours: an offset that
 is no longer stored or was reset (OFFSET_ILLEGAL) is corrected at once (Java gives the queue up and takes it
-again after 10 s); a slave is asked if the master does not answer, and the master if the slave refuses; a
+again after 10 s); pulls go to a slave if the master does not answer, and back if the slave refuses; a
 broker that has forgotten this member gets a heartbeat at once.
 """
 
