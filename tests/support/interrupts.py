@@ -65,7 +65,7 @@ class SignalPoints:
         self._names: dict[Any, dict[int, str]] = {}
 
     def __call__(self, frame: Any, event: str, _: object) -> Any:
-        if _is_finalizer(frame):
+        if is_finalizer(frame):
             return None
         if event == "call":
             self._before.pop(frame.f_back, None)  # what its caller has called is written in Python
@@ -95,7 +95,7 @@ class SignalPoints:
         return names.get(frame.f_lasti, "")
 
 
-def _is_finalizer(frame: Any) -> bool:
+def is_finalizer(frame: Any) -> bool:
     """Return whether errors of a frame are printed, and go no further."""
     while frame is not None:
         if frame.f_code.co_name == "__del__" or "weakref" in frame.f_code.co_filename:

@@ -9,7 +9,7 @@ from rmqtools.engine.consumer import consume_concurrently
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from tests.unit.engine.consumer.blocking_scene import PATIENCE, Heard, blocking, until
-from tests.unit.engine.consumer.push_scene import Scene, idle, stored
+from tests.unit.engine.consumer.push_scene import Scene, stored
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 SEND_BACK = RequestCode.CONSUMER_SEND_MSG_BACK
@@ -219,15 +219,3 @@ async def test_every_message_is_counted_with_its_result_and_its_time():
         status = scene.member.rates.status("T", scene.clock.monotonic())
         assert (status.consume_ok_tps, status.consume_failed_msgs) == (9, 1)
         assert status.consume_rt == pytest.approx(1.0)
-
-
-async def test_while_the_listener_has_the_only_message_no_other_worker_starts():
-    heard = Heard(0)
-
-    async with blocking(heard, threads=4) as (scene, pool):
-        scene.arrive(stored(0))
-        await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
-        await idle()
-        assert (scene.consumption.running, pool.count) == (1, 1)
-        heard.go_on.set()
-        await until(lambda: scene.committed == 1)
