@@ -54,11 +54,11 @@ class ConsumeRates:
         slice_.calls += calls
         slice_.call_seconds += seconds
 
-    def pulled(self, topic: str, now: float, *, count: int, seconds: float) -> None:
-        """Count a pull or pop, its messages and its duration."""
+    def pulled(self, topic: str, now: float, *, count: int, seconds: float, pulls: int = 1) -> None:
+        """Count pulls or pops, their messages and how long they took together."""
         slice_ = self._slice(topic, now)
         slice_.pulled += count
-        slice_.pulls += 1
+        slice_.pulls += pulls
         slice_.pull_seconds += seconds
 
     def pass_over(self, topic: str, now: float) -> None:

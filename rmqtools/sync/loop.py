@@ -98,9 +98,10 @@ class LoopThread:
 def note_blocking_call() -> None:
     """Log, once per process, that a call blocks a thread with a running event loop: all its tasks wait.
 
-    In a notebook cells run on such a loop, and nothing else does.
+    In a notebook cells run on such a loop, and nothing else does. Greenlets share one thread with our own
+    loop, and a wait of one lets the others run.
     """
-    if _get_running_loop() is None or _noted or "ipykernel" in sys.modules:
+    if _get_running_loop() is None or _noted or "ipykernel" in sys.modules or are_threads_greenlets():
         return
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rmqtools."):

@@ -1,7 +1,7 @@
-"""A TCP connection for threads that wait: one request at a time, on the thread that sends it.
+"""A TCP connection for threads that wait for their answers themselves.
 
-It carries sends only, and lives beside the event loop's connection to the same address: that one is made
-first, receives what the peer asks, and shows whether the peer can be reached.
+It carries sends, and the pulls of listener threads. It lives beside the event loop's connection to the same
+address: that one is made first, receives what the peer asks, and shows whether the peer can be reached.
 """
 
 import random
@@ -22,7 +22,7 @@ from rmqtools.protocol.wire.template import Request
 from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
 
 _SLICE_SECONDS: Final = 0.1  # longest wait of one socket call
-_ANSWER_BYTES: Final = 4096  # of one call of the socket; answers to sends have some 300
+_ANSWER_BYTES: Final = 64 * 1024  # of one call of the socket
 _SLICE: Final = struct.pack("ll", 0, round(_SLICE_SECONDS * 1e6))  # struct timeval
 
 
@@ -50,6 +50,7 @@ class BlockingConnection:
         self.beside = beside
         self.used_at = clock.monotonic()
         self.is_spent = False  # a request is under way, or was left without its answer
+        self._answers: dict[int, RemotingCommand | None] = {}  # of started requests, by opaque
         self._sock = sock
         self._fd = sock.fileno()
         self._clock = clock
@@ -94,6 +95,48 @@ class BlockingConnection:
         except ProtocolError as error:
             raise ProtocolError(f"{self.addr}: {error}") from error
         self.is_spent = self._decoder.is_inside_frame or self._decoder.error is not None
+        return answer
+
+    def start(self, command: Request) -> int:
+        """Send a request without waiting; several may be under way. Return its number for :meth:`finish`.
+
+        The connection is spent until all answers have come.
+
+        Raises:
+            ProtocolError: the request cannot be written.
+            ConnectionLostError: the connection broke, or the peer takes no bytes.
+        """
+        self._opaque = opaque = self._opaque + 1 & 0x7FFF_FFFF
+        data = command.encode(opaque)
+        self.is_spent = True
+        self._answers[opaque] = None
+        try:
+            self._write(data, 0, self._clock.monotonic() + _SLICE_SECONDS)
+        except OSError as error:
+            raise ConnectionLostError(f"connection to {self.addr} lost: {error!r}") from error
+        return opaque
+
+    def finish(self, number: int, timeout: float) -> RemotingCommand:
+        """Wait at most ``timeout`` seconds for the answer to a request of :meth:`start`.
+
+        Raises:
+            RemotingTimeoutError, ConnectionLostError, ProtocolError: as :meth:`invoke`; no further answer can
+                be waited for.
+        """
+        answers, deadline = self._answers, self._clock.monotonic() + timeout
+        try:
+            while (answer := answers[number]) is None:
+                for command in self._read_commands(self._receive(deadline)):
+                    if command.opaque in answers and command.is_response:
+                        answers[command.opaque] = command
+        except TimeoutError as error:
+            raise RemotingTimeoutError(f"{self.addr} did not answer within {timeout:.3f} s") from error
+        except OSError as error:
+            raise ConnectionLostError(f"connection to {self.addr} lost: {error}") from error
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.addr}: {error}") from error
+        del answers[number]
+        self.is_spent = bool(answers) or self._decoder.is_inside_frame
         return answer
 
     def shut(self) -> None:
@@ -145,22 +188,25 @@ class BlockingConnection:
     def _read(self, opaque: int, data: bytes, deadline: float) -> RemotingCommand:
         """Return the answer with this opaque. Anything else is ignored: no requests are served here."""
         while True:
-            if not data:
-                raise ConnectionResetError("closed by the peer")
-            if not self._has_received:
-                self._has_received = True
-                refuse_foreign_protocol(data)
-            for command in self._commands(data):
+            for command in self._read_commands(data):
                 if command.opaque == opaque and command.is_response:
                     return command
-            if self._decoder.error is not None:
-                raise self._decoder.error
             data = self._receive(deadline)
 
-    def _commands(self, data: bytes) -> Iterable[RemotingCommand]:
-        """Return the commands that end in these bytes; nearly always they are one answer."""
+    def _read_commands(self, data: bytes) -> Iterable[RemotingCommand]:
+        """Yield the commands that end in these bytes; nearly always they are one answer."""
+        if not data:
+            raise ConnectionResetError("closed by the peer")
+        if not self._has_received:
+            self._has_received = True
+            refuse_foreign_protocol(data)
         whole = decode_whole(data, len(data), self._decoder)
-        return map(decode_command, self._decoder.feed(data)) if whole is None else (whole,)
+        if whole is not None:
+            yield whole
+            return
+        yield from map(decode_command, self._decoder.feed(data))
+        if self._decoder.error is not None:
+            raise self._decoder.error
 
     def _receive(self, deadline: float) -> bytes:
         """Wait in the call that receives, which is woken once; only the last slice needs a poll before it."""

@@ -6,11 +6,13 @@ Source of the rules: ConsumeMessageConcurrentlyService (Java client).
 import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from math import inf
 
 from rmqtools.config.consumer import PushConsumerConfig
+from rmqtools.engine.consumer.burst import Burst, Lent
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
-from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
+from rmqtools.engine.consumer.workers import Arrival, Call, Failed, Workers, calls_of
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
 from rmqtools.log import get_logger
@@ -34,6 +36,8 @@ class ConcurrentConsumption:
         self, member: Member, config: PushConsumerConfig, listeners: Listeners, send_back: SendBack
     ) -> None:
         self._names = member.names
+        self._held = member.held
+        self._listeners = listeners
         self._offsets = member.offsets
         self._is_broadcasting = member.is_broadcasting
         self._config = config
@@ -43,6 +47,14 @@ class ConcurrentConsumption:
             member.client.clock, listeners, self, most=config.consume_threads
         )
         member.longest_call = self._workers.longest_call
+        self._burst = Burst(
+            member.client,
+            listeners,
+            self,
+            worker=self._workers.enlist(),
+            call_size=config.consume_message_batch_max_size,
+        )
+        member.held.on_leave(self._burst.note_offset)
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
 
@@ -69,12 +81,21 @@ class ConcurrentConsumption:
     def work_on(self, held: ProcessQueue) -> None:
         """Do nothing: :meth:`take` delivers the messages."""
 
+    def may_lend(self) -> bool:
+        """Return whether a queue may be lent to a listener's thread."""
+        return self._listeners.may_pull and self._burst.has_room
+
+    def lend(self, lent: Lent) -> None:
+        """Let a listener's thread pull a queue, whose messages are all consumed."""
+        self._burst.lend(lent)
+
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""
         self._closing = True
         for timer in self._timers:
             timer.cancel()
-        await self._workers.close(timeout)
+        self._burst.close()
+        await asyncio.gather(self._workers.close(timeout), self._listeners.end(self._burst.tasks, timeout))
 
     async def watch_timeouts_forever(self) -> None:
         """Send back messages that a listener has had for longer than ``consume_timeout``."""
@@ -89,6 +110,28 @@ class ConcurrentConsumption:
             arrival, messages = call
             log.warning("listener_timed_out", queue=str(arrival.held.queue), count=len(messages))
             await self._send_back_failed(call, messages, _TIMEOUT_DELAY_LEVEL)
+
+    def until(self, held: ProcessQueue) -> float:
+        """See :class:`Lane`: never."""
+        return inf
+
+    def passed(self, held: ProcessQueue, offset: int) -> None:
+        """See :class:`Lane`."""
+        if not held.is_dropped or self._held.is_leaving(held):
+            self._offsets.update(held.queue, offset, increase_only=True)
+
+    def take_up(self, lent: Lent) -> bool:
+        """See :class:`Lane`. Other workers make the calls that have not begun."""
+        assert lent.part is not None
+        arrival = lent.part.arrival
+        arrival.answer = lent.held.put(lent.messages)
+        self._workers.add(arrival)
+        return True
+
+    async def left(self, lent: Lent, failed: Failed[ProcessQueue] | None) -> None:
+        """See :class:`Lane`."""
+        assert lent.part is not None
+        await self._workers.take_left(lent.part, failed)
 
     def consumed(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:
         """See :class:`ResultHandler`."""

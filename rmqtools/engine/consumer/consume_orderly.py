@@ -7,15 +7,17 @@ often into a dead letter; Java sends it to the dead-letter topic itself, through
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
+from rmqtools.engine.consumer.burst import Burst, Lent
 from rmqtools.engine.consumer.crossing import Crossing
-from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
+from rmqtools.engine.consumer.listeners import LONG_CALL, ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
+from rmqtools.engine.consumer.workers import Failed, Worker
 from rmqtools.engine.finish import finish
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
@@ -107,6 +109,16 @@ class OrderlyConsumption:
         self._runs: dict[ProcessQueue, _Run] = {}  # that listeners have now
         self._committed: Crossing[_Run] = Crossing(self._take_committed)
         self._closing = asyncio.Event()
+        self._loans: dict[ProcessQueue, Lent] = {}  # that no queue's task has taken up
+        self._pauses: dict[ProcessQueue, float] = {}  # seconds, after a call on a thread
+        self._burst = Burst(
+            member.client,
+            listeners,
+            self,
+            worker=Worker(),
+            call_size=config.consume_message_batch_max_size,
+        )
+        member.held.on_leave(self._burst.note_offset)
 
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Let the run that a listener has now go on with them; else the queue's own task takes them."""
@@ -115,6 +127,45 @@ class OrderlyConsumption:
             return
         run.last = messages[-1].queue_offset
         run.waiting.extend(self._batches(held, messages))
+
+    def may_lend(self) -> bool:
+        """Return whether a queue may be lent to a listener's thread."""
+        return self._listeners.may_pull and self._burst.has_room
+
+    def lend(self, lent: Lent) -> None:
+        """Let a listener's thread pull a queue, whose messages are all consumed."""
+        self._loans[lent.held] = lent
+        lent.held.wake()
+
+    def until(self, held: ProcessQueue) -> float:
+        """See :class:`Lane`."""
+        return inf if self._is_broadcasting else held.lock_ends
+
+    def passed(self, held: ProcessQueue, offset: int) -> None:
+        """See :class:`Lane`."""
+        if self._held.holds(held):
+            self._offsets.update(held.queue, offset)
+
+    def take_up(self, lent: Lent) -> bool:
+        """See :class:`Lane`. Nobody else may have messages of the queue, so :meth:`left` does all."""
+        return False
+
+    async def left(self, lent: Lent, failed: Failed[ProcessQueue] | None) -> None:
+        """See :class:`Lane`."""
+        held, part = lent.held, lent.part
+        assert part is not None
+        held.put(lent.messages)
+        if part.calls:
+            count = sum(map(len, part.calls))
+            self._count(lent.topic, count=count, calls=len(part.calls), seconds=part.ended - part.began)
+            held.consume(count)
+            self._commit(held)
+        if failed is not None:
+            messages = failed.call[1]
+            self._listeners.count(lent.topic, failed.status, count=len(messages), seconds=failed.seconds)
+            self._pauses[held] = await self._handle(
+                held, held.take(len(messages)), failed.status, failed.context
+            )
 
     @property
     def running(self) -> int:
@@ -128,21 +179,44 @@ class OrderlyConsumption:
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""
         self._closing.set()
+        self._burst.close()
         self._held.wake()
-        await self._listeners.end(self._tasks, timeout)
+        await asyncio.gather(
+            self._listeners.end(self._tasks, timeout), self._listeners.end(self._burst.tasks, timeout)
+        )
 
     async def watch_timeouts_forever(self) -> None:
         """Do nothing: an orderly queue waits for its listener without limit."""
 
     async def _consume_forever(self, held: ProcessQueue) -> None:
         while not held.is_dropped and not self._closing.is_set():
-            if not self._is_mine(held) or not held.has_next:
+            if (lent := self._loans.pop(held, None)) is not None:
+                suspend = await self._serve(lent)
+            elif not self._is_mine(held) or not held.has_next:
                 await held.changed(_LOOK_AGAIN)
                 continue
-            async with self._free, held.consuming:
-                suspend = await self._consume(held)
+            else:
+                async with self._free, held.consuming:
+                    suspend = await self._consume(held)
             if suspend:
                 await self._suspend(held, suspend)
+
+    async def _serve(self, loan: Lent) -> float:
+        """Let a thread pull a queue and call its listener; return the seconds to pause afterwards.
+
+        A release of the queue waits for this. The loop pulls the queue again when no call of it runs.
+        """
+        held = loan.held
+        lent = replace(loan, returned=asyncio.get_running_loop().create_future())
+        try:
+            async with held.consuming:
+                self._burst.lend(lent)
+                await lent.returned
+        finally:
+            loan.is_unfit, loan.moved = lent.is_unfit, lent.moved
+            if not loan.returned.done():
+                loan.returned.set_result(None)
+        return self._pauses.pop(held, 0.0)
 
     def _is_mine(self, held: ProcessQueue) -> bool:
         """Return whether this member alone may consume the queue."""
@@ -155,10 +229,14 @@ class OrderlyConsumption:
         taken = held.take(self._batch_size(held))
         if not taken:
             return 0.0
+        ended = await self._call(held, taken)
+        return 0.0 if ended is None else await self._handle(held, ended.messages, ended.status, ended.context)
+
+    async def _handle(
+        self, held: ProcessQueue, taken: Sequence[MessageExt], status: ConsumeStatus, context: ConsumeContext
+    ) -> float:
+        """Handle a call that did not simply succeed; return the seconds to pause afterwards."""
         try:
-            if (ended := await self._call(held, taken)) is None:
-                return 0.0
-            taken, status, context = ended.messages, ended.status, ended.context
             assert isinstance(status, ConsumeOrderlyStatus)
             return await self._handle_status(held, taken, status, context)
         except Exception as error:  # a listener's context may hold any value: the queue continues
@@ -246,15 +324,14 @@ class OrderlyConsumption:
             if not (fresh := now[0] - count):
                 continue
             run.seen = now
-            self._listeners.count(
-                run.topic,
-                ConsumeOrderlyStatus.SUCCESS,
-                count=fresh,
-                seconds=now[2] - seconds,
-                calls=now[1] - calls,
-            )
+            self._count(run.topic, count=fresh, calls=now[1] - calls, seconds=now[2] - seconds)
             run.held.consume(fresh - self._end_first_call(run))
             self._commit(run.held)
+
+    def _count(self, topic: str, *, count: int, calls: int, seconds: float) -> None:
+        """Count calls that simply succeeded."""
+        self._listeners.count(topic, ConsumeOrderlyStatus.SUCCESS, count=count, seconds=seconds, calls=calls)
+        self._listeners.pace.note(calls, calls if seconds > calls * LONG_CALL else 0)
 
     def _end_first_call(self, run: _Run) -> int:
         """Return how many messages of the first call, which has ended, are taken from their queue already."""

@@ -8,6 +8,7 @@ import random
 from typing import Protocol
 
 from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
+from rmqtools.engine.consumer.burst import Lent
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
@@ -98,6 +99,12 @@ class FetchPolicy(Protocol):
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Handle messages that were just fetched and are already in the queue."""
 
+    def may_lend(self) -> bool:
+        """Return whether a queue may be lent to a listener's thread."""
+
+    def lend(self, lent: Lent) -> None:
+        """Let a listener's thread pull a queue that holds no messages."""
+
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
         """Return the consumer offset that a pull carries for the broker to store; None: none."""
 
@@ -110,6 +117,12 @@ class Consumption(Protocol):
 
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Consume messages that were just fetched."""
+
+    def may_lend(self) -> bool:
+        """Return whether a queue may be lent to a listener's thread."""
+
+    def lend(self, lent: Lent) -> None:
+        """Let a listener's thread pull a queue that holds no messages."""
 
     def work_on(self, held: ProcessQueue) -> None:
         """Start to consume a newly held queue."""
@@ -128,6 +141,8 @@ class PushFetch:
         self.is_suspended = False
         self.rate = FetchRate(member)
         self.take = consumption.take
+        self.lend = consumption.lend
+        self._may_lend = consumption.may_lend
         self.offset_for_pull = member.offsets.offset_for_pull
         self._member = member
         self._config = config
@@ -147,6 +162,10 @@ class PushFetch:
             return False
         limits, member = self._limits.shared(len(self._member.held.pulled)), self._member.held.cached
         return exceeded_threshold(held.cached(coming), limits, of_member=member) is None
+
+    def may_lend(self) -> bool:
+        """See :class:`FetchPolicy`."""
+        return not self.rate.is_limited and self._may_lend()
 
     def may_pop(self, held: PopProcessQueue) -> bool:
         """Return whether a queue may be popped now."""
@@ -183,6 +202,14 @@ class PollFetch:
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """See :class:`FetchPolicy`."""
         self._hand_out.arrived(held)
+
+    def may_lend(self) -> bool:
+        """See :class:`FetchPolicy`: there is no listener."""
+        return False
+
+    def lend(self, lent: Lent) -> None:
+        """See :class:`FetchPolicy`."""
+        raise NotImplementedError
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
         """See :class:`FetchPolicy`."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmqtools.clock import Clock
@@ -24,6 +25,7 @@ log = get_logger(__name__)
 
 LONG_CALL = 50e-6  # seconds; below that, waking another thread costs as much as the call
 _MOST_ERROR_TEXT = 300
+_LATELY = 100  # calls
 _FEW = 0.05  # the share of long calls that may only have waited for the interpreter
 
 ConsumeStatus = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
@@ -33,22 +35,43 @@ OnThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 MessageQueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
 
 
+@dataclass(slots=True)
+class _Calls:
+    count: int = 0
+    long: int = 0
+
+    def add(self, count: int, long: int) -> None:
+        self.count += count
+        self.long += long
+
+    @property
+    def are_short(self) -> bool:
+        return self.long <= self.count * _FEW
+
+
 class Pace:
-    """Records whether listener calls are short: nearly all of those that ended since the last look."""
+    """Records whether listener calls are short: nearly all of those that ended lately.
+
+    Attributes:
+        is_quick: the last hundred calls were short; False before.
+    """
 
     def __init__(self) -> None:
-        self._calls = self._long = 0
+        self.is_quick = False
+        self._lately = _Calls()
+        self._since_look = _Calls()
 
     def note(self, calls: int, long: int) -> None:
         """Note calls that have ended; ``long`` of them took more than ``LONG_CALL``."""
-        self._calls += calls
-        self._long += long
+        self._since_look.add(calls, long)
+        self._lately.add(calls, long)
+        if self._lately.count >= _LATELY or self._lately.long > _LATELY * _FEW:
+            self.is_quick, self._lately = self._lately.are_short, _Calls()
 
     def look(self) -> bool | None:
         """Look at the calls noted since the last look. None: there are none."""
-        calls, long = self._calls, self._long
-        self._calls = self._long = 0
-        return long <= calls * _FEW if calls else None
+        seen, self._since_look = self._since_look, _Calls()
+        return seen.are_short if seen.count else None
 
 
 class Listeners:
@@ -56,6 +79,8 @@ class Listeners:
 
     Attributes:
         pace: of the calls that acknowledged everything (in order: not noted).
+        is_orderly: messages are consumed in order.
+        success: the status of a call that acknowledges everything.
     """
 
     def __init__(
@@ -78,7 +103,9 @@ class Listeners:
         self._by_topic: dict[str, Listener] = {}
         self._blocking: dict[str, BlockingListener] = {}
         self._on_thread: OnThread | None = None
-        self._success, self._failure = _STATUSES[orderly]
+        self._has_sockets = False
+        self.is_orderly = orderly
+        self.success, self._failure = _STATUSES[orderly]
         self.pace = Pace()
         self._closers: set[asyncio.Task[Any] | None] = set()
         self._closer_came = asyncio.Event()
@@ -87,9 +114,13 @@ class Listeners:
         """Register ``listener`` for messages of a topic; which its caller has checked."""
         self._by_topic[topic] = listener if self._traces is None else self._traced(listener, self._traces)
 
-    def block_on(self, on_thread: OnThread) -> None:
-        """Note that listeners are functions that may block; ``on_thread`` runs something on their threads."""
+    def block_on(self, on_thread: OnThread, *, has_sockets: bool = False) -> None:
+        """Note that listeners are functions that may block; ``on_thread`` runs something on their threads.
+
+        ``has_sockets``: these threads may wait for sockets by themselves.
+        """
         self._on_thread = on_thread
+        self._has_sockets = has_sockets
 
     def register_blocking(self, topic: str, listener: BlockingListener) -> None:
         """Register the function behind a topic's listener, for :meth:`call_here`."""
@@ -104,6 +135,11 @@ class Listeners:
         An observer is called on the event loop, so each call that is observed begins and ends there.
         """
         return None if self.is_observed else self._on_thread
+
+    @property
+    def may_pull(self) -> bool:
+        """True if a thread of the listeners may pull by itself: their calls are short."""
+        return self.pace.is_quick and self._has_sockets and not self.is_observed
 
     def count(self, topic: str, status: ConsumeStatus, *, count: int, seconds: float, calls: int = 1) -> None:
         """Count calls with equal results: all their messages and seconds."""
@@ -130,7 +166,7 @@ class Listeners:
         try:
             listener = (self._by_topic.get(topic) or self.ask) if self._observer is None else self._observed
             answer = await listener([*messages], context)
-            return self._success if answer is None else self.checked(answer)
+            return self.success if answer is None else self.checked(answer)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback
             if _is_being_cancelled():
                 raise
@@ -141,7 +177,7 @@ class Listeners:
         try:
             listener = self._blocking.get(topic) or self._refuse_here
             answer = listener([*messages], context)
-            return self._success if answer is None else self.checked(answer)
+            return self.success if answer is None else self.checked(answer)
         except BaseException as error:  # noqa: BLE001 - a user's callback
             return self._failed(messages, error)
 
@@ -248,11 +284,9 @@ class Listeners:
             TypeError: the answer is neither None nor a status of this kind of consumer.
         """
         if answer is None:
-            return self._success
-        if not isinstance(answer, type(self._success)):
-            raise TypeError(
-                f"the listener returned {answer!r}: want None or a {type(self._success).__name__}"
-            )
+            return self.success
+        if not isinstance(answer, type(self.success)):
+            raise TypeError(f"the listener returned {answer!r}: want None or a {type(self.success).__name__}")
         return answer
 
 

@@ -7,11 +7,13 @@ broker that has forgotten this member gets a heartbeat at once.
 """
 
 import asyncio
+from functools import partial
 from typing import NamedTuple
 
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.connection.remoting import forget_answer
+from rmqtools.engine.consumer.burst import Lent
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, FetchPolicy
 from rmqtools.engine.group.member import Member
@@ -22,6 +24,7 @@ from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SubscriptionData
+from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.route import MASTER_ID
@@ -36,6 +39,7 @@ log = get_logger(__name__)
 
 _DECOMPRESSED_AHEAD_BYTES = 16 * 1024 * 1024  # of an answer's bodies, until more of it is decompressed
 _TRUST_AGAIN = 30.0  # seconds after an unanswered pull in which suggestions of that broker are ignored
+_LEND_AGAIN = 1.0  # seconds after a loan that brought nothing
 BUSY = (ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY)
 FORGOTTEN = (
     ResponseCode.SUBSCRIPTION_NOT_EXIST,
@@ -70,6 +74,7 @@ class Puller:
         self._member = member
         self._policy = policy
         self._client = member.client
+        self._names = member.names
         self._config = member.config
         self._subscriptions = member.subscriptions
         self._broker_ids: dict[MessageQueue, int] = {}
@@ -78,6 +83,7 @@ class Puller:
         self._tasks = Background()
         self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._forms: dict[ProcessQueue, _Form] = {}
+        self._lends_after: dict[ProcessQueue, float] = {}  # monotonic time: the last loan brought nothing
         self._decoder = AnswerDecoder(
             member.note_passed_over,
             max_messages=member.config.pull_batch_size,
@@ -220,6 +226,10 @@ class Puller:
                 if not self._is_wanted(held, asked):
                     continue
                 has_more = result.status is PullStatus.FOUND and result.next_begin_offset < result.max_offset
+                if goes_well and has_more and self._may_lend(held, asked, result):
+                    await self._handle_each(held, asked, result, seconds)
+                    await self._lend(held, asked)
+                    continue
                 if goes_well and has_more and self._may_pull_ahead(held, result):
                     following = self._ask(held, result.next_begin_offset)
                     await asyncio.sleep(0)  # the request is sent before decoding begins
@@ -230,6 +240,52 @@ class Puller:
         finally:
             if following is not None:
                 forget_answer(following.answer)
+
+    def _may_lend(self, held: ProcessQueue, asked: _Asked, result: PullResult) -> bool:
+        """Return whether a listener's thread may pull the queue: nothing about it is out of the ordinary."""
+        queue, ahead = held.queue, result.max_offset - result.next_begin_offset
+        if not self._policy.may_lend() or asked.is_slave or ahead < self._config.pull_batch_size:
+            return False
+        if self._client.endpoint.is_proxy or is_static(queue) or self._names.plain_queue(queue) is not queue:
+            return False
+        is_of_retries = queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        return not is_of_retries and self._client.clock.monotonic() >= self._lends_after.get(held, 0.0)
+
+    async def _lend(self, held: ProcessQueue, asked: _Asked) -> None:
+        """Let a listener's thread pull the queue once all messages held are consumed; return when it ends."""
+        while held.count and not held.is_dropped and self._policy.may_lend():
+            held.note_waiting()
+            await held.changed(LOOK_AGAIN)
+        if held.count or held.is_dropped or not self._policy.may_lend() or not self._has_form(held):
+            return
+        lent, begin = self._loan(held, asked), held.next_offset
+        self._policy.lend(lent)
+        await lent.returned
+        if lent.moved is not None and not held.is_dropped:
+            await self._handle(held, lent.moved, 0.0)
+        elif lent.is_unfit and held.next_offset == begin:
+            self._lends_after[held] = self._client.clock.monotonic() + _LEND_AGAIN
+
+    def _loan(self, held: ProcessQueue, asked: _Asked) -> Lent:
+        queue, form, topic = held.queue, self._forms[held], held.queue.topic
+        by_tags = _is_by_tags(form.subscription)
+        flags = [build_pull_sys_flag(commit_offset=stores, subscription=by_tags) for stores in (False, True)]
+        pulled = self._decoder.pulled
+        return Lent(
+            held,
+            topic=topic,
+            queue=queue,
+            broker_id=self._broker_ids.get(queue, MASTER_ID),
+            addr=asked.broker_addr,
+            request=lambda offset, done: form.template.fill(offset, flags[done > 0], done),
+            decode=lambda result, begin: pulled(queue, result, begin=begin, subscription=form.subscription),
+            note_pulls=partial(self._member.note_pulled, topic),
+            may_go_on=lambda: self._has_form(held) and self._policy.may_pull(held),
+            may_store=lambda: self._policy.offset_for_pull(queue) is not None,
+            returned=asyncio.get_running_loop().create_future(),
+            next_offset=held.next_offset,
+            broker_end=held.broker_end,
+        )
 
     def _rest(self, held: ProcessQueue) -> float:
         """Seconds after which a queue is looked at again; 0: it is pulled now."""
@@ -347,6 +403,7 @@ class Puller:
     def _ended(self, held: ProcessQueue) -> None:
         self._task_of.pop(held, None)
         self._forms.pop(held, None)
+        self._lends_after.pop(held, None)
         if held.queue not in self._member.held.pulled:
             self._pauses.forget(held.queue)
 

@@ -37,7 +37,7 @@ from rmqtools.policy.reconsume import listener_batches
 _SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _LONGEST_RUN = 0.010  # seconds after which a worker begins no further call and lets waiting work come first
 
-_consume_context = maker_of(ConsumeContext)
+new_context = maker_of(ConsumeContext)
 
 H = TypeVar("H", bound=HeldQueue)
 Messages = Sequence[MessageExt]
@@ -79,7 +79,7 @@ Call = tuple[Arrival[H], Messages]
 
 
 @dataclass(slots=True, eq=False)
-class _Ended(Generic[H]):
+class Ended(Generic[H]):
     """Calls of one arrival that one worker has made, and that acknowledged everything.
 
     The worker adds to it while the loop takes from it: each attribute is written by one of the two only.
@@ -119,7 +119,7 @@ class ResultHandler(Protocol[H]):
         """Handle a call whose worker failed, and not its listener."""
 
 
-class _Failed(NamedTuple, Generic[H]):
+class Failed(NamedTuple, Generic[H]):
     """A call of a blocking listener that did not acknowledge all its messages."""
 
     call: Call[H]
@@ -129,7 +129,7 @@ class _Failed(NamedTuple, Generic[H]):
 
 
 @dataclass(slots=True, eq=False)
-class _Worker(Generic[H]):
+class Worker(Generic[H]):
     """Calls listeners one after the other.
 
     Attributes:
@@ -153,10 +153,10 @@ class Workers(Generic[H]):
         self._results = results
         self._most = most
         self._waiting: deque[Arrival[H]] = deque()
-        self._working: set[_Worker[H]] = set()
+        self._working: set[Worker[H]] = set()
         self._tasks = Background()
-        self._newest: _Worker[H] = _Worker(has_begun=True)
-        self._ended: Crossing[_Ended[H] | Call[H] | None] = Crossing(self._take_ended)
+        self._newest: Worker[H] = Worker(has_begun=True)
+        self._ended: Crossing[Ended[H] | Call[H] | None] = Crossing(self._take_ended)
         self._given_up: dict[int, Call[H]] = {}  # by id of messages: their results do not count
         self._yielding = 0  # tasks that only let others run, and will take what waits
         self._closing = False
@@ -189,11 +189,24 @@ class Workers(Generic[H]):
             for worker in tuple(self._working)
             if (call := worker.call) is not None
             and worker.began < before
+            and call[0].answer is not None  # of a burst: the loop has taken over
             and not call[0].held.is_dropped
             and id(call[1]) not in self._given_up
         ]
         self._given_up.update((id(call[1]), call) for call in late)
         return late
+
+    def enlist(self) -> Worker[H]:
+        """Return a worker of someone else, whose calls are looked at like the others."""
+        worker: Worker[H] = Worker(has_begun=True)
+        self._working.add(worker)
+        return worker
+
+    async def take_left(self, ended: Ended[H], failed: Failed[H] | None) -> None:
+        """Handle the calls that such a worker has made, and the last one if it did not just succeed."""
+        self._count_ended(ended)
+        if failed is not None:
+            await self._take_failed(failed)
 
     def longest_call(self) -> float:
         """Return the seconds of the longest running call; 0: none runs."""
@@ -210,7 +223,7 @@ class Workers(Generic[H]):
             return
         if not self._has_calls() or self._free <= 0:
             return
-        worker = self._newest = _Worker()
+        worker = self._newest = Worker()
         self._start(self._work(worker), worker)
 
     def _has_calls(self) -> bool:
@@ -229,7 +242,7 @@ class Workers(Generic[H]):
         free = self._most - len(self._tasks)
         return 0 if free > 0 and any(task.cancelling() for task in self._tasks.tasks) else free
 
-    def _start(self, work: Coroutine[Any, Any, None], worker: _Worker[H]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], worker: Worker[H]) -> None:
         def ended(task: asyncio.Task[None]) -> None:
             worker.has_begun = True
             self._working.discard(worker)
@@ -242,17 +255,17 @@ class Workers(Generic[H]):
         self._working.add(worker)
         self._tasks.spawn("consume", work).add_done_callback(ended)
 
-    def _start_another(self, probe: _Worker[H]) -> None:
+    def _start_another(self, probe: Worker[H]) -> None:
         """After the first step of a task: if calls wait now, its listener waits for something."""
         probe.has_begun = True
         if self._closing or self._yielding:
             return
         waiting = sum(length_hint(arrival.calls) for arrival in self._waiting)
         for _ in range(min(waiting, self._free)):
-            worker: _Worker[H] = _Worker(has_begun=True)
+            worker: Worker[H] = Worker(has_begun=True)
             self._start(self._work(worker), worker)
 
-    async def _work(self, worker: _Worker[H]) -> None:
+    async def _work(self, worker: Worker[H]) -> None:
         """Make the waiting calls, in turns. A failed call is handled before the next turn."""
         on_thread = self._listeners.on_thread
         self._ended.open(from_threads=on_thread is not None)
@@ -272,13 +285,13 @@ class Workers(Generic[H]):
                 await asyncio.sleep(0)
                 self._yielding -= 1
 
-    def _turn_here(self, worker: _Worker[H]) -> _Failed[H] | None:
+    def _turn_here(self, worker: Worker[H]) -> Failed[H] | None:
         """On a thread of the listeners: take a turn."""
         worker.has_begun = True
         self._ended.put(None)  # the loop may start the next worker
         return finish(self._turn(worker, on_thread=True))
 
-    async def _turn(self, worker: _Worker[H], *, on_thread: bool) -> _Failed[H] | None:
+    async def _turn(self, worker: Worker[H], *, on_thread: bool) -> Failed[H] | None:
         """Make waiting calls. On a thread, nothing here suspends.
 
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
@@ -304,20 +317,20 @@ class Workers(Generic[H]):
         return None
 
     async def _make_calls(
-        self, worker: _Worker[H], arrival: Arrival[H], until: float, *, on_thread: bool
-    ) -> _Failed[H] | None:
+        self, worker: Worker[H], arrival: Arrival[H], until: float, *, on_thread: bool
+    ) -> Failed[H] | None:
         """Make calls of an arrival until then, or until one did not acknowledge everything; return that."""
         listeners, monotonic = self._listeners, self._clock.monotonic
         held, crossing = arrival.held, self._ended
         now = monotonic()
-        ended = _Ended(arrival, began=now)
+        ended = Ended(arrival, began=now)
         for messages in arrival.calls:
             if held.is_dropped or now >= arrival.until:
                 crossing.put((arrival, messages))
                 continue
             worker.began = now
             worker.call = arrival, messages
-            context = _consume_context(arrival.queue, 0, ACK_ALL, None, True, False)
+            context = new_context(arrival.queue, 0, ACK_ALL, None, True, False)
             if on_thread:
                 status = listeners.call_here(arrival.topic, messages, context)
             else:
@@ -325,7 +338,7 @@ class Workers(Generic[H]):
             before, now = now, monotonic()
             worker.call = None
             if status is not _SUCCESS or context.ack_index is not ACK_ALL:
-                return _Failed((arrival, messages), now - before, status, context)
+                return Failed((arrival, messages), now - before, status, context)
             if now - before > LONG_CALL:
                 ended.long_calls += 1
             ended.ended = now
@@ -339,23 +352,23 @@ class Workers(Generic[H]):
             self._waiting.remove(arrival)
         return None
 
-    async def _take_failed(self, failed: _Failed[H]) -> None:
+    async def _take_failed(self, failed: Failed[H]) -> None:
         (arrival, messages), seconds, status, context = failed
         self._ended.take()
         self._listeners.count(arrival.topic, status, count=len(messages), seconds=seconds)
         if self._counts(messages):
             await self._results.not_all_consumed((arrival, messages), status, context)
 
-    def _take_ended(self, ended: list[_Ended[H] | Call[H] | None]) -> None:
+    def _take_ended(self, ended: list[Ended[H] | Call[H] | None]) -> None:
         """On the loop: handle calls that have ended, or that may not begin."""
         for each in ended:
-            if isinstance(each, _Ended):
+            if isinstance(each, Ended):
                 self._count_ended(each)
             elif each is not None:
                 self._results.not_begun(each)
         self._start_workers()
 
-    def _count_ended(self, ended: _Ended[H]) -> None:
+    def _count_ended(self, ended: Ended[H]) -> None:
         ended.is_told = False
         arrival, (seen, seen_long) = ended.arrival, ended.seen
         calls, end, long_calls = ended.calls[seen:], ended.ended, ended.long_calls

@@ -93,10 +93,10 @@ class Member:
         began = [held.last_consume_ms for held in self.held.pulled.values() if held.taken]
         return (self.client.clock.now_ms() - min(began)) / 1000 if began else 0.0
 
-    def note_pulled(self, topic: str, *, count: int, seconds: float) -> None:
-        """Count fetched messages, for statistics."""
+    def note_pulled(self, topic: str, *, count: int, seconds: float, pulls: int = 1) -> None:
+        """Count fetched messages, for statistics; ``seconds``: that the pulls took together."""
         plain = self.names.plain_topic(topic)
-        self.rates.pulled(plain, self.client.clock.monotonic(), count=count, seconds=seconds)
+        self.rates.pulled(plain, self.client.clock.monotonic(), count=count, seconds=seconds, pulls=pulls)
 
     def note_passed_over(self, topic: str) -> int:
         """Count a message whose head is broken; how many there were."""

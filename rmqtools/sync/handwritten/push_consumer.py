@@ -9,6 +9,7 @@ from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.user_functions import check_listener
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
+from rmqtools.sync.greenlets import are_sockets_patched
 from rmqtools.sync.handwritten.consumer import BlockingConsumer
 from rmqtools.sync.listener_threads import ListenerThreads
 
@@ -24,7 +25,7 @@ class BlockingPushConsumer(BlockingConsumer[aio.PushConsumer]):
         listeners = self._consumer._listeners
         pace = None if config.orderly else listeners.pace
         self._listening = ListenerThreads(config.consume_threads, pace=pace)
-        listeners.block_on(self._listening.call)
+        listeners.block_on(self._listening.call, has_sockets=not are_sockets_patched())
 
     def subscribe(
         self, topic: str, listener: MessageListener, *, tags: str = "*", sql: str | None = None

@@ -284,3 +284,44 @@ def test_another_thread_can_end_a_wait():
 
     with connected(serve) as connection, pytest.raises(ConnectionLostError):
         connection.invoke(REQUEST, 20)
+
+
+def test_started_requests_get_their_answers_in_any_order_and_spend_the_connection_until_then():
+    def serve(peer):
+        first = next_request(peer)
+        has_first.set()
+        second = next_request(peer)
+        peer.sendall(answer_to(second, b"second") + answer_to(first, b"first"))
+        until_closed(peer)
+
+    has_first = threading.Event()
+    with connected(serve) as connection:
+        numbers = [connection.start(REQUEST)]
+        assert has_first.wait(5.0)
+        numbers.append(connection.start(REQUEST))
+        assert connection.is_spent
+        assert connection.finish(numbers[0], 5.0).body == b"first"
+        assert connection.is_spent
+        assert connection.finish(numbers[1], 5.0).body == b"second"
+        assert not connection.is_spent
+
+
+def test_a_started_request_without_answer_is_a_timeout_and_leaves_the_connection_spent():
+    with connected(until_closed) as connection:
+        number = connection.start(REQUEST)
+        with pytest.raises(RemotingTimeoutError, match=r"10911 did not answer within 0\.150 s"):
+            connection.finish(number, 0.15)
+        assert connection.is_spent
+
+
+@pytest.mark.parametrize(("written", "error"), [(b"", ConnectionLostError), (b"\xff" * 8, ProtocolError)])
+def test_a_started_request_whose_peer_ends_or_talks_nonsense(written, error):
+    def serve(peer):
+        next_request(peer)
+        peer.sendall(written)
+
+    with connected(serve) as connection:
+        number = connection.start(REQUEST)
+        with pytest.raises(error, match="10911"):
+            connection.finish(number, 5.0)
+        assert connection.is_spent

@@ -1,0 +1,409 @@
+"""Bursts: a listener's thread pulls queues itself and calls the listener at once, without the event loop.
+
+While calls are short and brokers have more, passing messages from the loop to a thread costs more than the
+calls. So the loop lends such queues to one thread. In turns of a few milliseconds it asks for a queue's next
+answer, makes the calls of the one before, and goes on to the next queue. Between two turns the loop notes
+what was consumed, and takes back the queues that are dropped, suspended or empty. Heartbeats, rebalance and
+long polls stay with the loop.
+
+If a call turns slow, the loop takes over in the middle of the turn: the other queues at once, and the calls
+of the answer in hand that have not begun. Loop and thread take calls from one iterator, so each is made once.
+The loop sets ``_is_over`` before it reads ``worker.call``; the thread clears ``worker.call`` before it reads
+``_is_over``. So a thread that is in a call stops after it, and a queue has one owner at any time.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rmqtools.engine.connection.background import Background
+from rmqtools.engine.connection.blocking_connection import BlockingConnection
+from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.consumer.decode_answers import Pulled
+from rmqtools.engine.consumer.listeners import LONG_CALL, Listeners, OnThread
+from rmqtools.engine.consumer.workers import Arrival, Ended, Failed, Worker, calls_of, new_context
+from rmqtools.engine.group.process_queue import ProcessQueue
+from rmqtools.engine.reading.pull_command import parse_pull
+from rmqtools.errors import RemotingConnectError, RocketMQError
+from rmqtools.log import get_logger
+from rmqtools.model.consume import ACK_ALL
+from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
+from rmqtools.model.result import PullResult, PullStatus
+from rmqtools.protocol.wire.template import Request
+
+log = get_logger(__name__)
+
+_MOST_LENT = 32  # queues; each has an answer on its way
+_TURN = 0.010  # seconds after which the thread lets the loop note what was consumed
+_SLOW = 0.050  # seconds after which the loop takes over from a listener that has not returned
+_LOOK_AGAIN = 0.005  # seconds, if the thread is between two calls just then
+_PATIENCE = 0.25  # seconds for an answer that the broker does not hold back
+_USUAL = (PullStatus.FOUND, PullStatus.NO_MATCHED_MSG)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The counts of one queue since the loop looked last: of its pulls, and of the calls that ended."""
+
+    pulls: int = 0
+    pulled: int = 0
+    waited: float = 0.0  # seconds
+    calls: int = 0
+    long_calls: int = 0
+    consumed: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Lent:
+    """A queue that is lent to a thread. It holds no messages meanwhile.
+
+    Attributes:
+        held: the queue.
+        topic: its plain name.
+        queue: the queue in the listeners' context.
+        broker_id: the broker that is pulled; an answer that suggests another one ends the loan.
+        addr: its address.
+        request: makes the pull from an offset, which also stores the second one; 0: it stores none.
+        decode: decodes an answer to a pull from an offset.
+        note_pulls: counts messages, pulls and the seconds that these took.
+        may_go_on: asked on the loop between two turns.
+        may_store: pulls may carry the consumed offset; asked on the loop, too.
+        returned: done when the loop is to pull the queue again.
+        next_offset: all messages before it are consumed.
+        broker_end: the offset after the queue's last message, as of the last answer.
+        connection: where its pull is on the wire.
+        number: of that pull; None: there is none.
+        messages: the answer in hand, the first after ``next_offset``.
+        after: the offset after them.
+        part: their calls that have ended; None: nothing is in hand.
+        tally: counts since the loop looked last.
+        stores: its pulls carry the consumed offset.
+        moved: an answer that says where the queue is to continue; brokers give it once.
+        is_over: no further answer may be taken up.
+        is_unfit: the thread cannot pull the queue just now.
+    """
+
+    held: ProcessQueue
+    topic: str
+    queue: MessageQueue
+    broker_id: int
+    addr: str
+    request: Callable[[int, int], Request]
+    decode: Callable[[PullResult, int], Pulled]
+    note_pulls: Callable[..., None]
+    may_go_on: Callable[[], bool]
+    may_store: Callable[[], bool]
+    returned: "asyncio.Future[None]"
+    next_offset: int
+    broker_end: int
+    connection: BlockingConnection | None = None
+    number: int | None = None
+    messages: list[MessageExt] = field(default_factory=list)
+    after: int = 0
+    part: Ended[ProcessQueue] | None = None
+    tally: _Tally = field(default_factory=_Tally)
+    stores: bool = False
+    moved: PullResult | None = None
+    is_over: bool = False
+    is_unfit: bool = False
+
+    @property
+    def committable(self) -> int:
+        """All messages before this offset are consumed. Safe while the thread works."""
+        part = self.part
+        return part.calls[-1][-1].queue_offset + 1 if part is not None and part.calls else self.next_offset
+
+
+class Lane(Protocol):
+    """The rules of a consumption. All but :meth:`until` runs on the loop."""
+
+    def until(self, held: ProcessQueue) -> float:
+        """Return the monotonic time after which no call for messages of a queue may begin."""
+
+    def passed(self, held: ProcessQueue, offset: int) -> None:
+        """Note that all messages of a queue before ``offset`` are consumed."""
+
+    def take_up(self, lent: Lent) -> bool:
+        """Hold the answer in hand, of which not all calls are made; the thread may still be in one.
+
+        Returns:
+            Whether the queue may be pulled before that call ends.
+        """
+
+    async def left(self, lent: Lent, failed: Failed[ProcessQueue] | None) -> None:
+        """Handle what the thread has done of that answer; ``failed``: the call that did not just succeed."""
+
+
+class Burst:
+    """The queues of one consumer that are lent to a thread.
+
+    Attributes:
+        tasks: what runs while queues are lent.
+    """
+
+    def __init__(
+        self,
+        client: ClientCore,
+        listeners: Listeners,
+        lane: Lane,
+        *,
+        worker: Worker[ProcessQueue],
+        call_size: int,
+    ) -> None:
+        """Make it. ``worker``: says what the thread's listener has; ``call_size``: messages of a call."""
+        self._remoting = client.remoting
+        self._clock = client.clock
+        self._monotonic = client.clock.monotonic
+        self._listeners = listeners
+        self._lane = lane
+        self._worker = worker
+        self._call_size = call_size
+        self.tasks = Background()
+        self._lent: list[Lent] = []
+        self._connections: dict[str, BlockingConnection] = {}
+        self._served: deque[Lent] = deque()  # the thread's own during a turn: the queues it goes on with
+        self._in_hand: Lent | None = None  # the thread's own: of its answer, not all calls are made
+        self._is_over = False
+        self._is_closed = False
+        self._is_running = False
+        self._watch: asyncio.TimerHandle | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """True if another queue may be lent."""
+        return not (self._is_over or self._is_closed) and len(self._lent) < _MOST_LENT
+
+    def lend(self, lent: Lent) -> None:
+        """Let the thread pull a queue until ``lent.returned`` is done; ``held`` then says from where on."""
+        self._lent.append(lent)
+        if not self._is_running:
+            self._is_running = True
+            self.tasks.spawn("burst", self._run())
+
+    def note_offset(self, held: ProcessQueue) -> None:
+        """Note how far a queue is consumed that is being given up."""
+        for lent in self._lent:
+            if lent.held is held:
+                self._lane.passed(held, lent.committable)
+
+    def close(self) -> None:
+        """Let the thread begin no further call."""
+        self._is_over = self._is_closed = True
+
+    # on the loop
+
+    async def _run(self) -> None:
+        try:
+            while self._lent and not self._is_over and (on_thread := self._listeners.on_thread) is not None:
+                await self._take_turn(on_thread)
+            for connection in self._connections.values():
+                self._remoting.pool.give_back(connection)
+        finally:
+            self._connections.clear()
+            self._is_over, self._is_running = self._is_closed, False
+            for lent in self._lent.copy():
+                self._return(lent)
+
+    async def _take_turn(self, on_thread: OnThread) -> None:
+        begun = set(self._lent)
+        self._served = deque(self._lent)
+        self._watch = asyncio.get_running_loop().call_later(_SLOW, self._take_over)
+        failed = None
+        try:
+            failed = await on_thread(self._turn)
+        except Exception as error:  # outermost frame of a turn: the loop pulls these queues again
+            log.error("burst_failed", reason=repr(error), exc_info=error)
+            self._is_over = True
+        finally:
+            self._watch.cancel()
+        await self._end_turn(begun, failed)
+
+    async def _end_turn(self, begun: set[Lent], failed: Failed[ProcessQueue] | None) -> None:
+        """Note what the thread has done, and take back those of ``begun`` that it does not go on with."""
+        lent, self._in_hand = self._in_hand, None
+        if lent is not None:
+            if lent in self._lent:
+                self._take_up(lent)
+            await self._lane.left(lent, failed)
+            self._return(lent)
+        served = set(self._served)
+        for lent in self._lent.copy():
+            self._note(lent)
+            lent.stores = lent.may_store()
+            lent.is_over = not (self._listeners.pace.is_quick and lent.may_go_on())
+            if lent not in served and lent in begun:
+                self._return(lent)
+
+    def _take_over(self) -> None:
+        """Take all queues from a thread whose listener does not return."""
+        self._is_over = True
+        if self._worker.call is None:  # the turn ends by itself, or a call begins just now
+            self._watch = asyncio.get_running_loop().call_later(_LOOK_AGAIN, self._take_over)
+            return
+        for lent in self._lent.copy():
+            if lent is self._in_hand:
+                self._take_up(lent)
+            else:
+                self._note(lent)
+                self._return(lent)
+
+    def _take_up(self, lent: Lent) -> None:
+        """Hold the answer in hand like one that the loop has pulled."""
+        self._note(lent)
+        self._lent.remove(lent)
+        if lent.held.is_dropped:
+            return
+        lent.held.next_offset = lent.after
+        if self._lane.take_up(lent):
+            self._return(lent)
+
+    def _note(self, lent: Lent) -> None:
+        """Note the position of a queue and its counts."""
+        tally, lent.tally = lent.tally, _Tally()
+        if tally.pulls:
+            lent.held.pulled()
+            lent.note_pulls(count=tally.pulled, pulls=tally.pulls, seconds=tally.waited)
+        if tally.calls:
+            count, seconds = tally.consumed, tally.seconds
+            success = self._listeners.success
+            self._listeners.count(lent.topic, success, count=count, seconds=seconds, calls=tally.calls)
+            self._listeners.pace.note(tally.calls, tally.long_calls)
+            lent.held.last_consume_ms = self._clock.now_ms()
+        if not lent.held.is_dropped:
+            lent.held.next_offset, lent.held.broker_end = lent.next_offset, lent.broker_end
+        self._lane.passed(lent.held, lent.next_offset)
+
+    def _return(self, lent: Lent) -> None:
+        if lent in self._lent:
+            self._lent.remove(lent)
+        if not lent.returned.done():
+            lent.returned.set_result(None)
+
+    # on the thread
+
+    def _turn(self) -> Failed[ProcessQueue] | None:
+        """Pull queues and make their calls for a while; return a call that did not simply succeed."""
+        served, monotonic = self._served, self._monotonic
+        ends = monotonic() + _TURN
+        for lent in list(served):
+            if lent.number is None and not self._ask(lent, lent.next_offset):
+                lent.is_unfit = True
+                served.remove(lent)
+        while served and not self._is_over and monotonic() < ends:
+            lent = served[0]
+            if not self._next_answer(lent):
+                lent.is_unfit = not lent.is_over
+                served.popleft()
+                continue
+            failed = self._call(lent) if lent.messages else None
+            if self._in_hand is not None:
+                return failed
+            lent.next_offset = lent.after
+            served.rotate(-1)
+            if lent.number is None:  # the broker has no more
+                served.pop()
+        return None
+
+    def _ask(self, lent: Lent, offset: int) -> bool:
+        """Send a queue's next pull; return False if that is not possible here."""
+        try:
+            connection = self._connections.get(lent.addr) or self._connect(lent.addr)
+            lent.connection = connection
+            request = lent.request(offset, lent.next_offset if lent.stores else 0)
+            lent.number = connection.start(self._remoting.signed(request))
+        except RocketMQError:
+            self._disconnect(lent)
+            return False
+        return True
+
+    def _next_answer(self, lent: Lent) -> bool:
+        """Take a queue's answer in hand, and send its next pull; False: the loop is to go on with it.
+
+        Whatever is unusual belongs to the loop, which meets it again when it pulls, or finds it in the loan.
+        """
+        assert lent.connection is not None
+        assert lent.number is not None
+        began = self._monotonic()
+        try:
+            answer = lent.connection.finish(lent.number, _PATIENCE)
+        except RocketMQError:
+            self._disconnect(lent)
+            return False
+        lent.number = None
+        try:
+            result = parse_pull(answer, lent.addr)
+            if result.status is PullStatus.OFFSET_ILLEGAL:
+                lent.moved = result
+            if lent.is_over or lent.held.is_dropped or result.status not in _USUAL:
+                return False
+            found = lent.decode(result, lent.next_offset)
+        except RocketMQError:
+            return False
+        if result.suggest_which_broker_id != lent.broker_id:
+            return False
+        if found.error is not None or found.rest is not None or found.next_offset <= lent.next_offset:
+            return False
+        lent.messages, lent.after, lent.broker_end = found.messages, found.next_offset, result.max_offset
+        lent.tally.pulls += 1
+        lent.tally.pulled += len(found.messages)
+        lent.tally.waited += self._monotonic() - began
+        return lent.after >= lent.broker_end or self._ask(lent, lent.after)
+
+    def _call(self, lent: Lent) -> Failed[ProcessQueue] | None:
+        """Make the calls of the answer in hand; return the first that did not simply succeed.
+
+        Afterwards :attr:`_in_hand` is None if all were made and succeeded.
+        """
+        held, worker, monotonic = lent.held, self._worker, self._monotonic
+        call, success, until = self._listeners.call_here, self._listeners.success, self._lane.until(held)
+        topic, queue, is_orderly = lent.topic, lent.queue, self._listeners.is_orderly
+        arrival = Arrival(held, topic, queue, calls_of(lent.messages, self._call_size))
+        calls, now = arrival.calls, monotonic()
+        lent.part = part = Ended(arrival, began=now)
+        self._in_hand = lent
+        while not (self._is_over or held.is_dropped or now > until) and held.is_locked:
+            messages = next(calls, None)
+            if messages is None:
+                self._tally(lent, part)
+                return None
+            worker.began = now
+            worker.call = arrival, messages
+            context = new_context(queue, 0, ACK_ALL, None, True, is_orderly)
+            status = call(topic, messages, context)
+            before, now = now, monotonic()
+            if status is not success or context.ack_index is not ACK_ALL or context.auto_commit is not True:
+                worker.call = None
+                return Failed((arrival, messages), now - before, status, context)
+            if now - before > LONG_CALL:
+                part.long_calls += 1
+            part.ended = now
+            part.calls.append(messages)
+            worker.call = None
+        return None
+
+    def _tally(self, lent: Lent, part: Ended[ProcessQueue]) -> None:
+        """Count an answer whose calls have all ended: nothing is in hand any more."""
+        tally = lent.tally
+        tally.calls += len(part.calls)
+        tally.long_calls += part.long_calls
+        tally.consumed += len(lent.messages)
+        tally.seconds += part.ended - part.began
+        lent.next_offset, lent.part, self._in_hand = lent.after, None, None
+
+    def _connect(self, addr: str) -> BlockingConnection:
+        connection = self._remoting.take_blocking(addr, _PATIENCE)
+        if connection is None:
+            raise RemotingConnectError(f"no connection of a thread to {addr}")
+        self._connections[addr] = connection
+        return connection
+
+    def _disconnect(self, lent: Lent) -> None:
+        """Use a connection no more; the loop goes on with the queues that wait for it."""
+        if lent.connection is not None and self._connections.get(lent.addr) is lent.connection:
+            del self._connections[lent.addr]
+            self._remoting.pool.give_back(lent.connection)
+        lent.number = None

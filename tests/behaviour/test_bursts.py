@@ -1,0 +1,186 @@
+"""Bursts of blocking push consumers: what threads pull arrives once, also where a burst ends early."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rmqtools import (
+    ConsumeFromWhere,
+    Message,
+    MessageQueue,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+)
+from rmqtools.engine.consumer.burst import Burst
+from tests.behaviour.site import Site, consumer_offset, offset_of, until
+from tests.support.patience import PATIENCE
+
+EACH = 6_000  # messages of each of the two queues
+Place = tuple[int, int]  # queue id, offset
+
+
+@pytest.fixture(autouse=True)
+def loans(monkeypatch) -> Iterator[list[int]]:
+    """The queues that were lent; a test without any would show nothing."""
+    lent: list[int] = []
+    lend = Burst.lend
+    monkeypatch.setattr(
+        Burst, "lend", lambda self, one: (lent.append(one.queue.queue_id), lend(self, one))[1]
+    )
+    yield lent
+    assert lent
+
+
+@pytest.fixture
+def backlog(site: Site, topic: str) -> list[Place]:
+    """The places of the messages that wait in both queues."""
+    with Producer(ProducerConfig(name_server=site.name_server, group="tests")) as producer:
+        for number in range(2):
+            for begin in range(0, EACH, 500):
+                messages = [Message(topic, b"%d %d" % (number, begin + n)) for n in range(500)]
+                producer.send_batch(messages, queue=MessageQueue(topic, site.broker, number))
+    return [(number, offset) for number in range(2) for offset in range(EACH)]
+
+
+class Listener:
+    """Notes the place of each message; ``act`` is called with a place, and how often it has come."""
+
+    def __init__(self, act: Callable[[Place, int], None] = lambda *_: None) -> None:
+        self.heard: list[Place] = []
+        self._act = act
+        self._counts: Counter[Place] = Counter()
+
+    def __call__(self, messages, context) -> None:
+        for message in messages:
+            number, offset = map(int, message.body.split())
+            place = number, offset
+            self._counts[place] += 1
+            context.delay_level_when_next_consume = 1
+            self._act(place, self._counts[place])
+            self.heard.append(place)
+
+
+def member(site: Site, group: str, topic: str, listener: Listener, **settings) -> PushConsumer:
+    config = PushConsumerConfig(
+        name_server=site.name_server,
+        group=group,
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        **settings,
+    )
+    consumer = PushConsumer(config)
+    consumer.subscribe(topic, listener)
+    return consumer
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_backlog_arrives_once_and_its_end_is_stored(site, wire, topic, group, backlog, orderly):
+    listener = Listener()
+
+    with member(site, group, topic, listener, orderly=orderly):
+        until(lambda: len(listener.heard) >= len(backlog))
+
+    assert sorted(listener.heard) == backlog
+    assert offset_of(consumer_offset(wire, group, topic)) == EACH
+    if orderly:
+        assert [place for place in listener.heard if place[0] == 0] == backlog[:EACH]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_while_one_call_hangs_all_else_is_consumed(site, wire, topic, group, backlog, orderly):
+    go_on = threading.Event()
+    stop = 0, EACH // 2
+
+    def hang(place: Place, _: int) -> None:
+        assert place != stop or go_on.wait(PATIENCE)
+
+    listener = Listener(hang)
+    behind = [(0, offset) for offset in range(EACH // 2, EACH)] if orderly else [stop]
+    with member(site, group, topic, listener, orderly=orderly):
+        until(lambda: len(listener.heard) >= len(backlog) - len(behind))
+        assert sorted([*listener.heard, *behind]) == backlog
+        go_on.set()
+        until(lambda: len(listener.heard) >= len(backlog))
+
+    assert sorted(listener.heard) == backlog
+    assert offset_of(consumer_offset(wire, group, topic)) == EACH
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_calls_that_fail_are_made_again_and_no_other(site, topic, group, backlog, orderly):
+    failing = {(number, offset) for number in range(2) for offset in range(1_000, EACH, 1_000)}
+    failed: list[Place] = []
+
+    def fail(place: Place, count: int) -> None:
+        if place in failing and count == 1 and place not in failed:
+            failed.append(place)
+            raise OSError("disk full")
+
+    listener = Listener(fail)
+    settings = {"orderly": True, "suspend_current_queue_time": 0.01} if orderly else {}
+    with member(site, group, topic, listener, **settings):
+        until(lambda: len(listener.heard) >= len(backlog))
+
+    assert sorted(listener.heard) == backlog
+    assert sorted(failed) == sorted(failing)
+    if orderly:
+        assert [place for place in listener.heard if place[0] == 1] == backlog[EACH:]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_member_that_closes_in_a_burst_leaves_the_rest_to_the_next(site, topic, group, backlog, orderly):
+    reached = threading.Event()
+    first = Listener(lambda *_: reached.set() if len(first.heard) == EACH else None)
+    second = Listener()
+
+    with member(site, group, topic, first, orderly=orderly):
+        assert reached.wait(PATIENCE)
+    with member(site, group, topic, second, orderly=orderly):
+        until(lambda: len(first.heard) + len(second.heard) >= len(backlog))
+
+    assert sorted(first.heard + second.heard) == backlog
+    assert second.heard
+
+
+def test_a_member_that_joins_in_a_burst_misses_nothing(site, topic, group, backlog):
+    reached, joined = threading.Event(), threading.Event()
+
+    def pause(*_: object) -> None:
+        if len(first.heard) == EACH // 2:
+            reached.set()
+            joined.wait(PATIENCE)
+
+    first, second, often = Listener(pause), Listener(), {"persist_consumer_offset_interval": 0.05}
+    with member(site, group, topic, first, instance_name="one", **often):
+        assert reached.wait(PATIENCE)
+        with member(site, group, topic, second, instance_name="two", **often):
+            joined.set()
+            until(lambda: set(first.heard) | set(second.heard) >= set(backlog))
+
+    again = len(first.heard) + len(second.heard) - len(backlog)
+    assert again <= 128  # pulls carry the offset: an answer in hand, and those on their way
+
+
+def test_suspend_ends_a_burst_and_resume_begins_another(site, topic, group, backlog):
+    reached = threading.Event()
+    listener = Listener(lambda *_: reached.set() if len(listener.heard) == EACH // 2 else None)
+
+    with member(site, group, topic, listener) as consumer:
+        assert reached.wait(PATIENCE)
+        consumer.suspend()
+        still = until(lambda: _stands_still(listener))
+        assert still < len(backlog)
+        consumer.resume()
+        until(lambda: len(listener.heard) >= len(backlog))
+
+    assert sorted(listener.heard) == backlog
+
+
+def _stands_still(listener: Listener) -> int:
+    """How many were heard, if none came for a while."""
+    count = len(listener.heard)
+    threading.Event().wait(0.3)
+    return count if len(listener.heard) == count else 0

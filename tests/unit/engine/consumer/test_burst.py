@@ -1,0 +1,162 @@
+"""Bursts beside a broker that fails: what is unusual goes back to the loop, and no message is lost."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rmqtools import Admin, ClientConfig, ConsumeFromWhere, MessageQueue, PushConsumer, PushConsumerConfig
+from rmqtools.engine.consumer.burst import Burst
+from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.sys_flag import PullSysFlag
+from rmqtools.testing import FakeCluster, Reaction
+from tests.support.patience import PATIENCE
+
+EACH = 2_000  # messages of each of the two queues
+QUEUES = [MessageQueue("T", "broker-a", number) for number in range(2)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(brokers=("broker-a",)) as cluster:
+        cluster.create_topic("T", queues=2)
+        for queue in QUEUES:
+            for number in range(EACH):
+                cluster.store("T", b"%d" % number, queue=queue, tags="odd" if number % 2 else "even")
+        yield cluster
+
+
+@pytest.fixture
+def lent(monkeypatch) -> list[MessageQueue]:
+    """The queues that were lent."""
+    lent: list[MessageQueue] = []
+    lend = Burst.lend
+    monkeypatch.setattr(Burst, "lend", lambda self, one: (lent.append(one.queue), lend(self, one))[1])
+    return lent
+
+
+def consume(
+    cluster, count: int, *, at: dict[int, Callable[[], None]] | None = None, tags: str = "*", **settings
+) -> Counter[tuple[int, int]]:
+    """Hear so many places, and close; ``at``: what to do when so many messages were heard. How often each."""
+    heard: Counter[tuple[int, int]] = Counter()
+    done = threading.Event()
+
+    def listen(messages, _) -> None:
+        for message in messages:
+            heard[message.queue_id, message.queue_offset] += 1
+        if at and (act := at.pop(heard.total(), None)) is not None:
+            act()
+        if len(heard) >= count:
+            done.set()
+
+    config = PushConsumerConfig(
+        name_server=cluster.name_server,
+        group="G",
+        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        delay_after_error=0.05,
+        **settings,
+    )
+    consumer = PushConsumer(config)
+    consumer.subscribe("T", listen, tags=tags)
+    with consumer:
+        assert done.wait(PATIENCE), heard.total()
+    return heard
+
+
+def committed(cluster: FakeCluster) -> list[int | None]:
+    return [cluster.committed("G", queue) for queue in QUEUES]
+
+
+ALL = Counter({(number, offset): 1 for number in range(2) for offset in range(EACH)})
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Reaction.SILENCE,
+        Reaction.SWALLOW,
+        Reaction.DISCONNECT,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+        ResponseCode.SUBSCRIPTION_NOT_EXIST,
+    ],
+)
+def test_a_pull_that_fails_in_a_burst_costs_no_message(cluster, lent, answer, orderly):
+    def fail() -> None:
+        cluster.fault(code=RequestCode.PULL_MESSAGE, times=3, answer=answer)
+
+    heard = consume(
+        cluster, 2 * EACH, at={EACH: fail}, orderly=orderly, pull_timeout=1.0, long_poll_timeout=0.5
+    )
+
+    assert lent
+    assert heard == ALL
+    assert committed(cluster) == [EACH, EACH]
+
+
+def test_a_broker_that_ends_in_a_burst_and_comes_back_costs_no_message(cluster, lent):
+    def end() -> None:
+        cluster.stop("broker-a")
+        cluster.restart("broker-a")
+
+    heard = consume(cluster, 2 * EACH, at={EACH: end}, pull_timeout=1.0, long_poll_timeout=0.5)
+
+    assert lent
+    assert set(heard) == set(ALL)
+
+
+def test_pulls_of_a_burst_ask_for_no_long_poll(cluster, lent):
+    flags: list[int] = []
+
+    def note(request):
+        flags.append(int(request.ext_fields["sysFlag"]))
+        return Reaction.PASS
+
+    cluster.fault(code=RequestCode.PULL_MESSAGE, times=None, answer=note)
+    heard = consume(cluster, 2 * EACH)
+
+    assert lent
+    assert heard == ALL
+    by_threads = [flag for flag in flags if not flag & PullSysFlag.FLAG_SUSPEND]
+    assert len(by_threads) > len(flags) / 2
+
+
+def test_messages_with_other_tags_are_passed_over_in_a_burst(cluster, lent):
+    heard = consume(cluster, EACH, tags="odd")
+
+    assert lent
+    assert sorted(heard) == [place for place in ALL if place[1] % 2]
+    assert committed(cluster) == [EACH, EACH]
+
+
+def test_an_offset_that_is_set_back_in_a_burst_counts(cluster, lent):
+    def set_back() -> None:
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            admin.reset_offsets("G", "T", 0)
+
+    heard = consume(cluster, 2 * EACH, at={EACH: set_back})
+
+    assert lent
+    assert set(heard) == set(ALL)
+    assert heard[0, 0] == heard[1, 0] == 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"namespace": "space"},
+        {"max_messages_per_second": 1_000_000},
+    ],
+    ids=["namespace", "rate"],
+)
+def test_what_the_loop_alone_knows_is_not_lent(cluster, lent, settings):
+    if "namespace" in settings:
+        cluster.create_topic("space%T", queues=1)
+        for number in range(EACH):
+            cluster.store("space%T", b"%d" % number, queue=MessageQueue("space%T", "broker-a", 0))
+    consume(cluster, EACH, **settings)
+
+    assert not lent
