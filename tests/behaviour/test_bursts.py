@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,7 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.engine.consumer.burst import Burst
+from rmqtools.errors import SendError
 from tests.behaviour.site import Site, consumer_offset, offset_of, until
 from tests.support.patience import PATIENCE
 
@@ -42,8 +44,20 @@ def backlog(site: Site, topic: str) -> list[Place]:
         for number in range(2):
             for begin in range(0, EACH, 500):
                 messages = [Message(topic, b"%d %d" % (number, begin + n)) for n in range(500)]
-                producer.send_batch(messages, queue=MessageQueue(topic, site.broker, number))
+                sending = partial(_is_sent, producer, messages, MessageQueue(topic, site.broker, number))
+                until(sending)
     return [(number, offset) for number in range(2) for offset in range(EACH)]
+
+
+def _is_sent(producer: Producer, messages: list[Message], queue: MessageQueue) -> bool:
+    """Send a batch; False: a busy broker has refused it."""
+    try:
+        producer.send_batch(messages, queue=queue)
+    except SendError as error:
+        if "SYSTEM_BUSY" not in str(error):
+            raise
+        return False
+    return True
 
 
 class Listener:

@@ -139,6 +139,15 @@ class BlockingConnection:
         self.is_spent = bool(answers) or self._decoder.is_inside_frame
         return answer
 
+    def drain(self, timeout: float) -> None:
+        """Wait for the answers to all started requests, for each at most ``timeout`` seconds, and drop them.
+
+        Raises:
+            RemotingTimeoutError, ConnectionLostError, ProtocolError: as :meth:`finish`.
+        """
+        for number in list(self._answers):
+            self.finish(number, timeout)
+
     def shut(self) -> None:
         """End the connection from another thread: a thread that waits for an answer gets an error."""
         try:

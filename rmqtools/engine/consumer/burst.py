@@ -15,6 +15,7 @@ The loop sets ``_is_over`` before it reads ``worker.call``; the thread clears ``
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from rmqtools.engine.connection.blocking_connection import BlockingConnection
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.consumer.decode_answers import Pulled
 from rmqtools.engine.consumer.listeners import LONG_CALL, Listeners, OnThread
-from rmqtools.engine.consumer.workers import Arrival, Ended, Failed, Worker, calls_of, new_context
+from rmqtools.engine.consumer.workers import Arrival, Ended, Failed, Workers, calls_of, new_context
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
 from rmqtools.errors import RemotingConnectError, RocketMQError
@@ -127,15 +128,11 @@ class Lane(Protocol):
     def passed(self, held: ProcessQueue, offset: int) -> None:
         """Note that all messages of a queue before ``offset`` are consumed."""
 
-    def take_up(self, lent: Lent) -> bool:
-        """Hold the answer in hand, of which not all calls are made; the thread may still be in one.
+    def take_up(self, lent: Lent, *, in_call: bool) -> bool:
+        """Hold the answer in hand, of which not all calls are made; return False to wait for the thread.
 
-        Returns:
-            Whether the queue may be pulled before that call ends.
+        ``in_call``: the thread is still in one of them.
         """
-
-    async def left(self, lent: Lent, failed: Failed[ProcessQueue] | None) -> None:
-        """Handle what the thread has done of that answer; ``failed``: the call that did not just succeed."""
 
 
 class Burst:
@@ -151,16 +148,17 @@ class Burst:
         listeners: Listeners,
         lane: Lane,
         *,
-        worker: Worker[ProcessQueue],
+        workers: Workers[ProcessQueue],
         call_size: int,
     ) -> None:
-        """Make it. ``worker``: says what the thread's listener has; ``call_size``: messages of a call."""
+        """Make it. ``workers``: settle what is unusual; ``call_size``: messages of a call."""
         self._remoting = client.remoting
         self._clock = client.clock
         self._monotonic = client.clock.monotonic
         self._listeners = listeners
         self._lane = lane
-        self._worker = worker
+        self._workers = workers
+        self._worker = workers.enlist()
         self._call_size = call_size
         self.tasks = Background()
         self._lent: list[Lent] = []
@@ -198,12 +196,12 @@ class Burst:
 
     async def _run(self) -> None:
         try:
-            while self._lent and not self._is_over and (on_thread := self._listeners.on_thread) is not None:
+            on_thread = self._listeners.on_thread
+            while self._lent and not self._is_over and on_thread is not None:
                 await self._take_turn(on_thread)
-            for connection in self._connections.values():
-                self._remoting.pool.give_back(connection)
+            if self._connections and on_thread is not None:
+                await on_thread(self._disconnect_all)
         finally:
-            self._connections.clear()
             self._is_over, self._is_running = self._is_closed, False
             for lent in self._lent.copy():
                 self._return(lent)
@@ -227,8 +225,9 @@ class Burst:
         lent, self._in_hand = self._in_hand, None
         if lent is not None:
             if lent in self._lent:
-                self._take_up(lent)
-            await self._lane.left(lent, failed)
+                self._take_up(lent, in_call=False)
+            assert lent.part is not None
+            await self._workers.take_left(lent.part, failed)
             self._return(lent)
         served = set(self._served)
         for lent in self._lent.copy():
@@ -246,19 +245,19 @@ class Burst:
             return
         for lent in self._lent.copy():
             if lent is self._in_hand:
-                self._take_up(lent)
+                self._take_up(lent, in_call=True)
             else:
                 self._note(lent)
                 self._return(lent)
 
-    def _take_up(self, lent: Lent) -> None:
+    def _take_up(self, lent: Lent, *, in_call: bool) -> None:
         """Hold the answer in hand like one that the loop has pulled."""
         self._note(lent)
-        self._lent.remove(lent)
-        if lent.held.is_dropped:
+        if not self._lane.take_up(lent, in_call=in_call):
             return
         lent.held.next_offset = lent.after
-        if self._lane.take_up(lent):
+        self._lent.remove(lent)
+        if in_call:
             self._return(lent)
 
     def _note(self, lent: Lent) -> None:
@@ -275,7 +274,7 @@ class Burst:
             lent.held.last_consume_ms = self._clock.now_ms()
         if not lent.held.is_dropped:
             lent.held.next_offset, lent.held.broker_end = lent.next_offset, lent.broker_end
-        self._lane.passed(lent.held, lent.next_offset)
+        self._lane.passed(lent.held, lent.committable)
 
     def _return(self, lent: Lent) -> None:
         if lent in self._lent:
@@ -400,6 +399,14 @@ class Burst:
             raise RemotingConnectError(f"no connection of a thread to {addr}")
         self._connections[addr] = connection
         return connection
+
+    def _disconnect_all(self) -> None:
+        """Give connections back, once no pull is on its way that could store an old offset."""
+        for connection in self._connections.values():
+            with suppress(RocketMQError):
+                connection.drain(_PATIENCE)
+            self._remoting.pool.give_back(connection)
+        self._connections.clear()
 
     def _disconnect(self, lent: Lent) -> None:
         """Use a connection no more; the loop goes on with the queues that wait for it."""

@@ -12,7 +12,7 @@ from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.consumer.burst import Burst, Lent
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
-from rmqtools.engine.consumer.workers import Arrival, Call, Failed, Workers, calls_of
+from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
 from rmqtools.log import get_logger
@@ -51,7 +51,7 @@ class ConcurrentConsumption:
             member.client,
             listeners,
             self,
-            worker=self._workers.enlist(),
+            workers=self._workers,
             call_size=config.consume_message_batch_max_size,
         )
         member.held.on_leave(self._burst.note_offset)
@@ -120,18 +120,14 @@ class ConcurrentConsumption:
         if not held.is_dropped or self._held.is_leaving(held):
             self._offsets.update(held.queue, offset, increase_only=True)
 
-    def take_up(self, lent: Lent) -> bool:
+    def take_up(self, lent: Lent, *, in_call: bool) -> bool:
         """See :class:`Lane`. Other workers make the calls that have not begun."""
-        assert lent.part is not None
-        arrival = lent.part.arrival
-        arrival.answer = lent.held.put(lent.messages)
-        self._workers.add(arrival)
+        if not lent.held.is_dropped:
+            assert lent.part is not None
+            arrival = lent.part.arrival
+            arrival.answer = lent.held.put(lent.messages)
+            self._workers.add(arrival)
         return True
-
-    async def left(self, lent: Lent, failed: Failed[ProcessQueue] | None) -> None:
-        """See :class:`Lane`."""
-        assert lent.part is not None
-        await self._workers.take_left(lent.part, failed)
 
     def consumed(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:
         """See :class:`ResultHandler`."""

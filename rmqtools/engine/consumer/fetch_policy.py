@@ -4,7 +4,6 @@ Source of the rules: DefaultMQPushConsumerImpl.pullMessage, DefaultLitePullConsu
 client).
 """
 
-import random
 from typing import Protocol
 
 from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
@@ -16,10 +15,6 @@ from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult
 from rmqtools.policy.flow import MessageRate, PullThresholds, exceeded_threshold
-from rmqtools.policy.retry import PullBackoff
-
-LOOK_AGAIN = 0.5  # seconds after which a queue that may not be fetched is checked again in any case
-_HELD_SECONDS = 0.5  # an answer without messages that takes so long was held by the broker
 
 
 class FetchRate:
@@ -50,40 +45,6 @@ class FetchRate:
         """Count the messages of an answer against the limit."""
         if self._rate is not None:
             self._rate.fetched(count, self._clock.monotonic())
-
-
-class FetchPauses:
-    """Pauses between the fetches of each queue: for the message rate, and after answers without progress."""
-
-    def __init__(self, member: Member, rate: FetchRate) -> None:
-        self._rate = rate
-        self._clock = member.client.clock
-        self._backoff = PullBackoff(member.config.delay_after_error, random.random)
-        self._held_seconds = min(_HELD_SECONDS, member.config.long_poll_timeout / 2)
-
-    def delay(self, queue: MessageQueue) -> float:
-        """Return the seconds until a queue is checked again, at most ``LOOK_AGAIN``; 0: it is fetched now."""
-        pause = self._backoff.delay(queue, self._clock.monotonic())
-        return min(LOOK_AGAIN, max(pause, self._rate.delay()))
-
-    def is_held(self, seconds: float) -> bool:
-        """Return whether an answer that took so long was held by its broker."""
-        return seconds >= self._held_seconds
-
-    def answered(self, queue: MessageQueue, *, has_progress: bool) -> None:
-        """Note an answer: the next fetch waits if this one and the one before had no progress."""
-        if has_progress:
-            self.forget(queue)
-        else:
-            self._backoff.note(queue, self._clock.monotonic())
-
-    def busy(self, queue: MessageQueue) -> float:
-        """Note that the broker is busy; return the seconds to wait."""
-        return self._backoff.note(queue, self._clock.monotonic(), paused=True)
-
-    def forget(self, queue: MessageQueue) -> None:
-        """End the pauses of a queue."""
-        self._backoff.ended(queue)
 
 
 class FetchPolicy(Protocol):

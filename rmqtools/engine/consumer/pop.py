@@ -4,23 +4,20 @@ Each popped queue has a task that sends one pop after the other, including long 
 acknowledged within the invisible time is delivered again, from its topic's retry topic, which brokers pop
 together with the topic itself.
 Source of the rules: DefaultMQPushConsumerImpl.popMessage, processPopResult, PullAPIWrapper.popAsync (Java
-client). Ours: a broker that has forgotten this member gets a heartbeat at once; nothing of an unsubscribed
-topic is requested or handed out.
+client). Ours: nothing of an unsubscribed topic is requested or handed out.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
 
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
-from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, PushFetch
-from rmqtools.engine.consumer.puller import BUSY, FORGOTTEN
+from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
+from rmqtools.engine.consumer.fetch_policy import PushFetch
 from rmqtools.engine.group.member import Member
-from rmqtools.engine.group.membership import FORGOTTEN_DELAY
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.reading.range_filter import is_wanted
 from rmqtools.errors import BrokerError, RocketMQError
@@ -62,8 +59,7 @@ class Popper:
         self._consumption = consumption
         self._invisible_time = config.pop_invisible_time
         self._max_times = max_reconsume_times(config.max_reconsume_times)
-        self._pauses = FetchPauses(member, policy.rate)
-        self._tasks = Background()
+        self._loop = FetchLoop(member, policy.rate, self._pop_once, self._log_failure)
         self._forms: dict[tuple[MessageQueue, str, str], RequestTemplate] = {}  # by queue and filter
         self._decoder = AnswerDecoder(
             member.note_passed_over,
@@ -73,11 +69,12 @@ class Popper:
 
     def start(self, held: PopProcessQueue) -> None:
         """Begin to pop a queue."""
-        self._tasks.spawn_loop(f"pop {held.queue}", lambda: self._pop_forever(held))
+        task = self._loop.start(held, f"pop {held.queue}")
+        task.add_done_callback(lambda _: self._loop.forget(held.queue))
 
     async def close(self) -> None:
         """Stop popping."""
-        await self._tasks.stop()
+        await self._loop.tasks.stop()
 
     async def pop(self, held: PopProcessQueue) -> Iterator[Portion] | None:
         """Send one pop; the broker holds the answer until it has messages or the long poll ends.
@@ -127,35 +124,32 @@ class Popper:
             bname=queue.broker_name,
         )
 
-    async def _pop_forever(self, held: PopProcessQueue) -> None:
-        while not held.is_dropped:
-            held.popped()  # waiting counts as activity; otherwise the queue would expire
-            rest = self._rest(held)
-            if rest > 0:
-                await held.changed(rest)
-                continue
-            began = self._client.clock.monotonic()
-            try:
-                portions = await self.pop(held)
-            except RocketMQError as error:
-                await self._after_error(held, error)
-                continue
-            except Exception as error:  # outermost frame of a queue's task: the queue continues
-                log.error("pop_failed", queue=str(held.queue), reason=repr(error), exc_info=error)
-                await held.changed(self._config.delay_after_error)
-                continue
-            self._client.refusals.accepted(FETCH, held.queue.broker_name)
-            if portions is None:
-                await held.changed(self._config.delay_after_error)
-                continue
-            seconds = self._client.clock.monotonic() - began
-            found = await self._handle_each(held, portions, seconds)
-            self._pauses.answered(held.queue, has_progress=found or self._pauses.is_held(seconds))
-        self._pauses.forget(held.queue)
+    async def _pop_once(self, held: PopProcessQueue) -> None:
+        held.popped()  # waiting counts as activity; otherwise the queue would expire
+        rest = self._rest(held)
+        if rest > 0:
+            await held.changed(rest)
+            return
+        began = self._client.clock.monotonic()
+        portions = await self.pop(held)
+        self._client.refusals.accepted(FETCH, held.queue.broker_name)
+        if portions is None:
+            await held.changed(self._config.delay_after_error)
+            return
+        seconds = self._client.clock.monotonic() - began
+        found = await self._handle_each(held, portions, seconds)
+        self._loop.answered(held.queue, has_progress=found or self._loop.is_held(seconds))
+
+    def _log_failure(self, held: PopProcessQueue, error: Exception) -> None:
+        queue, group = str(held.queue), self._member.group
+        if isinstance(error, RocketMQError):
+            log.warning("pop_failed", group=group, queue=queue, reason=str(error))
+        else:
+            log.error("pop_failed", group=group, queue=queue, reason=repr(error), exc_info=error)
 
     def _rest(self, held: PopProcessQueue) -> float:
         """Seconds after which a queue is looked at again; 0: it is popped now."""
-        return self._pauses.delay(held.queue) if self._policy.may_pop(held) else LOOK_AGAIN
+        return self._loop.delay(held.queue) if self._policy.may_pop(held) else LOOK_AGAIN
 
     async def _handle_each(self, held: PopProcessQueue, portions: Iterator[Portion], seconds: float) -> bool:
         """Hand out portion by portion; of bodies that grow, the next when the one before is consumed.
@@ -193,15 +187,3 @@ class Popper:
             kept = {id(message) for message in wanted}
             others = [message for message in messages if id(message) not in kept]
             await asyncio.gather(*map(self._acknowledger.acknowledge, others))
-
-    async def _after_error(self, held: PopProcessQueue, error: RocketMQError) -> None:
-        log.warning("pop_failed", group=self._member.group, queue=str(held.queue), reason=str(error))
-        self._client.refusals.note(FETCH, held.queue.broker_name, error)
-        code = error.code if isinstance(error, BrokerError) else None
-        if code in FORGOTTEN:
-            assert isinstance(error, BrokerError)
-            await self._member.membership.remind(held.queue.broker_name, error.addr)
-            await held.changed(FORGOTTEN_DELAY)
-        else:
-            is_busy = code in BUSY
-            await held.changed(self._pauses.busy(held.queue) if is_busy else self._config.delay_after_error)

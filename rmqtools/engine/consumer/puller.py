@@ -2,27 +2,24 @@
 
 Source of the rules: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper (Java client). Ours: an offset that
 is no longer stored or was reset (OFFSET_ILLEGAL) is corrected at once (Java gives the queue up and takes it
-again after 10 s); pulls go to a slave if the master does not answer, and back if the slave refuses; a
-broker that has forgotten this member gets a heartbeat at once.
+again after 10 s); pulls go to a slave if the master does not answer, and back if the slave refuses.
 """
 
 import asyncio
 from functools import partial
 from typing import NamedTuple
 
-from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.burst import Lent
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
-from rmqtools.engine.consumer.fetch_policy import LOOK_AGAIN, FetchPauses, FetchPolicy
+from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
+from rmqtools.engine.consumer.fetch_policy import FetchPolicy
 from rmqtools.engine.group.member import Member
-from rmqtools.engine.group.membership import FORGOTTEN_DELAY
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
 from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.log import get_logger
-from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SubscriptionData
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
@@ -40,12 +37,6 @@ log = get_logger(__name__)
 _DECOMPRESSED_AHEAD_BYTES = 16 * 1024 * 1024  # of an answer's bodies, until more of it is decompressed
 _TRUST_AGAIN = 30.0  # seconds after an unanswered pull in which suggestions of that broker are ignored
 _LEND_AGAIN = 1.0  # seconds after a loan that brought nothing
-BUSY = (ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY)
-FORGOTTEN = (
-    ResponseCode.SUBSCRIPTION_NOT_EXIST,
-    ResponseCode.SUBSCRIPTION_NOT_LATEST,
-    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-)
 
 
 class _Asked(NamedTuple):
@@ -79,8 +70,7 @@ class Puller:
         self._subscriptions = member.subscriptions
         self._broker_ids: dict[MessageQueue, int] = {}
         self._unanswered: dict[str, float] = {}  # address -> time of the last pull that failed there
-        self._pauses = FetchPauses(member, policy.rate)
-        self._tasks = Background()
+        self._loop = FetchLoop(member, policy.rate, self._pull_in_turn, self._log_failure)
         self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._forms: dict[ProcessQueue, _Form] = {}
         self._lends_after: dict[ProcessQueue, float] = {}  # monotonic time: the last loan brought nothing
@@ -93,11 +83,11 @@ class Puller:
     @property
     def running(self) -> int:
         """Number of queues that are fetched now."""
-        return len(self._tasks)
+        return len(self._loop.tasks)
 
     def start(self, held: ProcessQueue) -> None:
         """Begin to fetch a queue."""
-        task = self._tasks.spawn_loop(f"pull {held.queue}", lambda: self._pull_forever(held))
+        task = self._loop.start(held, f"pull {held.queue}")
         self._task_of[held] = task
         task.add_done_callback(lambda _: self._ended(held))
 
@@ -108,7 +98,7 @@ class Puller:
 
     async def close(self) -> None:
         """Stop fetching."""
-        await self._tasks.stop()
+        await self._loop.tasks.stop()
 
     def _ask(self, held: ProcessQueue, offset: int) -> _Asked:
         """Send a pull from ``offset``; the broker holds the answer until it has messages."""
@@ -190,15 +180,12 @@ class Puller:
         )
         return RequestTemplate(request(header), ("queueOffset", "sysFlag", "commitOffset"))
 
-    async def _pull_forever(self, held: ProcessQueue) -> None:
-        while not held.is_dropped:
-            try:
-                await self._pull_in_turn(held)
-            except RocketMQError as error:
-                await self._after_error(held, error)
-            except Exception as error:  # outermost frame of a queue's task: the queue continues
-                log.error("pull_failed", queue=str(held.queue), reason=repr(error), exc_info=error)
-                await self._pause(held, self._config.delay_after_error)
+    def _log_failure(self, held: ProcessQueue, error: Exception) -> None:
+        queue, group = str(held.queue), self._member.group
+        if isinstance(error, RocketMQError):
+            log.warning("pull_failed", group=group, queue=queue, reason=str(error))
+        else:
+            log.error("pull_failed", group=group, queue=queue, reason=repr(error), exc_info=error)
 
     async def _pull_in_turn(self, held: ProcessQueue) -> None:
         """Pull until the queue is dropped or something fails.
@@ -289,14 +276,14 @@ class Puller:
 
     def _rest(self, held: ProcessQueue) -> float:
         """Seconds after which a queue is looked at again; 0: it is pulled now."""
-        return self._pauses.delay(held.queue) if self._policy.may_pull(held) else LOOK_AGAIN
+        return self._loop.delay(held.queue) if self._policy.may_pull(held) else LOOK_AGAIN
 
     def _note_progress(self, held: ProcessQueue, asked: _Asked, result: PullResult) -> None:
         """Note whether an answer brought anything, or was held by the broker until its time was over."""
         moved = result.status is not PullStatus.OFFSET_ILLEGAL and result.next_begin_offset > asked.offset
         seconds = self._client.clock.monotonic() - asked.began
-        is_held = result.status is not PullStatus.FOUND and self._pauses.is_held(seconds)
-        self._pauses.answered(held.queue, has_progress=moved or is_held)
+        is_held = result.status is not PullStatus.FOUND and self._loop.is_held(seconds)
+        self._loop.answered(held.queue, has_progress=moved or is_held)
 
     def _may_pull_ahead(self, held: ProcessQueue, coming: PullResult) -> bool:
         return not self._policy.rate.is_limited and self._policy.may_pull(held, coming=coming)
@@ -373,25 +360,6 @@ class Puller:
         if not held.is_dropped and held.next_offset == asked:
             self._member.held.move(held, offset, note=True)
 
-    async def _after_error(self, held: ProcessQueue, error: RocketMQError) -> None:
-        log.warning("pull_failed", group=self._member.group, queue=str(held.queue), reason=str(error))
-        self._client.refusals.note(FETCH, held.queue.broker_name, error)
-        code = error.code if isinstance(error, BrokerError) else None
-        if code in BUSY:
-            await self._pause(held, self._pauses.busy(held.queue))
-        elif code in FORGOTTEN:
-            assert isinstance(error, BrokerError)
-            await self._member.membership.remind(held.queue.broker_name, error.addr)
-            await self._pause(held, FORGOTTEN_DELAY)
-        else:
-            await self._pause(held, self._config.delay_after_error)
-
-    async def _pause(self, held: ProcessQueue, seconds: float) -> None:
-        deadline = self._client.clock.monotonic() + seconds
-        while not held.is_dropped and (left := deadline - self._client.clock.monotonic()) > 0:
-            held.pulled()
-            await held.changed(left)
-
     def _turn_to_next(self, queue: MessageQueue, failed: _Asked) -> None:
         """Use another broker of the set for the next pull, if there is one; the first after the last one."""
         self._unanswered[failed.broker_addr] = self._client.clock.monotonic()
@@ -405,7 +373,7 @@ class Puller:
         self._forms.pop(held, None)
         self._lends_after.pop(held, None)
         if held.queue not in self._member.held.pulled:
-            self._pauses.forget(held.queue)
+            self._loop.forget(held.queue)
 
 
 def _is_by_tags(subscription: SubscriptionData) -> bool:

@@ -28,13 +28,12 @@ from rmqtools.engine.consumer.listeners import (
 from rmqtools.engine.finish import finish
 from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.engine.group.process_queue import HeldAnswer
-from rmqtools.model.consume import ACK_ALL, ConsumeConcurrentlyStatus, ConsumeContext
+from rmqtools.model.consume import ACK_ALL, ConsumeContext
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.reconsume import listener_batches
 
-_SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _LONGEST_RUN = 0.010  # seconds after which a worker begins no further call and lets waiting work come first
 
 new_context = maker_of(ConsumeContext)
@@ -55,6 +54,7 @@ class Arrival(Generic[H]):
         calls: the calls that no worker has taken; workers take from it on several threads.
         answer: their answer in ``held``, if it is pulled.
         until: the monotonic time from which on others may have them, and no call may begin.
+        over: in order only: one worker makes all calls, and this is done when it makes no more of them.
     """
 
     held: H
@@ -63,6 +63,12 @@ class Arrival(Generic[H]):
     calls: Iterator[Messages]
     answer: HeldAnswer | None = None
     until: float = inf
+    over: "asyncio.Future[None] | None" = None
+
+    def end(self) -> None:
+        """On the loop: no further call is made in order."""
+        if self.over is not None and not self.over.done():
+            self.over.set_result(None)
 
     def with_call(self, messages: Messages) -> "Arrival[H]":
         """Return these messages as an arrival of their own, with one call."""
@@ -156,7 +162,7 @@ class Workers(Generic[H]):
         self._working: set[Worker[H]] = set()
         self._tasks = Background()
         self._newest: Worker[H] = Worker(has_begun=True)
-        self._ended: Crossing[Ended[H] | Call[H] | None] = Crossing(self._take_ended)
+        self._ended: Crossing[Ended[H] | Arrival[H] | Call[H] | None] = Crossing(self._take_ended)
         self._given_up: dict[int, Call[H]] = {}  # by id of messages: their results do not count
         self._yielding = 0  # tasks that only let others run, and will take what waits
         self._closing = False
@@ -176,6 +182,7 @@ class Workers(Generic[H]):
             arrival = self._waiting.popleft()
             for messages in arrival.calls:
                 self._results.not_begun((arrival, messages))
+            arrival.end()
         await self._listeners.end(self._tasks, timeout)
         self._ended.take()
 
@@ -249,6 +256,7 @@ class Workers(Generic[H]):
             call = worker.call
             if call is not None and self._counts(call[1]):  # the worker failed itself
                 self._results.again(call)
+                call[0].end()
             if not task.cancelling():
                 self._start_workers()
 
@@ -260,7 +268,7 @@ class Workers(Generic[H]):
         probe.has_begun = True
         if self._closing or self._yielding:
             return
-        waiting = sum(length_hint(arrival.calls) for arrival in self._waiting)
+        waiting = sum(1 if one.over is not None else length_hint(one.calls) for one in self._waiting)
         for _ in range(min(waiting, self._free)):
             worker: Worker[H] = Worker(has_begun=True)
             self._start(self._work(worker), worker)
@@ -310,34 +318,53 @@ class Workers(Generic[H]):
                 let_others_run()
             else:
                 has_yielded = not on_thread
-                failed = await self._make_calls(worker, arrival, ends, on_thread=on_thread)
+                failed = await self._take_arrival(worker, arrival, ends, on_thread=on_thread)
                 if failed is not None:
                     return failed
             now = monotonic()
         return None
+
+    async def _take_arrival(
+        self, worker: Worker[H], arrival: Arrival[H], until: float, *, on_thread: bool
+    ) -> Failed[H] | None:
+        """Make calls of an arrival: in order, no other worker does."""
+        if arrival.over is None:
+            return await self._make_calls(worker, arrival, until, on_thread=on_thread)
+        try:
+            self._waiting.remove(arrival)
+        except ValueError:  # another worker was faster
+            return None
+        failed = None
+        try:
+            failed = await self._make_calls(worker, arrival, until, on_thread=on_thread)
+        finally:
+            if failed is None:
+                self._ended.put(arrival)
+        return failed
 
     async def _make_calls(
         self, worker: Worker[H], arrival: Arrival[H], until: float, *, on_thread: bool
     ) -> Failed[H] | None:
         """Make calls of an arrival until then, or until one did not acknowledge everything; return that."""
         listeners, monotonic = self._listeners, self._clock.monotonic
+        success, is_orderly = listeners.success, listeners.is_orderly
         held, crossing = arrival.held, self._ended
         now = monotonic()
         ended = Ended(arrival, began=now)
         for messages in arrival.calls:
-            if held.is_dropped or now >= arrival.until:
+            if held.is_dropped or not held.is_locked or now >= arrival.until:
                 crossing.put((arrival, messages))
                 continue
             worker.began = now
             worker.call = arrival, messages
-            context = new_context(arrival.queue, 0, ACK_ALL, None, True, False)
+            context = new_context(arrival.queue, 0, ACK_ALL, None, True, is_orderly)
             if on_thread:
                 status = listeners.call_here(arrival.topic, messages, context)
             else:
                 status = await listeners.call(arrival.topic, messages, context)
             before, now = now, monotonic()
             worker.call = None
-            if status is not _SUCCESS or context.ack_index is not ACK_ALL:
+            if status is not success or context.ack_index is not ACK_ALL or context.auto_commit is not True:
                 return Failed((arrival, messages), now - before, status, context)
             if now - before > LONG_CALL:
                 ended.long_calls += 1
@@ -356,14 +383,19 @@ class Workers(Generic[H]):
         (arrival, messages), seconds, status, context = failed
         self._ended.take()
         self._listeners.count(arrival.topic, status, count=len(messages), seconds=seconds)
-        if self._counts(messages):
-            await self._results.not_all_consumed((arrival, messages), status, context)
+        try:
+            if self._counts(messages):
+                await self._results.not_all_consumed((arrival, messages), status, context)
+        finally:
+            arrival.end()
 
-    def _take_ended(self, ended: list[Ended[H] | Call[H] | None]) -> None:
+    def _take_ended(self, ended: list[Ended[H] | Arrival[H] | Call[H] | None]) -> None:
         """On the loop: handle calls that have ended, or that may not begin."""
         for each in ended:
             if isinstance(each, Ended):
                 self._count_ended(each)
+            elif isinstance(each, Arrival):
+                each.end()
             elif each is not None:
                 self._results.not_begun(each)
         self._start_workers()
@@ -377,7 +409,8 @@ class Workers(Generic[H]):
         consumed = [*chain.from_iterable(calls)]
         count, seconds = len(consumed), end - ended.began
         ended.seen, ended.began = (seen + len(calls), long_calls), end
-        self._listeners.count(arrival.topic, _SUCCESS, count=count, seconds=seconds, calls=len(calls))
+        success = self._listeners.success
+        self._listeners.count(arrival.topic, success, count=count, seconds=seconds, calls=len(calls))
         self._listeners.pace.note(len(calls), long_calls - seen_long)
         if self._given_up:
             consumed = [one for call in calls if self._counts(call) for one in call]

@@ -11,17 +11,23 @@ class HeldQueue:
     Attributes:
         queue: the queue held.
         is_dropped: the queue is being given up; no more messages are fetched or handed out.
+        is_locked: no other member gets its messages in order; always true where nothing is in order.
     """
 
     def __init__(self, queue: MessageQueue) -> None:
         self.queue = queue
         self.is_dropped = False
+        self.is_locked = True
         self._changed = asyncio.Event()
 
     def drop(self) -> None:
         """Stop handing out messages, and wake all tasks that wait for the queue."""
         self.is_dropped = True
         self.wake()
+
+    def note_waiting(self) -> None:
+        """Note that no request is sent on purpose; otherwise the queue would expire."""
+        raise NotImplementedError
 
     def wake(self) -> None:
         """Let :meth:`changed` return."""

@@ -59,9 +59,7 @@ class Member:
         self.held = HeldQueues(clock, self.offsets, locks)
         self.rates = ConsumeRates(clock.monotonic())
         self.started_ms = 0
-        self.longest_call: Callable[[], float] = (
-            self._longest_orderly_call
-        )  # consumption in any order sets its own
+        self.longest_call: Callable[[], float] = float  # push consumers set their own
 
     @property
     def client_id(self) -> str:
@@ -87,11 +85,6 @@ class Member:
     def held_queues(self) -> list[MessageQueue]:
         """Return the queues held now, sorted, with plain names. Safe on any thread."""
         return sorted(map(self.names.plain_queue, self.held.queues()))
-
-    def _longest_orderly_call(self) -> float:
-        """Return the seconds of the longest running listener call of a queue that is consumed in order."""
-        began = [held.last_consume_ms for held in self.held.pulled.values() if held.taken]
-        return (self.client.clock.now_ms() - min(began)) / 1000 if began else 0.0
 
     def note_pulled(self, topic: str, *, count: int, seconds: float, pulls: int = 1) -> None:
         """Count fetched messages, for statistics; ``seconds``: that the pulls took together."""

@@ -32,8 +32,12 @@ class PopProcessQueue(HeldQueue):
 
     def popped(self) -> None:
         """Note that a request for messages was sent now."""
-        self._last_pop = self._clock.monotonic()
+        self.note_waiting()
         self.last_pop_ms = self._clock.now_ms()
+
+    def note_waiting(self) -> None:
+        """Note that no request is sent on purpose; otherwise the queue would expire."""
+        self._last_pop = self._clock.monotonic()
 
     def found(self, count: int) -> None:
         """Count messages that have arrived."""

@@ -325,3 +325,16 @@ def test_a_started_request_whose_peer_ends_or_talks_nonsense(written, error):
         with pytest.raises(error, match="10911"):
             connection.finish(number, 5.0)
         assert connection.is_spent
+
+
+def test_answers_that_nobody_waits_for_are_drained_and_the_connection_stays():
+    def serve(peer):
+        for body in (b"first", b"second"):
+            peer.sendall(answer_to(next_request(peer), body))
+        until_closed(peer)
+
+    with connected(serve) as connection:
+        connection.start(REQUEST)
+        connection.drain(5.0)
+        assert not connection.is_spent
+        assert connection.invoke(REQUEST, 5.0).body == b"second"

@@ -36,7 +36,8 @@ async def test_a_thread_takes_many_messages_in_order_and_each_is_committed():
     async with blocking(heard, orderly=True) as (scene, pool):
         consume(scene, *range(500))
         await until(lambda: scene.committed == 500)
-        assert (pool.count, scene.held.count, scene.held.cached_bytes) == (2, 0, 0)
+        assert (scene.held.count, scene.held.cached_bytes) == (0, 0)
+        assert pool.count <= 2
     assert heard.offsets == list(range(500))
 
 
@@ -157,22 +158,21 @@ async def test_a_call_that_may_not_begin_any_more_leaves_its_message_in_the_queu
 
 
 @pytest.mark.parametrize(
-    ("first", "coming", "runs"),
+    ("first", "coming"),
     [
-        pytest.param(range(2), [range(2, 4), range(4, 6)], 1, id="what-follows"),
-        pytest.param(range(2), [range(1, 4)], 1, id="also-what-is-held"),
-        pytest.param(range(300), [range(300, 303)], 2, id="while-the-queue-holds-more-than-a-run"),
+        pytest.param(range(2), [range(2, 4), range(4, 6)], id="what-follows"),
+        pytest.param(range(2), [range(1, 4)], id="also-what-is-held"),
+        pytest.param(range(300), [range(300, 303)], id="while-the-queue-holds-more-than-a-run"),
     ],
 )
-async def test_a_run_goes_on_with_messages_that_come_meanwhile_each_once_and_in_order(first, coming, runs):
+async def test_messages_that_come_during_a_call_follow_each_once_and_in_order(first, coming):
     heard = Heard(0)
 
-    async with blocking(heard, orderly=True) as (scene, pool):
+    async with blocking(heard, orderly=True) as (scene, _):
         consume(scene, *first)
         await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
         for offsets in coming:
             scene.arrive(*map(stored, offsets))
         heard.go_on.set()
         await until(lambda: scene.committed == coming[-1].stop)
-        assert pool.count == runs
     assert heard.offsets == list(range(coming[-1].stop))

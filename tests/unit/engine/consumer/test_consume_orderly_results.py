@@ -51,14 +51,15 @@ def test_without_auto_commit_a_rollback_brings_all_back_since_the_last_commit():
 
 
 async def test_the_result_of_the_listener_that_a_queue_waits_for_counts_before_the_queue_is_given_up():
-    ended = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def listen(messages, context):
+        begun.set()
         await ended.wait()
 
     async with pushing(listen, orderly=True) as scene:
         begin(scene, 0, 1)
-        await until(lambda: scene.held.taken)
+        await begun.wait()
         giving_up = asyncio.create_task(scene.member.held.give_up([scene.held]))
         await until(lambda: scene.held.is_dropped)
         ended.set()

@@ -42,8 +42,10 @@ async def ask(scene: Scene, code: RequestCode, body: bytes = b"", **fields: str)
     return answers()[0]
 
 
-def held_up_by(gate: asyncio.Event) -> Listener:
+def held_up_by(gate: asyncio.Event, heard: list[int] | None = None) -> Listener:
     async def listen(messages, context) -> None:
+        if heard is not None:
+            heard.append(messages[0].queue_offset)
         await gate.wait()
 
     return listen
@@ -224,20 +226,20 @@ async def test_what_was_being_consumed_during_a_reset_does_not_move_the_offset()
 
 
 async def test_in_order_nothing_begins_after_a_reset_before_the_listener_has_ended():
-    gate = asyncio.Event()
-    async with pushing(held_up_by(gate), orderly=True) as scene:
+    gate, heard = asyncio.Event(), list[int]()
+    async with pushing(held_up_by(gate, heard), orderly=True) as scene:
         scene.consumption.work_on(scene.held)
         scene.arrive(stored(50))
-        await until(lambda: scene.held.taken)
+        await until(lambda: heard)
         await reset(scene, 7)
         fresh = scene.member.held.pulled[QUEUE]
         fresh.put([stored(7)])
         await idle()
-        before = list(fresh.taken)
+        before = list(heard)
         gate.set()
         await until(lambda: fresh.count == 0)
 
-        assert before == []
+        assert (before, heard) == ([50], [50, 7])
         assert fresh.is_locked
         assert scene.committed == 8
         fresh.drop()

@@ -25,6 +25,7 @@ async def test_messages_of_a_logic_queue_name_its_id_and_offsets_not_those_of_th
     async with pushing(listen, answer=script(answer)) as scene:
         scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
         held = ProcessQueue(LOGIC_QUEUE, scene.clock, 100)
+        held.lock(True)
         scene.member.held.pulled[LOGIC_QUEUE] = held
         scene.puller.start(held)
         await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 102)
@@ -59,6 +60,7 @@ async def pulling(*answers):
     async with pushing(answer=script(*answers)) as scene:
         scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
         held = ProcessQueue(LOGIC_QUEUE, scene.clock, 10000)
+        held.lock(True)
         scene.member.held.pulled[LOGIC_QUEUE] = held
         scene.puller.start(held)
         yield scene
