@@ -253,9 +253,13 @@ def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> Non
     SLOTS["queue_offset"](message, queue_offset)
 
 
-def undecoded_properties(message: MessageExt) -> bytes | None:
-    """Return the bytes of a stored message's properties; None: the message is not decoded on use."""
-    return message._properties if hasattr(message, "_fillers") else None
+def undecoded_parts(message: MessageExt) -> tuple[bytes, Mapping[str, Filler]] | None:
+    """Return the bytes of a stored message's properties and :func:`fillers_of` it; None: it has none."""
+    try:
+        text, fillers = message._properties, message._fillers
+    except AttributeError:
+        return None
+    return None if text is None else (text, fillers)
 
 
 def fillers_of(message: MessageExt) -> Mapping[str, Filler]:

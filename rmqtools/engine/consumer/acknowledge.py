@@ -9,8 +9,9 @@ The Java client does not unwrap popped batches.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.remoting import forget_answer
@@ -24,10 +25,11 @@ from rmqtools.model.route import BATCH_CQ
 from rmqtools.policy.endpoint.features import BATCH_ACKNOWLEDGEMENTS
 from rmqtools.policy.endpoint.versions import parse_version
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info
-from rmqtools.protocol.messages.inner_batch import is_inner_batch
+from rmqtools.protocol.messages.inner_batch import INNER_BATCH, has_sys_flag, is_inner_batch
 
 log = get_logger(__name__)
 
+_broker_name_of = attrgetter("broker_name")
 _SINCE = parse_version(BATCH_ACKNOWLEDGEMENTS.since)
 
 
@@ -50,8 +52,10 @@ class Acknowledger:
         self._warned: set[str] = set()
         self._take_many: set[str] = set()  # names of brokers
 
-    def expect(self, messages: Iterable[MessageExt]) -> None:
+    def expect(self, messages: Sequence[MessageExt]) -> None:
         """Note the popped batches among these messages; each of their messages must be settled later."""
+        if not has_sys_flag(messages, INNER_BATCH):
+            return
         of_batches = [message for message in messages if is_inner_batch(message.sys_flag)]
         if not of_batches:
             return
@@ -66,11 +70,15 @@ class Acknowledger:
         else:
             self._take_many.discard(broker_name)
 
-    async def acknowledge_all(self, messages: Iterable[MessageExt]) -> None:
+    async def acknowledge_all(self, messages: Sequence[MessageExt]) -> None:
         """Acknowledge consumed messages: those of a broker by one request, where it knows such requests.
 
         What a broker does not accept is logged, and delivered again.
         """
+        names = set(map(_broker_name_of, messages))
+        if len(names) == 1 and names <= self._take_many and not self._batches:  # nearly always
+            await self._acknowledge_together(names.pop(), messages)
+            return
         alone: list[tuple[MessageExt, float | None]] = []
         together: dict[str, list[MessageExt]] = {}
         for message in messages:
@@ -89,7 +97,7 @@ class Acknowledger:
         else:
             await asyncio.gather(*work)
 
-    async def _acknowledge_together(self, broker_name: str, messages: list[MessageExt]) -> None:
+    async def _acknowledge_together(self, broker_name: str, messages: Sequence[MessageExt]) -> None:
         """Acknowledge messages of one broker by one request; singly what it refuses or has no room for."""
         if len(messages) == 1:
             await self._settle_singly([(messages[0], None)])
@@ -101,7 +109,7 @@ class Acknowledger:
                 await self._client.remoting.invoke_ok(addr, command)
             except BrokerError as error:  # an acknowledgement that counted does no harm a second time
                 log.info("acknowledged_singly", broker=broker_name, reason=str(error))
-                left_out = messages
+                left_out = list(messages)
             except RocketMQError as error:
                 reason, count = str(error), len(messages)
                 log.warning("popped_messages_not_settled", broker=broker_name, count=count, reason=reason)

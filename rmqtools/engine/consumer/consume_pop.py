@@ -11,6 +11,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from itertools import groupby
+from operator import attrgetter
 
 from rmqtools.clock import Clock
 from rmqtools.config.consumer import PushConsumerConfig
@@ -26,7 +27,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.pop_delay import exhausted_delay, pop_delay
 from rmqtools.policy.reconsume import NO_MORE_TRIES, failed_messages, max_reconsume_times
-from rmqtools.protocol.messages.inner_batch import is_inner_batch
+from rmqtools.protocol.messages.inner_batch import INNER_BATCH, has_sys_flag, is_inner_batch
 from rmqtools.protocol.messages.popped import extra_info_of
 
 log = get_logger(__name__)
@@ -58,7 +59,8 @@ class PopConsumption:
     def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Queue messages for consumption as soon as a listener call is free."""
         size, now = self._config.consume_message_batch_max_size, self._clock.monotonic()
-        for _, group in groupby(messages, key=lambda message: (message.queue_id, _is_of_batch(message))):
+        has_batches = has_sys_flag(messages, INNER_BATCH)
+        for _, group in groupby(messages, key=_place_of if has_batches else _queue_id_of):
             part = list(group)
             first = part[0]
             queue = MessageQueue(first.topic, first.broker_name, first.queue_id)
@@ -164,6 +166,13 @@ class PopConsumption:
             return True
         log.warning("listener_outlasted_invisible_time", queue=str(arrival.queue), count=len(messages))
         return False
+
+
+_queue_id_of = attrgetter("queue_id")
+
+
+def _place_of(message: MessageExt) -> tuple[int, bool]:
+    return message.queue_id, _is_of_batch(message)
 
 
 def _is_of_batch(message: MessageExt) -> bool:

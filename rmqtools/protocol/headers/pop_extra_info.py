@@ -48,6 +48,7 @@ class PopExtraInfo:
 
 
 _extra_info = maker_of(PopExtraInfo)
+_SAFE_DIGITS = 19  # numbers with fewer digits fit into 64 bits
 
 
 def topic_type(topic: str) -> str:
@@ -152,7 +153,14 @@ def parse_msg_offset_info(text: str | None) -> dict[str, tuple[int, ...]]:
     Raises:
         ProtocolError: not of the form above, or a word twice.
     """
-    return _parse_info(text, lambda value: tuple(parse_int(offset, 64) for offset in value.split(",")))
+    return _parse_info(text, _parse_offsets)
+
+
+def _parse_offsets(value: str) -> tuple[int, ...]:
+    offsets = value.split(",")
+    if value.isascii() and max(map(len, offsets)) < _SAFE_DIGITS and all(map(str.isdecimal, offsets)):
+        return tuple(map(int, offsets))  # nearly always: a third of the time
+    return tuple(parse_int(offset, 64) for offset in offsets)
 
 
 def queue_key(type_: str, queue_id: int) -> str:

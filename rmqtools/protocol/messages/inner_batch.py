@@ -8,6 +8,7 @@ List) (Java client).
 import struct
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
 from rmqtools.errors import ProtocolError
@@ -25,6 +26,14 @@ INNER_BATCH_POSITION: Final = SYSFLAG_POSITION + _INT.size - 1  # in a stored me
 def is_inner_batch(sys_flag: int) -> bool:
     """Return whether a message contains others."""
     return sys_flag & INNER_BATCH == INNER_BATCH
+
+
+_sys_flag_of = attrgetter("sys_flag")
+
+
+def has_sys_flag(messages: Iterable[MessageExt], bits: int) -> bool:
+    """Return whether one of these messages has one of these bits in its flag; nearly always all are alike."""
+    return any(sys_flag & bits for sys_flag in set(map(_sys_flag_of, messages)))
 
 
 def holds_inner_batch(data: bytes, starts: Iterable[int]) -> bool:

@@ -18,7 +18,7 @@ from rmqtools.model.message import (
     fillers_of,
     receipt_of,
     receive_popped,
-    undecoded_properties,
+    undecoded_parts,
 )
 from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
@@ -39,7 +39,7 @@ from rmqtools.protocol.headers.pop_extra_info import (
 from rmqtools.protocol.headers.pull import PopMessageResponseHeader
 from rmqtools.protocol.messages.corrupt_message import corrupt_message
 from rmqtools.protocol.messages.found import PORTION_BYTES, PORTION_MESSAGES, worked_bytes
-from rmqtools.protocol.messages.inner_batch import INNER_BATCH, is_inner_batch, unwrap
+from rmqtools.protocol.messages.inner_batch import INNER_BATCH, has_sys_flag, is_inner_batch, unwrap
 from rmqtools.protocol.messages.stored import decompressed
 from rmqtools.protocol.messages.stored_head import popped_fillers
 
@@ -132,6 +132,10 @@ def popped_portions(messages: Sequence[MessageExt], *, max_body_bytes: int) -> I
 
     Those of stored batches come one by one, each with the POP_CK of its batch.
     """
+    if len(messages) <= PORTION_MESSAGES and not has_sys_flag(messages, COMPRESSED_FLAG | INNER_BATCH):
+        if messages:
+            yield Portion([*messages], has_more=False)
+        return
     found: list[MessageExt] = []
     room = PORTION_BYTES
     for number, message in enumerate(messages, 1):
@@ -191,12 +195,12 @@ class _Popped:
 
     def complete(self, message: MessageExt, topic: str, *, order: bool) -> MessageExt:
         """Return the message with the answer's data: nearly always itself, with undecoded properties."""
-        text = undecoded_properties(message)
-        if text is None or _POP_CK in text or not self._starts or (order and self._counts):
+        undecoded = undecoded_parts(message)
+        if undecoded is None or _POP_CK in undecoded[0] or not self._starts or (order and self._counts):
             return self._completed_copy(message, topic, order=order)
         fill_popped(message)
         queue = self._queues.get((message.topic, message.queue_id)) or self._queue(message)
-        if message.queue_offset not in queue.known or queue.stored is not fillers_of(message):
+        if message.queue_offset not in queue.known or queue.stored is not undecoded[1]:
             return self._completed_copy(message, topic, order=order)
         receive_popped(message, topic, self._broker_name, queue.popped)
         return message
