@@ -341,6 +341,12 @@ CALLS = [
         "queue=0: want a MessageQueue, as fetch_publish_q",
     ),
     of("selector", lambda on: on.producer.send(order(), selector="hash"), "selector='hash': want a function"),
+    of(
+        "no selector",
+        lambda on: on.producer.send(order(), arg="key"),
+        "arg='key' without selector",
+        "leave arg out",
+    ),
     of("no-key", lambda on: on.producer.send_orderly(order()), "send_orderly needs a sharding_key"),
     of("one", lambda on: on.producer.send_batch(order()), "messages is a Message: want a list"),
     of(

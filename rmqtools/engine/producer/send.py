@@ -82,8 +82,12 @@ def queue_choice(queue: MessageQueue | None, selector: MessageQueueSelector | No
     """Return the caller's choice; almost always the shared default.
 
     Raises:
-        MessageRejectedError: both a queue and a selector.
+        MessageRejectedError: both a queue and a selector, or an argument without a selector.
     """
+    if selector is None and arg is not None:
+        raise MessageRejectedError(
+            f"arg={arg!r:.100} without selector: it is what a selector gets; give one, or leave arg out"
+        )
     return ANY_QUEUE if queue is None and selector is None else QueueChoice(queue, selector, arg)
 
 
