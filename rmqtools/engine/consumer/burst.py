@@ -196,11 +196,9 @@ class Burst:
 
     async def _run(self) -> None:
         try:
-            on_thread = self._listeners.on_thread
-            while self._lent and not self._is_over and on_thread is not None:
+            while self._lent and not self._is_over and (on_thread := self._listeners.on_thread) is not None:
                 await self._take_turn(on_thread)
-            if self._connections and on_thread is not None:
-                await on_thread(self._disconnect_all)
+            self._give_back_all()
         finally:
             self._is_over, self._is_running = self._is_closed, False
             for lent in self._lent.copy():
@@ -286,6 +284,12 @@ class Burst:
 
     def _turn(self) -> Failed[ProcessQueue] | None:
         """Pull queues and make their calls for a while; return a call that did not simply succeed."""
+        failed = self._serve()
+        if self._is_over:
+            self._drain()
+        return failed
+
+    def _serve(self) -> Failed[ProcessQueue] | None:
         served, monotonic = self._served, self._monotonic
         ends = monotonic() + _TURN
         for lent in list(served):
@@ -400,11 +404,14 @@ class Burst:
         self._connections[addr] = connection
         return connection
 
-    def _disconnect_all(self) -> None:
-        """Give connections back, once no pull is on its way that could store an old offset."""
+    def _drain(self) -> None:
+        """Wait until no pull is on its way any more: it could store an old offset."""
         for connection in self._connections.values():
             with suppress(RocketMQError):
                 connection.drain(_PATIENCE)
+
+    def _give_back_all(self) -> None:
+        for connection in self._connections.values():
             self._remoting.pool.give_back(connection)
         self._connections.clear()
 

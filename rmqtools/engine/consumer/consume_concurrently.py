@@ -117,7 +117,7 @@ class ConcurrentConsumption:
 
     def passed(self, held: ProcessQueue, offset: int) -> None:
         """See :class:`Lane`."""
-        if not held.is_dropped or self._held.is_leaving(held):
+        if self._held.holds(held):
             self._offsets.update(held.queue, offset, increase_only=True)
 
     def take_up(self, lent: Lent, *, in_call: bool) -> bool:
