@@ -17,14 +17,14 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from math import inf
 
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.blocking_connection import BlockingConnection
-from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.consumer.decode_answers import Pulled
 from rmqtools.engine.consumer.listeners import LONG_CALL, Listeners, OnThread
 from rmqtools.engine.consumer.workers import Arrival, Ended, Failed, Workers, calls_of, new_context
+from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
 from rmqtools.errors import RemotingConnectError, RocketMQError
@@ -119,22 +119,6 @@ class Lent:
         return part.calls[-1][-1].queue_offset + 1 if part is not None and part.calls else self.next_offset
 
 
-class Lane(Protocol):
-    """The rules of a consumption. All but :meth:`until` runs on the loop."""
-
-    def until(self, held: ProcessQueue) -> float:
-        """Return the monotonic time after which no call for messages of a queue may begin."""
-
-    def passed(self, held: ProcessQueue, offset: int) -> None:
-        """Note that all messages of a queue before ``offset`` are consumed."""
-
-    def take_up(self, lent: Lent, *, in_call: bool) -> bool:
-        """Hold the answer in hand, of which not all calls are made; return False to wait for the thread.
-
-        ``in_call``: the thread is still in one of them.
-        """
-
-
 class Burst:
     """The queues of one consumer that are lent to a thread.
 
@@ -144,19 +128,29 @@ class Burst:
 
     def __init__(
         self,
-        client: ClientCore,
+        member: Member,
         listeners: Listeners,
-        lane: Lane,
-        *,
         workers: Workers[ProcessQueue],
+        *,
         call_size: int,
+        take_up: Callable[[Lent, bool], bool],
     ) -> None:
-        """Make it. ``workers``: settle what is unusual; ``call_size``: messages of a call."""
-        self._remoting = client.remoting
-        self._clock = client.clock
-        self._monotonic = client.clock.monotonic
+        """Make it.
+
+        Args:
+            member: the member that holds the queues.
+            listeners: its listeners.
+            workers: settle what is unusual.
+            call_size: messages of a call, at most.
+            take_up: ``take_up(lent, in_call)`` holds an answer in hand of which not all calls are made, and
+                returns True. ``in_call``: the thread is still in one of them; False: wait until it ends.
+        """
+        self._member = member
+        self._remoting = member.client.remoting
+        self._clock = member.client.clock
+        self._monotonic = member.client.clock.monotonic
         self._listeners = listeners
-        self._lane = lane
+        self._take_up_of_lane = take_up
         self._workers = workers
         self._worker = workers.enlist()
         self._call_size = call_size
@@ -170,10 +164,9 @@ class Burst:
         self._is_running = False
         self._watch: asyncio.TimerHandle | None = None
 
-    @property
-    def has_room(self) -> bool:
-        """True if another queue may be lent."""
-        return not (self._is_over or self._is_closed) and len(self._lent) < _MOST_LENT
+    def may_lend(self) -> bool:
+        """Return whether another queue may be lent: calls are short, and there is room."""
+        return self._listeners.may_pull and not self._is_over and len(self._lent) < _MOST_LENT
 
     def lend(self, lent: Lent) -> None:
         """Let the thread pull a queue until ``lent.returned`` is done; ``held`` then says from where on."""
@@ -186,7 +179,7 @@ class Burst:
         """Note how far a queue is consumed that is being given up."""
         for lent in self._lent:
             if lent.held is held:
-                self._lane.passed(held, lent.committable)
+                self._note_offset(lent)
 
     def close(self) -> None:
         """Let the thread begin no further call."""
@@ -251,7 +244,7 @@ class Burst:
     def _take_up(self, lent: Lent, *, in_call: bool) -> None:
         """Hold the answer in hand like one that the loop has pulled."""
         self._note(lent)
-        if not self._lane.take_up(lent, in_call=in_call):
+        if not self._take_up_of_lane(lent, in_call):
             return
         lent.held.next_offset = lent.after
         self._lent.remove(lent)
@@ -272,7 +265,11 @@ class Burst:
             lent.held.last_consume_ms = self._clock.now_ms()
         if not lent.held.is_dropped:
             lent.held.next_offset, lent.held.broker_end = lent.next_offset, lent.broker_end
-        self._lane.passed(lent.held, lent.committable)
+        self._note_offset(lent)
+
+    def _note_offset(self, lent: Lent) -> None:
+        if self._member.held.holds(lent.held):
+            self._member.offsets.update(lent.held.queue, lent.committable, increase_only=True)
 
     def _return(self, lent: Lent) -> None:
         if lent in self._lent:
@@ -362,7 +359,7 @@ class Burst:
         Afterwards :attr:`_in_hand` is None if all were made and succeeded.
         """
         held, worker, monotonic = lent.held, self._worker, self._monotonic
-        call, success, until = self._listeners.call_here, self._listeners.success, self._lane.until(held)
+        call, success, until = self._listeners.call_here, self._listeners.success, self._until(held)
         topic, queue, is_orderly = lent.topic, lent.queue, self._listeners.is_orderly
         arrival = Arrival(held, topic, queue, calls_of(lent.messages, self._call_size))
         calls, now = arrival.calls, monotonic()
@@ -387,6 +384,10 @@ class Burst:
             part.calls.append(messages)
             worker.call = None
         return None
+
+    def _until(self, held: ProcessQueue) -> float:
+        """Return the monotonic time after which no call of a queue may begin."""
+        return held.lock_ends if self._member.is_orderly else inf
 
     def _tally(self, lent: Lent, part: Ended[ProcessQueue]) -> None:
         """Count an answer whose calls have all ended: nothing is in hand any more."""

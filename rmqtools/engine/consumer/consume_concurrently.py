@@ -6,7 +6,6 @@ Source of the rules: ConsumeMessageConcurrentlyService (Java client).
 import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from math import inf
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.consumer.burst import Burst, Lent
@@ -48,12 +47,13 @@ class ConcurrentConsumption:
         )
         member.longest_call = self._workers.longest_call
         self._burst = Burst(
-            member.client,
+            member,
             listeners,
-            self,
-            workers=self._workers,
+            self._workers,
             call_size=config.consume_message_batch_max_size,
+            take_up=self._take_up,
         )
+        self.may_lend, self.lend = self._burst.may_lend, self._burst.lend
         member.held.on_leave(self._burst.note_offset)
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
@@ -81,14 +81,6 @@ class ConcurrentConsumption:
     def work_on(self, held: ProcessQueue) -> None:
         """Do nothing: :meth:`take` delivers the messages."""
 
-    def may_lend(self) -> bool:
-        """Return whether a queue may be lent to a listener's thread."""
-        return self._listeners.may_pull and self._burst.has_room
-
-    def lend(self, lent: Lent) -> None:
-        """Let a listener's thread pull a queue, whose messages are all consumed."""
-        self._burst.lend(lent)
-
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""
         self._closing = True
@@ -111,17 +103,8 @@ class ConcurrentConsumption:
             log.warning("listener_timed_out", queue=str(arrival.held.queue), count=len(messages))
             await self._send_back_failed(call, messages, _TIMEOUT_DELAY_LEVEL)
 
-    def until(self, held: ProcessQueue) -> float:
-        """See :class:`Lane`: never."""
-        return inf
-
-    def passed(self, held: ProcessQueue, offset: int) -> None:
-        """See :class:`Lane`."""
-        if self._held.holds(held):
-            self._offsets.update(held.queue, offset, increase_only=True)
-
-    def take_up(self, lent: Lent, *, in_call: bool) -> bool:
-        """See :class:`Lane`. Other workers make the calls that have not begun."""
+    def _take_up(self, lent: Lent, in_call: bool) -> bool:
+        """See :class:`Burst`. Other workers make the calls that have not begun."""
         if not lent.held.is_dropped:
             assert lent.part is not None
             arrival = lent.part.arrival

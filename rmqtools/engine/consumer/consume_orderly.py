@@ -64,37 +64,25 @@ class OrderlyConsumption:
         self._loans: dict[ProcessQueue, Lent] = {}  # that no queue's task has taken up
         self._pauses: dict[ProcessQueue, float] = {}  # seconds, after a call on a thread
         self._burst = Burst(
-            member.client,
+            member,
             listeners,
-            self,
-            workers=self._workers,
+            self._workers,
             call_size=config.consume_message_batch_max_size,
+            take_up=self._take_up,
         )
+        self.may_lend = self._burst.may_lend
         member.held.on_leave(self._burst.note_offset)
 
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Do nothing: the queue's own task takes them."""
-
-    def may_lend(self) -> bool:
-        """Return whether a queue may be lent to a listener's thread."""
-        return self._listeners.may_pull and self._burst.has_room
 
     def lend(self, lent: Lent) -> None:
         """Let a listener's thread pull a queue, whose messages are all consumed."""
         self._loans[lent.held] = lent
         lent.held.wake()
 
-    def until(self, held: ProcessQueue) -> float:
-        """See :class:`Lane`."""
-        return inf if self._is_broadcasting else held.lock_ends
-
-    def passed(self, held: ProcessQueue, offset: int) -> None:
-        """See :class:`Lane`."""
-        if self._held.holds(held):
-            self._offsets.update(held.queue, offset)
-
-    def take_up(self, lent: Lent, *, in_call: bool) -> bool:
-        """See :class:`Lane`. Nobody else may have messages of the queue while a call of it runs."""
+    def _take_up(self, lent: Lent, in_call: bool) -> bool:
+        """See :class:`Burst`. Nobody else may have messages of the queue while a call of it runs."""
         if not in_call:
             lent.held.put(lent.messages)
         return not in_call
@@ -201,7 +189,9 @@ class OrderlyConsumption:
             topic = names.plain_message(messages[0]).topic
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue = names.plain_queue(held.queue)
-        return Arrival(held, topic, queue, calls, until=self.until(held), over=over)
+        return Arrival(
+            held, topic, queue, calls, until=inf if self._is_broadcasting else held.lock_ends, over=over
+        )
 
     def _largest_batch(self, held: ProcessQueue) -> int:
         """Messages per listener call. For a retry topic, which holds messages of several topics: 1."""
