@@ -14,7 +14,6 @@ import pytest
 from rmqtools import errors
 from rmqtools.config import ProducerConfig, PullConsumerConfig, PushConsumerConfig
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.group_view import FindingKind
 from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
 from tools.reference_pages import reference_pages
@@ -131,12 +130,6 @@ def test_every_error_class_and_every_error_text_of_the_troubleshooting_page_exis
     assert len(texts) > 35
     assert [text for text in texts if text not in code] == []
     assert [event for event in events if event not in code] == []
-
-
-def test_every_finding_has_its_row_on_the_troubleshooting_page():
-    section = (DOCS / "troubleshooting.md").read_text().split("## Findings of")[1].split("\n## ")[0]
-
-    assert {kind.value for kind in FindingKind} <= set(re.findall(r"`(\w+)`", section))
 
 
 def test_the_codes_of_the_troubleshooting_page_are_the_servers():
