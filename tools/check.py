@@ -9,6 +9,7 @@ command that helps. Tests of a module stand where the module does, below ``tests
 """
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -34,6 +35,7 @@ GATES: Final = (
     "tests/unit/tools/test_site_pages.py",
     "tests/unit/tools/test_surface.py",
 )
+_SHOWN: Final = 12  # failed tests
 _MOST_TESTS: Final = 40  # files of tests: more are no quick check
 
 
@@ -141,10 +143,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(failed))
 
 
+def shortened(output: str) -> str:
+    """Return each reason in an output of pytest once, and the failed tests; other output as it is."""
+    lines = output.splitlines()
+    failed = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
+    if not failed:
+        return output
+    at = next(
+        number for number, line in enumerate(lines) if line.startswith("=") and line.strip("= ").isupper()
+    )
+    reasons = dict.fromkeys(line.removeprefix("E   ") for line in lines[at + 1 : lines.index(failed[0])])
+    told = [line for line in reasons if not _is_frame(line)]
+    more = [f"... and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
+    return "\n".join([*told, *failed[:_SHOWN], *more, lines[-1]])
+
+
+def _is_frame(line: str) -> bool:
+    """Return whether a line of a traceback says where, not why."""
+    return not line.strip() or bool(
+        re.match(r"[\w/.-]+\.py:\d+: in |\[gw\d+\]|_+ .* _+$|During handling|    |=", line)
+    )
+
+
 def _run(step: Step) -> tuple[Step, bool]:
     done = subprocess.run(step.command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        print(f"--- {step.name}\n{done.stdout}{done.stderr}", flush=True)
+        print(f"--- {step.name}\n{shortened(done.stdout + done.stderr)}", flush=True)
     return step, done.returncode == 0
 
 

@@ -398,14 +398,30 @@ def unannounced(changelog: str, before: dict[str, str], now: dict[str, str]) -> 
     """Return a line for each change of the surface that no point of the changelog's "Unreleased" names."""
     section = changelog.partition("\n## Unreleased\n")[2].partition("\n## ")[0]
     points = [" ".join(point.split()) for point in section.split("\n- ")]
-    changes = sorted(item for item in before.keys() | now.keys() if before.get(item) != now.get(item))
+    changes = [item for item in sorted(before.keys() | now.keys()) if before.get(item) != now.get(item)]
+    whole = {_owned_by(item) for item in changes if item not in before or item not in now}
     return [
         f"{_verb(item, before, now)} {item}. "
         f"Add to CHANGELOG.md, under Unreleased, a line that has: {' '.join(words)}"
         for item in changes
         for words in [_words(item, before, now)]
+        if _owner(item) not in whole
         if not any(all(_has(point, word) for word in words) for point in points)
     ]
+
+
+def _owner(item: str) -> str:
+    """Return what a thing belongs to: a class, a command; "" for what stands alone."""
+    kind, _, name = item.partition(" ")
+    if kind == "command-option":
+        return name.rpartition(" ")[0]
+    return name.rpartition(".")[0] if kind in ("method", "setting") else ""
+
+
+def _owned_by(item: str) -> str:
+    """Return the owner that a new or removed thing is: a line for it is one for all that belongs to it."""
+    kind, _, name = item.partition(" ")
+    return {"command": name, "name": name.rpartition(".")[2]}.get(kind, "-")
 
 
 def _verb(item: str, before: dict[str, str], now: dict[str, str]) -> str:

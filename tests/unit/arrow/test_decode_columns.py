@@ -48,7 +48,10 @@ def test_a_column_has_the_same_values_alone_with_others_and_looked_up(name: str,
     try:
         found, among_others = decode_block(block, alone), decode_block(block, every)
     except KeyError as error:
-        pytest.fail(f"column {error} has no values in _plain_batch of rmqtools/arrow/decode.py: add them")
+        pytest.fail(
+            f"column {error} has no values in _plain_batch of rmqtools/arrow/decode.py: add them",
+            pytrace=False,
+        )
 
     assert found.column(name).equals(among_others.column(name))
     assert found.equals(looked_up(block, alone))

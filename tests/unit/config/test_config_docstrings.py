@@ -172,4 +172,11 @@ def test_the_defaults_are_the_promised_ones(config):
         if field.name != "name_server"  # from the environment
     }
 
-    assert defaults == DEFAULTS[config]
+    changed = [
+        name
+        for name in {**defaults, **DEFAULTS[config]}
+        if defaults.get(name, ...) != DEFAULTS[config].get(name, ...)
+    ]
+    assert not changed, (
+        f"settings of {config.__name__} are new, gone or changed: correct DEFAULTS above: {changed}"
+    )

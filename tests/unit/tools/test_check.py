@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from tools.check import GATES, ROOT, choose, find_tests, steps
+from tools.check import GATES, ROOT, choose, find_tests, shortened, steps
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,32 @@ def test_every_gate_exists_and_runs_with_the_find_tests_changed_files():
 
 def test_every_step_has_a_remedy_that_is_a_command():
     assert all(re.match(r"\.venv/bin/\w+", step.remedy) for step in steps([]))
+
+
+OUTPUT = """FF.F [100%]
+=================================== FAILURES ===================================
+______________________________ test_one[a] ______________________________
+[gw0] linux -- Python 3.11.7 /python
+tests/unit/test_one.py:9: in test_one
+    assert not lacking, f"{name} lacks {lacking}: run this"
+E   AssertionError: Admin lacks ['count']: run this
+______________________________ test_two ______________________________
+column commitLogOffset is not on its page. Add to docs/a.md: | `commitLogOffset` |
+______________________________ test_one[b] ______________________________
+tests/unit/test_one.py:9: in test_one
+E   AssertionError: Admin lacks ['count']: run this
+=========================== short test summary info ============================
+FAILED tests/unit/test_one.py::test_one[a]
+FAILED tests/unit/test_two.py::test_two
+FAILED tests/unit/test_one.py::test_one[b]
+3 failed, 1 passed in 2.00s
+"""
+
+
+def test_the_reasons_of_failed_tests_are_shown_once_and_without_the_way_to_them():
+    assert shortened(OUTPUT).splitlines() == [
+        "AssertionError: Admin lacks ['count']: run this",
+        "column commitLogOffset is not on its page. Add to docs/a.md: | `commitLogOffset` |",
+        *OUTPUT.splitlines()[-4:],
+    ]
+    assert shortened("a.py:1: error: no such name\n") == "a.py:1: error: no such name\n"
