@@ -26,10 +26,9 @@ from rmqtools.model.read_columns import READ_COLUMNS
 from spark_connector.options.option_table import OPTIONS, describe_options
 from tools.reference_pages import client_classes, home_of, reference_pages
 from tools.site_pages import describe_commands, every_command
+from tools.sources import PACKAGES, ROOT, files_of, tree_of
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 RELEASED: Final = ROOT / "tools" / "released_surface.txt"
-_PACKAGES: Final = ("rmqtools", "spark_connector")
 _LEVELS: Final = ("debug", "info", "warning", "error", "exception")
 _METRICS: Final = ("rmqtools/otel/metrics.py", "rmqtools/cli/exporter/metrics.py")
 _SIGNALS: Final = ("130", "143")  # Interrupted.exit_code
@@ -156,7 +155,7 @@ def _explained_fields(owner: type) -> set[str]:
     home = inspect.getsourcefile(owner) or ""
     (tree,) = (
         node
-        for node in ast.parse(Path(home).read_text()).body
+        for node in tree_of(Path(home)).body
         if isinstance(node, ast.ClassDef) and node.name == owner.__name__
     )
     pairs = zip(tree.body, tree.body[1:], strict=False)
@@ -214,8 +213,7 @@ def _findings_shown() -> set[str]:
 
 @cache
 def _trees() -> dict[Path, ast.Module]:
-    files = sorted(path for package in _PACKAGES for path in (ROOT / package).rglob("*.py"))
-    return {path: ast.parse(path.read_text()) for path in files}
+    return {path: tree_of(path) for path in files_of(*PACKAGES)}
 
 
 @cache
@@ -377,10 +375,7 @@ def missing(kind: Kind) -> list[str]:
 def invented(kind: Kind) -> list[str]:
     """Return a line for each name of an exact page that no thing has."""
     names = sorted(kind.shown() - kind.found().keys()) if kind.is_exact else []
-    return [
-        f"{kind.page} names the {kind.name} {name}, which does not exist. Remove or correct it."
-        for name in names
-    ]
+    return [f"{kind.name} {name} does not exist. Remove or correct it in {kind.page}" for name in names]
 
 
 def surface() -> dict[str, str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.sources import PACKAGES, ROOT, files_of, tree_of
+
 pytestmark = pytest.mark.process  # it reads all sources, for seconds
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("rmqtools", "spark_connector")
 
 _LEAVES = {"compiled", "clock", "lazy_names", "log", "safe_file", "unknown_name", "version", "visible_text"}
 _BOTTOM = _LEAVES | {"model", "errors", "observer", "name_server_list"}
@@ -125,8 +125,7 @@ IMPURE_MODULES = {"asyncio", "socket", "threading", "time", "random", "concurren
 
 @cache
 def sources() -> dict[str, ast.Module]:
-    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    return {module_name(path): ast.parse(path.read_text()) for path in files}
+    return {module_name(path): tree_of(path) for path in files_of(*PACKAGES)}
 
 
 def module_name(path: Path) -> str:
@@ -306,7 +305,7 @@ def head(path: Path) -> str:
     """A file's docstring, or its first comment."""
     text = path.read_text()
     if path.suffix == ".py":
-        return ast.get_docstring(ast.parse(text)) or ""
+        return ast.get_docstring(tree_of(path)) or ""
     if path.suffix in (".c", ".h"):
         return text.partition("*/")[0]
     return "\n".join(takewhile(lambda line: line.startswith("#"), text.splitlines()))

@@ -1,6 +1,7 @@
 import pytest
 
-from tools.file_map import PACKAGES, ROOT, file_map, file_map_page, summary
+from tools.file_map import file_map, file_map_page, summary
+from tools.sources import PACKAGES, ROOT
 
 pytestmark = pytest.mark.process  # seconds of work
 

@@ -18,6 +18,7 @@ from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
 from tools.reference_pages import reference_pages
 from tools.site_pages import describe_commands, every_command, with_security
+from tools.sources import files_of, tree_of
 
 pytestmark = pytest.mark.process  # seconds of work
 
@@ -104,7 +105,7 @@ def test_every_target_of_make_that_a_page_names_exists():
 
 def texts_of_the_code() -> str:
     """All texts in the sources, with … for what is filled in, in one string."""
-    trees = [ast.parse(path.read_text()) for path in (ROOT / "rmqtools").rglob("*.py")]
+    trees = [tree_of(path) for path in files_of("rmqtools")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     formatted = [
         "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
