@@ -20,3 +20,9 @@ def test_a_negative_stored_offset_is_none(offset, consume_from, topic):
 def test_a_negative_answer_is_no_start():
     with pytest.raises(ProtocolError):
         checked_offset(-1)
+
+
+@pytest.mark.parametrize("consume_from", ConsumeFromWhere)
+def test_a_stored_offset_of_0_is_the_start(consume_from):
+    assert start_offset(0, consume_from, "T") == 0
+    assert known_offset(0) == 0
