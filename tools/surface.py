@@ -329,7 +329,9 @@ KINDS: Final = (
         "column",
         "docs/spark-jobs.md",
         lambda: {column.name: "" for column in READ_COLUMNS},
-        lambda: _first_cells(_text("docs/spark-jobs.md")),
+        lambda: _first_cells(
+            _text("docs/spark-jobs.md").partition("\n| column | read | write |")[2].partition("\n\n")[0]
+        ),
         "| `{}` | string | |",
     ),
     Kind("command", "docs/commands.md", _commands, _commands_shown, "| the task, in words | `{} …` |"),

@@ -17,7 +17,7 @@ from rmqtools.model.codes import ResponseCode
 from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
 from tools.reference_pages import reference_pages
-from tools.site_pages import describe_commands, every_command, with_security
+from tools.site_pages import every_command, with_security
 from tools.sources import files_of, tree_of
 
 pytestmark = pytest.mark.process  # seconds of work
@@ -152,13 +152,6 @@ def test_the_settings_that_the_page_on_tuning_names_exist():
 
 def test_every_error_class_leads_to_its_section_of_the_troubleshooting_page():
     assert "docs/troubleshooting.md" in (inspect.getdoc(errors) or "")
-
-
-def test_the_page_of_commands_has_every_command_with_its_options():
-    page = describe_commands()
-
-    assert {path for path in commands() if f"\n## `{path}`\n" not in page} == set()
-    assert "| `--when-absent` |" in page
 
 
 @pytest.mark.slow  # links, errors and commands of the pages are checked above in every run
