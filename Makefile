@@ -10,7 +10,7 @@ PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 # Python's compiled files are kept: without them each process compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test unit test-long coverage bench bench-quick lint docs release faults faults-quick fuzz asan sim soak cluster-up cluster-down jre jdk lock clean
+.PHONY: help demo check test unit test-long coverage bench bench-quick lint docs release faults faults-quick fuzz asan sim soak cluster-up cluster-down jre jdk lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -29,6 +29,9 @@ jdk:
 demo: $(STAMP) jre ## start a local RocketMQ, write and read a data set through Spark, compare both
 	@$(BIN)/python -m examples.demo
 
+check: $(STAMP) ## before a commit, in a minute: style, types, layers, pages, changelog, tests of the changed files
+	@$(BIN)/python -m tools.check $(if $(SINCE),--since $(SINCE))
+
 test: $(STAMP) jdk ## all tests except the long ones, with Docker and Spark
 	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
@@ -37,6 +40,7 @@ test-long: $(STAMP) jdk ## the tests that take minutes, and every property with 
 
 unit: $(STAMP) ## tests without a broker, in seconds; properties with three examples each
 	@HYPOTHESIS_PROFILE=brief $(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
+	@echo "left out: tests that start programs or read all sources (marked process; layers, pages, changelog: make check), brokers, Spark, Docker (make test)"
 
 coverage: $(STAMP) ## how many branches of each package the tests without servers take, in minutes
 	@$(BIN)/python -m pip install --quiet "coverage>=7"

@@ -8,13 +8,12 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("rmqtools", "spark_connector")
+from tools.sources import PACKAGES, ROOT, tree_of
 
 
 def summary(path: Path) -> str:
     """Return the first line of a module's docstring, fit for a table cell."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    text = ast.get_docstring(tree_of(path)) or ""
     line = re.sub(r":\w+:`", "`", text.partition("\n")[0]).replace(
         "``", "`"
     )  # Markdown, not reStructuredText

@@ -139,6 +139,9 @@ def copy_checkout(target: Path) -> None:
 def release(version: str, output: Path, folder: Path) -> None:
     """Make a release out of the checkout in a folder."""
     prepare(folder, version, datetime.datetime.now(datetime.UTC).date())
+    run(
+        [sys.executable, "-m", "tools.surface", "--release"], folder
+    )  # what changes from now on is unreleased
     packages = build(folder, output, version)
     with tempfile.NamedTemporaryFile("w", prefix="rmqtools-constraints-", suffix=".txt") as constraints:
         constraints.write(pinned_versions((folder / "requirements.lock").read_text()))

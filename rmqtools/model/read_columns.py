@@ -3,7 +3,7 @@
 Derived from it: Arrow's and Spark's schemas, the option ``columns``, rows that are decoded one by one or
 looked up by key, and which columns are left out when rows that were read are written. A new column needs a
 line here, its values for messages that are decoded together (``rmqtools.arrow.decode``), and a row in the
-table of docs/spark-jobs.md; ``tests/unit/arrow/test_decode_columns.py`` says what is missing.
+table of docs/spark-jobs.md; ``make check`` says what is missing.
 """
 
 from collections.abc import Callable

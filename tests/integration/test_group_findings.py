@@ -30,7 +30,7 @@ from rmqtools.group import GroupLimits
 from rmqtools.version import __version__
 from tests.support import restarts
 from tests.support.cluster_scene import wait_until
-from tests.support.command_line import rmqtools
+from tests.support.command_line import rmqtools, rmqtools_program
 from tests.support.java_consumer import JavaConsumer
 from tests.support.patience import PATIENCE
 from tests.support.python_consumer import PythonConsumer
@@ -351,7 +351,7 @@ def test_a_broker_that_stands_still_is_named_by_every_command_and_the_rest_is_sh
     try:
         with ThreadPoolExecutor() as pool:
             shown = list(
-                pool.map(lambda one: rmqtools(*one, NAMESRV_ADDR=local_cluster.name_server), commands)
+                pool.map(lambda one: rmqtools_program(*one, NAMESRV_ADDR=local_cluster.name_server), commands)
             )
     finally:
         os.kill(hung, signal.SIGCONT)

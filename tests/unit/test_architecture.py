@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.sources import PACKAGES, ROOT, files_of, tree_of
+
 pytestmark = pytest.mark.process  # it reads all sources, for seconds
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("rmqtools", "spark_connector")
 
 _LEAVES = {"compiled", "clock", "lazy_names", "log", "safe_file", "unknown_name", "version", "visible_text"}
 _BOTTOM = _LEAVES | {"model", "errors", "observer", "name_server_list"}
@@ -125,8 +125,7 @@ IMPURE_MODULES = {"asyncio", "socket", "threading", "time", "random", "concurren
 
 @cache
 def sources() -> dict[str, ast.Module]:
-    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    return {module_name(path): ast.parse(path.read_text()) for path in files}
+    return {module_name(path): tree_of(path) for path in files_of(*PACKAGES)}
 
 
 def module_name(path: Path) -> str:
@@ -162,7 +161,8 @@ def upward_arrows(module: str) -> set[str]:
 
 
 def test_a_module_imports_only_from_its_own_layer_and_below() -> None:
-    assert {module: upward for module in import_graph() if (upward := upward_arrows(module))} == {}
+    wrong = {module: upward for module in import_graph() if (upward := upward_arrows(module))}
+    assert not wrong, f"imports that point up, see rmqtools/DESIGN.md and MAY_IMPORT in this file: {wrong}"
 
 
 def room(package: str, module: str) -> str:
@@ -187,7 +187,8 @@ def room_arrows(package: str) -> dict[str, set[str]]:
 def test_a_room_imports_only_from_the_rooms_below_it(package: str) -> None:
     too_far = {name: found - ROOMS[package].get(name, set()) for name, found in room_arrows(package).items()}
 
-    assert {name: rooms for name, rooms in too_far.items() if rooms} == {}
+    wrong = {name: rooms for name, rooms in too_far.items() if rooms}
+    assert not wrong, f"imports from rooms that are not below, see ROOMS in this file: {wrong}"
 
 
 @pytest.mark.parametrize("package", ROOMS)
@@ -219,7 +220,12 @@ def test_unit_tests_mirror_the_packages() -> None:
         if not is_mirrored(path)
     }
 
-    assert strangers == UNMIRRORED.keys()
+    misplaced, gone = strangers - UNMIRRORED.keys(), UNMIRRORED.keys() - strangers
+    assert not misplaced, (
+        f"{sorted(misplaced)}: tests of rmqtools/a/b.py are tests/unit/a/test_b.py or test_b_<subject>.py: "
+        "git mv them there, or name them in UNMIRRORED of this file"
+    )
+    assert not gone, f"take {sorted(gone)} out of UNMIRRORED of this file"
 
 
 def test_no_import_cycle() -> None:
@@ -285,7 +291,8 @@ def docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_no_function_is_longer_than_50_lines() -> None:
-    assert {name: lines for name, lines in function_lengths().items() if lines > 50} == {}
+    long = {name: lines for name, lines in function_lengths().items() if lines > 50}
+    assert not long, f"split these by subject, see Rules in CONTRIBUTING.md: {long}"
 
 
 def test_nine_functions_in_ten_have_at_most_25_lines() -> None:
@@ -298,7 +305,7 @@ def head(path: Path) -> str:
     """A file's docstring, or its first comment."""
     text = path.read_text()
     if path.suffix == ".py":
-        return ast.get_docstring(ast.parse(text)) or ""
+        return ast.get_docstring(tree_of(path)) or ""
     if path.suffix in (".c", ".h"):
         return text.partition("*/")[0]
     return "\n".join(takewhile(lambda line: line.startswith("#"), text.splitlines()))
@@ -314,4 +321,5 @@ def test_a_file_above_500_lines_says_in_its_head_why_it_is_one_file(suffix: str)
         if len(path.read_text().splitlines()) > 500
     }
 
-    assert {path for path in large if "One file because " not in " ".join(head(path).split())} == set()
+    silent = [str(path) for path in large if "One file because " not in " ".join(head(path).split())]
+    assert not silent, f"split by subject, or begin a sentence of the head with 'One file because': {silent}"

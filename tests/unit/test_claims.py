@@ -1,8 +1,11 @@
 """README and pyproject.toml claim what docs/compatibility.md shows; CONTRIBUTING cites files that exist."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from rmqtools.cluster.lock import locked_versions
 from tests.support import python_runs
@@ -45,3 +48,19 @@ def test_contributing_cites_files_that_exist():
 
     assert len(cited) > 20
     assert {path for path in cited if not (ROOT / path).exists()} == set()
+
+
+@pytest.mark.process  # git
+def test_the_commits_that_contributing_shows_for_each_kind_are_small():
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("Small commits")[2].partition("\n## ")[0]
+    commits = re.findall(r"^\| [^|]+ \| ([0-9a-f]{7}) \|", table, re.MULTILINE)
+    show = ["git", "show", "--name-only", "--format="]
+    files = {
+        commit: subprocess.run(
+            [*show, commit], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for commit in commits
+    }
+
+    assert len(files) > 5
+    assert {commit: len(names) for commit, names in files.items() if not 1 < len(names) <= 20} == {}

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.sources import ROOT, files_of, tree_of
+
 _CODE = ("rmqtools", "spark_connector", "tools", "examples")
 _PAGES = (
     "README.md",
@@ -34,10 +35,6 @@ _PHRASES = {
 }
 _QUESTION = re.compile(r"(What|Who|Whom|Where|How|That|Whether|When|Why|Which)\b")
 _PARTS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def sources(rooms: tuple[str, ...] = _CODE) -> list[Path]:
-    return sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
 
 
 def prose_of(path: Path) -> Iterator[str]:
@@ -70,7 +67,7 @@ def test_no_code_and_no_page_has_one_of_the_phrases():
     assert len(pages) > 25
     wrong = [
         f"{path.relative_to(ROOT)}: {what}"
-        for path in [*sources(), *pages]
+        for path in [*files_of(*_CODE), *pages]
         for prose in prose_of(path)
         for what in found_in(prose)
     ]
@@ -80,8 +77,8 @@ def test_no_code_and_no_page_has_one_of_the_phrases():
 def test_no_summary_line_begins_like_a_question():
     wrong = [
         f"{path.relative_to(ROOT)}, {getattr(part, 'name', 'module')}: {summary}"
-        for path in sources()
-        for part in ast.walk(ast.parse(path.read_text()))
+        for path in files_of(*_CODE)
+        for part in ast.walk(tree_of(path))
         if isinstance(part, _PARTS)
         and (docstring := ast.get_docstring(part))
         and _QUESTION.match(summary := docstring.split("\n")[0])

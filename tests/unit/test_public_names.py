@@ -109,14 +109,18 @@ SHOWN = {  # names that the documentation of 0.2.0 imports or describes, beside 
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_public_names_are_pinned(module: str) -> None:
-    assert sorted(importlib.import_module(module).__all__) == PUBLIC[module].split()
+    found = sorted(importlib.import_module(module).__all__)
+    assert found == PUBLIC[module].split(), (
+        f"names of {module} have changed: correct PUBLIC in this file; .venv/bin/python -m tools.surface"
+    )
 
 
 def test_every_error_is_in_the_tree_that_its_module_draws() -> None:
     drawn = inspect.getdoc(rmqtools.errors) or ""
     classes = [v for v in vars(rmqtools.errors).values() if inspect.isclass(v) and issubclass(v, Exception)]
 
-    assert [c.__name__ for c in classes if c.__name__ not in drawn] == []
+    undrawn = [c.__name__ for c in classes if c.__name__ not in drawn]
+    assert not undrawn, f"draw {undrawn} in the docstring of rmqtools/errors.py"
     assert all(issubclass(c, rmqtools.RocketMQError) for c in classes)
 
 
@@ -145,7 +149,8 @@ def public_methods(owner: type) -> dict[str, Any]:
 def test_a_blocking_class_has_every_method_of_the_asynchronous_one(name: str) -> None:
     blocking, asynchronous = (public_methods(getattr(face, name)) for face in (rmqtools, aio))
 
-    assert asynchronous.keys() - blocking.keys() == set()
+    lacking = asynchronous.keys() - blocking.keys()
+    assert not lacking, f"{name} lacks {sorted(lacking)}: run .venv/bin/python -m tools.blocking_classes"
 
 
 @pytest.mark.parametrize("face", [rmqtools, aio], ids=["blocking", "asynchronous"])

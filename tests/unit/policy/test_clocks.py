@@ -19,6 +19,11 @@ def test_the_difference_is_known_within_the_second_that_a_broker_leaves_open(sec
     assert broker_ahead(AN_HOUR, asked_ms, asked_ms + 20) == pytest.approx(seconds, abs=1)
 
 
+def test_a_time_at_the_edge_of_what_fits_is_no_difference():
+    assert ahead(THEN_MS, THEN_MS + 1000, THEN_MS - 20, THEN_MS) == 0.0
+    assert ahead(THEN_MS, THEN_MS + 1000, THEN_MS + 1000, THEN_MS + 1020) == 0.0
+
+
 def test_a_slow_answer_makes_no_difference():
     assert ahead(THEN_MS + 4000, THEN_MS + 4000, THEN_MS, THEN_MS + 9000) == 0.0
 

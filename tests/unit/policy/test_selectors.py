@@ -56,6 +56,7 @@ def test_text_hashes_as_the_sum_in_the_documentation_of_string(text):
         (-(2**31) - 1, -(2**31)),
         (2**63 - 1, -(2**31)),
         (-(2**63), -(2**31)),
+        ((1 << 32) | 1_500_000_001, 1_500_000_000),  # above a third of 32 bits, and not negative
     ],
 )
 def test_values_hash_as_in_java(value, hash_code):

@@ -48,7 +48,7 @@ def written(name: str) -> str:
 @pytest.mark.process  # ruff runs for each
 @pytest.mark.parametrize("wanted", CLASSES, ids=lambda wanted: wanted.name)
 def test_the_blocking_classes_are_those_that_the_program_writes(wanted: BlockingClass):
-    assert wanted.path.read_text() == text_of(wanted), "run python -m tools.blocking_classes"
+    assert wanted.path.read_text() == text_of(wanted), "run .venv/bin/python -m tools.blocking_classes"
 
 
 @pytest.mark.parametrize(

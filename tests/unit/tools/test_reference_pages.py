@@ -1,36 +1,13 @@
-"""Every public name is in the reference."""
+"""The pages of the reference. tests/unit/tools/test_surface.py checks that every public name is on one."""
 
 import re
-from importlib import import_module
-from typing import Any
-
-import pytest
 
 from rmqtools import aio
 from tests.docs.blocks import DOCS
-from tools.reference_pages import client_classes, home_of, reference_pages
+from tools.reference_pages import client_classes, reference_pages
+from tools.surface import public_packages
 
 _ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
-
-
-def public_packages() -> list[str]:
-    """The packages whose ``__all__`` the page on support calls public."""
-    row = next(line for line in (DOCS / "support.md").read_text().splitlines() if "What is public" in line)
-    return re.findall(r"`(rmqtools[\w.]*|spark_connector)`", row.partition("; classes of")[0])
-
-
-def entries() -> set[str]:
-    pages = [*reference_pages().values(), (DOCS / "reference" / "errors.md").read_text()]
-    return {place for page in pages for place in _ENTRY.findall(page)}
-
-
-@pytest.mark.parametrize("package", public_packages())
-def test_every_name_of_a_public_package_is_in_the_reference(package):
-    module: Any = import_module(package)
-    places = {name: {f"{package}.{name}", home_of(module, name)} for name in module.__all__}
-    places |= {"RocketMQError": {"rmqtools.errors"}} if package == "rmqtools" else {}
-
-    assert [name for name, homes in places.items() if not homes & entries()] == []
 
 
 def test_the_page_on_support_names_the_packages():

@@ -72,4 +72,4 @@ def test_the_commands_of_each_job_can_be_read_and_their_targets_exist(file, job)
     assert steps
     for step in steps:
         if step.command and step.command.startswith("make "):
-            assert set(step.command.split()[1:]) <= targets
+            assert {word for word in step.command.split()[1:] if "=" not in word} <= targets

@@ -14,11 +14,11 @@ import pytest
 from rmqtools import errors
 from rmqtools.config import ProducerConfig, PullConsumerConfig, PushConsumerConfig
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.group_view import FindingKind
 from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
 from tools.reference_pages import reference_pages
-from tools.site_pages import describe_commands, every_command, with_security
+from tools.site_pages import every_command, with_security
+from tools.sources import files_of, tree_of
 
 pytestmark = pytest.mark.process  # seconds of work
 
@@ -105,7 +105,7 @@ def test_every_target_of_make_that_a_page_names_exists():
 
 def texts_of_the_code() -> str:
     """All texts in the sources, with … for what is filled in, in one string."""
-    trees = [ast.parse(path.read_text()) for path in (ROOT / "rmqtools").rglob("*.py")]
+    trees = [tree_of(path) for path in files_of("rmqtools")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     formatted = [
         "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
@@ -133,12 +133,6 @@ def test_every_error_class_and_every_error_text_of_the_troubleshooting_page_exis
     assert [event for event in events if event not in code] == []
 
 
-def test_every_finding_has_its_row_on_the_troubleshooting_page():
-    section = (DOCS / "troubleshooting.md").read_text().split("## Findings of")[1].split("\n## ")[0]
-
-    assert {kind.value for kind in FindingKind} <= set(re.findall(r"`(\w+)`", section))
-
-
 def test_the_codes_of_the_troubleshooting_page_are_the_servers():
     found = re.findall(r"^\| (\d+) (\w+) \|", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
 
@@ -158,13 +152,6 @@ def test_the_settings_that_the_page_on_tuning_names_exist():
 
 def test_every_error_class_leads_to_its_section_of_the_troubleshooting_page():
     assert "docs/troubleshooting.md" in (inspect.getdoc(errors) or "")
-
-
-def test_the_page_of_commands_has_every_command_with_its_options():
-    page = describe_commands()
-
-    assert {path for path in commands() if f"\n## `{path}`\n" not in page} == set()
-    assert "| `--when-absent` |" in page
 
 
 @pytest.mark.slow  # links, errors and commands of the pages are checked above in every run

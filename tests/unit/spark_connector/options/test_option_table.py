@@ -133,4 +133,4 @@ def test_defaults_are_values_of_their_options():
 def test_the_page_of_options_is_the_table():
     page = Path(spark_connector.__file__).with_name("OPTIONS.md")
 
-    assert page.read_text() == describe_options(), f"write describe_options() into {page}"
+    assert page.read_text() == describe_options(), "run .venv/bin/python -m tools.surface --write"

@@ -1,0 +1,111 @@
+"""Every public thing is on its page, and every change of the surface is in the changelog."""
+
+import pytest
+
+from tools import surface
+from tools.sources import ROOT
+from tools.surface import KINDS, invented, missing, released, unannounced
+
+pytestmark = pytest.mark.process  # it reads all sources, for seconds
+
+CHANGELOG = """# Changelog
+
+## Unreleased
+
+### Added
+
+- The setting `ProducerConfig.pace` bounds sends; `group check` takes
+  `--min-age`.
+- `Producer.send` takes `pace`.
+
+## 0.1.0
+
+- `Producer.old`
+"""
+
+
+def refuse(wrong: list[str]) -> None:
+    """Fail with lines that each say what to do."""
+    if wrong:
+        again = ".venv/bin/python -m tools.surface  # prints these lines again"
+        pytest.fail("\n".join([*wrong, again]), pytrace=False)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_public_thing_is_on_its_page(kind):
+    assert len(kind.found()) > 5
+    refuse(missing(kind))
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each.is_exact], ids=lambda kind: kind.name)
+def test_a_page_names_nothing_that_does_not_exist(kind):
+    refuse(invented(kind))
+
+
+def test_every_change_of_the_public_surface_is_in_the_changelog():
+    refuse(unannounced((ROOT / "CHANGELOG.md").read_text(), released(), surface.surface()))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_thing_without_a_page_is_found_with_the_place_where_it_belongs(kind):
+    name = "rmqtools.Nowhere" if kind.name == "name" else "nowhere"
+    wrong = {*missing(kind._replace(found=lambda: kind.found() | {name: ""}))} - {*missing(kind)}
+
+    assert len(wrong) == 1
+    assert f"{kind.name} {name} is not on its page. Add to {kind.page}: " in wrong.pop()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_name_on_an_exact_page_without_a_thing_is_found(kind):
+    wrong = {*invented(kind._replace(shown=lambda: kind.shown() | {"nowhere"}))} - {*invented(kind)}
+
+    assert [line.startswith(f"{kind.name} nowhere does not exist.") for line in wrong] == [
+        True
+    ] * kind.is_exact
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        pytest.param({}, {"setting ProducerConfig.pace": " = 1"}, None, id="a-new-setting-with-a-line"),
+        pytest.param({}, {"setting ProducerConfig.burst": " = 1"}, "burst", id="a-new-setting"),
+        pytest.param(
+            {}, {"command-option rmqtools group check --min-age": ""}, None, id="an-option-with-a-line"
+        ),
+        pytest.param(
+            {}, {"command-option rmqtools topic list --min-age": ""}, "topic list --min-age", id="another"
+        ),
+        pytest.param(
+            {"method Producer.send": "(message)"},
+            {"method Producer.send": "(message, pace)"},
+            None,
+            id="a-parameter",
+        ),
+        pytest.param(
+            {"method Producer.send": "(message)"},
+            {"method Producer.send": "(message, rate)"},
+            "send rate",
+            id="changed",
+        ),
+        pytest.param({"method Producer.old": "()"}, {}, "old", id="removed-and-only-an-old-section-names-it"),
+        pytest.param({"event a_b": ""}, {"event a_b": ""}, None, id="unchanged"),
+        pytest.param(
+            {},
+            {"command rmqtools dlq count": "", "command-option rmqtools dlq count --utc": ""},
+            "dlq count",
+            id="a-new-command",
+        ),
+    ],
+)
+def test_a_change_of_the_surface_needs_a_line_that_names_it(before, now, words):
+    wrong = unannounced(CHANGELOG, before, now)
+
+    assert [line.rpartition("has: ")[2] for line in wrong] == ([] if words is None else [words])
+
+
+def test_a_line_of_the_file_is_a_thing_with_its_default_or_signature():
+    known = released()
+
+    assert known["setting ProducerConfig.send_timeout"] == " = 3.0"
+    assert known["method Producer.send"] == "(message, queue, selector, arg, timeout)"
+    assert known["command-option rmqtools group check --repair"] == ""
