@@ -20,7 +20,7 @@ from rmqtools.policy.exact_append import LockAge
 from rmqtools.policy.staged import Decisions
 from tools.measure.sim import exact
 from tools.measure.sim.exact import simulate_exact
-from tools.measure.sim.mirror import MIRROR_KINDS, MirrorWorld
+from tools.measure.sim.mirror import MIRROR_KINDS, MirrorWorld, simulate_mirror
 from tools.measure.sim.run import simulate
 from tools.measure.sim.staged import simulate_staged
 from tools.measure.sim.trouble import KINDS, plan
@@ -128,6 +128,10 @@ def test_mirrors_copy_each_message_once_whatever_the_trouble(seeds):
 
     assert run.returncode == 0, run.stdout
     assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
+
+
+def test_a_mirror_whose_topics_grow_before_it_begins_is_followed_by_messages():
+    assert simulate_mirror(503).found == []
 
 
 def found_with(monkeypatch, seed: int, *kinds: str) -> list[str]:

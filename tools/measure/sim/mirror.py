@@ -18,6 +18,7 @@ from rmqtools.aio import Mirror
 from rmqtools.engine.exact import mirror_lane
 from rmqtools.errors import DataLossError, RocketMQError
 from rmqtools.model.append_mark import APPEND_MARK
+from rmqtools.policy.mirror import decode_pair, key_of
 from rmqtools.testing import FakeCluster
 from tests.support.relay import Relay
 from tools.measure.sim.exact import Kinds, Trouble, World, kill_writer, simulate_exact
@@ -29,6 +30,7 @@ _MESSAGES = 25  # of each source queue
 _BEFORE = 3  # messages of each source queue before the first start, which begins at the latest ones
 _SETTLE = 10.0
 _CUT_OFF = 120.0  # seconds, at most
+_MOST_QUEUES = 4  # of the target
 _DOWN = 60.0  # seconds, at most, of a broker of the source
 
 
@@ -182,8 +184,9 @@ class MirrorWorld(World):
         self.is_filled = True
 
     def _has_begun(self, mirror: Mirror) -> bool:
-        states = mirror.progress()
-        return len(states) == len(_BROKERS) and not any(state.waits_for for state in states)
+        """Return whether a mirror knows where each queue with messages begins; others may have been added."""
+        begun = {state.source for state in mirror.progress() if not state.waits_for}
+        return begun.issuperset(map(self.queue, _BROKERS))
 
     @property
     def mirrorings(self) -> list[_Mirroring]:
@@ -195,10 +198,20 @@ class MirrorWorld(World):
         stored = self.source.messages(_TOPIC, self.queue(broker))
         return stored[-1].queue_offset + 1 if stored else 0
 
+    def target(self, broker: str) -> MessageQueue:
+        """Return the queue that a source queue is copied to; topics may have grown before."""
+        queues = [MessageQueue(_TOPIC, "broker-a", number) for number in range(_MOST_QUEUES)]
+        key = key_of(self.queue(broker))
+        for queue in queues:
+            record = self.cluster.committed("RMQTOOLS_EXACT-east%FROM", queue)
+            if record is not None and decode_pair(record).key == key:
+                return queue
+        return queues[_BROKERS.index(broker)]
+
     def is_read(self, broker: str) -> bool:
         """Return whether all of a source queue is copied or left out, and the position is stored."""
-        target = MessageQueue(_TOPIC, "broker-a", _BROKERS.index(broker))
-        return 0 < self.end(broker) == self.cluster.committed("RMQTOOLS_EXACT-east%NEXT", target)
+        position = self.cluster.committed("RMQTOOLS_EXACT-east%NEXT", self.target(broker))
+        return 0 < self.end(broker) == position
 
     async def rest(self, broker: str) -> bool:
         """Send nothing until all of a queue is copied; False: that takes too long."""
@@ -271,7 +284,7 @@ async def _source_down(trouble: Trouble, world: Any) -> None:
 
 async def _send_again(trouble: Trouble, world: Any) -> None:
     """Send old copies into the target again, with their properties; perhaps the mirror dies then."""
-    queue = MessageQueue(_TOPIC, "broker-a", int(2 * trouble.other))
+    queue = world.target(_BROKERS[int(2 * trouble.other)])
     stored = [each for each in world.cluster.messages(_TOPIC, queue) if APPEND_MARK in each.properties]
     if trouble.number < 0.7:
         await kill_writer(trouble, world)
@@ -282,8 +295,8 @@ async def _send_again(trouble: Trouble, world: Any) -> None:
 
 async def _expire(trouble: Trouble, world: Any) -> None:
     """Let all copies of a queue expire, and all that was read at the source."""
-    number = int(2 * trouble.other)
-    broker, target = _BROKERS[number], MessageQueue(_TOPIC, "broker-a", number)
+    broker = _BROKERS[int(2 * trouble.other)]
+    target = world.target(broker)
     if await world.rest(broker):
         copies = [each for each in world.cluster.messages(_TOPIC, target) if APPEND_MARK in each.properties]
         world.expired += [each.body for each in copies if "again" not in each.properties]
@@ -298,7 +311,7 @@ async def _expire(trouble: Trouble, world: Any) -> None:
 async def _grow(_: Trouble, world: Any) -> None:
     """Give both topics more queues; those of the source stay empty."""
     world.source.create_topic(_TOPIC, queues=2)
-    world.cluster.create_topic(_TOPIC, queues=4)
+    world.cluster.create_topic(_TOPIC, queues=_MOST_QUEUES)
 
 
 MIRROR_KINDS: Kinds = {
