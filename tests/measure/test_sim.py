@@ -169,6 +169,10 @@ def test_staged_writes_store_the_first_rows_of_the_source_once_and_in_order(seed
     assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
 
 
+def test_an_old_micro_batch_run_again_does_not_hide_lost_decisions():
+    assert simulate_staged(47).found == []
+
+
 def test_a_driver_that_decides_a_commit_again_is_found(monkeypatch):
     note = Decisions.note
 

@@ -109,6 +109,11 @@ class QueueWriter:
         """The reason of the wait that is under way; empty: none."""
         return self._broker.waits_for
 
+    @property
+    def has_lock(self) -> bool:
+        """True if the lock was renewed lately: no other writer has had it since it was taken."""
+        return self._age.may_send(self._client.clock.monotonic())
+
     async def resume(self, since: Since | None = None) -> int | None:
         """Find out what is stored, and return the next position. Call it after an error or a cancelled call.
 
@@ -204,7 +209,7 @@ class QueueWriter:
         An old lock is not renewed here: another writer may have had it since. The next append takes it anew,
         and looks at the queue's end first.
         """
-        if not self._age.may_send(self._client.clock.monotonic()):
+        if not self.has_lock:
             self._broker.abort()
         elif await self._request_lock() is False:
             self._lose_lock()
@@ -283,7 +288,7 @@ class QueueWriter:
 
     async def _try(self, parcel: Parcel, positions: Sequence[int]) -> int:
         """Send a request; return how many of its messages are stored for certain."""
-        is_late = not self._age.may_send(self._client.clock.monotonic())  # it was paused, or cut off
+        is_late = not self.has_lock  # it was paused, or cut off
         if is_late or not self._broker.is_open:
             self._is_wait_owed |= is_late
             return await self._settle(positions)

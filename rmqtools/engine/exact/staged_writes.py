@@ -202,8 +202,7 @@ class StagedWrites(Asynchronous):
             if last is None or rows.batch > last:
                 decided, lanes = await self._decide(opened, rows, last)
             else:
-                decided = await self._decisions.find(rows.batch, last)
-                lanes = await self._take_up(opened, decided, {})
+                decided, lanes = await self._take_up(opened, await self._decisions.find(rows.batch, last), {})
             await run_all(*(lane.copy() for lane in lanes))
             await self._await_readable({lane.writer.queue: lane.writer.tail.end for lane in lanes})
         if not decided.end:
@@ -305,8 +304,8 @@ class StagedWrites(Asynchronous):
             token=rows.token,
         )
         decided = await self._decisions.decide(wanted)
-        if decided.token != rows.token:
-            return decided, await self._take_up(opened, decided, lanes)
+        if decided.token != rows.token or not all(lane.writer.has_lock for lane in lanes.values()):
+            return await self._take_up(opened, decided, lanes)
         await self._decisions.store_place(decided)
         for part in decided.parts:
             lanes[part.target].begin(part)
@@ -314,18 +313,26 @@ class StagedWrites(Asynchronous):
 
     async def _take_up(
         self, opened: AsyncExitStack, decided: BatchDecision, reserved: Mapping[MessageQueue, StagedLane]
-    ) -> list[StagedLane]:
-        """Find out what is copied of rows that were decided before; a commit that ended needs nothing."""
+    ) -> tuple[BatchDecision, list[StagedLane]]:
+        """Find out what is copied of rows that were decided before; a commit that ended needs nothing.
+
+        Another process may have ended it until all locks are taken, and none can after that.
+        """
         if decided.end:
-            return []
+            return decided, []
         present = await self._topics.target_queues()
         wanted = [part.target for part in decided.parts]
         check_targets(wanted, present, self._topics.target, is_decided=True)
-        await self._decisions.store_place(decided)
         await self._await_staged(decided.batch, [part.ranges for part in decided.parts])
         lanes = {each: reserved.get(each) or self._lane(opened, each) for each in wanted}
         await run_all(*(lanes[part.target].take_up(part) for part in decided.parts))
-        return [*lanes.values()]
+        last = await self._decisions.read()
+        assert last is not None
+        found = await self._decisions.find(decided.batch, last)
+        if found.end:
+            return found, []
+        await self._decisions.store_place(found)
+        return found, [*lanes.values()]
 
     def _compare(self, decided: BatchDecision, rows: _Rows) -> None:
         """Refuse rows that are not those that were decided, unless the first ones are to be kept."""

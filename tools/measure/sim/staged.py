@@ -226,6 +226,8 @@ class _StagedWorld(World):
 
     async def kill(self, writer: Any) -> None:
         """End a driver as SIGKILL does."""
+        if writer not in self.writers:
+            return
         self.writers.remove(writer)
         writer.is_killed = True
         writer.task.cancel()
