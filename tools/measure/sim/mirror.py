@@ -7,18 +7,20 @@ happened. Troubles of the target are those of exact appenders.
 """
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from rmqtools import ClientConfig, MessageQueue, MirrorConfig, ProducerConfig
 from rmqtools.aio import Mirror
+from rmqtools.engine.exact.tail import FROM, LAST, NEXT, SEEN
 from rmqtools.errors import DataLossError, RocketMQError
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.policy.mirror import decode_pair, key_of
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, Reaction, RequestCode
 from tests.support.relay import Relay
-from tools.measure.sim.exact import Kinds, Trouble, World, kill_writer, simulate_exact
+from tools.measure.sim.exact import KINDS, Kinds, Trouble, World, kill_writer, simulate_exact, wake
 from tools.measure.sim.run import Result
 
 _TOPIC = "appended"  # the target's topic has the name that the target's troubles know
@@ -27,6 +29,8 @@ _MESSAGES = 25  # of each source queue
 _BEFORE = 3  # messages of each source queue before the first start, which begins at the latest ones
 _SETTLE = 10.0
 _CUT_OFF = 120.0  # seconds, at most
+_PERSISTED = 5.0  # seconds, at most, until a broker has persisted the offset of a group
+_GROUP = "RMQTOOLS_EXACT-east"  # of a mirror of the source
 _MOST_QUEUES = 4  # of the target
 _DOWN = 60.0  # seconds, at most, of a broker of the source
 
@@ -38,19 +42,31 @@ class _Mirroring:
     mirror: Mirror
     relay: Relay
     task: "asyncio.Task[Any] | None" = None
+    cuts: int = 0  # troubles that keep it from the target
+
+    def cut(self) -> None:
+        """Cut it off from the target."""
+        self.cuts += 1
+        self.relay.cut()
+
+    def heal(self) -> None:
+        """Undo one cut."""
+        self.cuts -= 1
+        if not self.cuts:
+            self.relay.heal()
 
     async def pause(self) -> None:
         """Stop as a stopped process does, as far as its locks are concerned."""
-        self.relay.cut()
+        self.cut()
         for lane in self.mirror._lanes.values():
             await lane._writer.pause()
 
     async def go_on(self) -> None:
         """Continue; its timers come first."""
         for lane in self.mirror._lanes.values():
-            await lane._writer.keep()
+            await wake(lane._writer)
         await asyncio.sleep(0.1)  # a connection that was reset delivers nothing
-        self.relay.heal()
+        self.heal()
 
     async def abandon(self) -> None:
         """End as SIGKILL does."""
@@ -72,9 +88,9 @@ class MirrorWorld(World):
     expired: list[bytes] = field(default_factory=list)  # copies
     tainted: set[str] = field(default_factory=set)  # brokers whose queue lost messages that were read
     most_seconds: float = 1500.0
-    noticed: int = 0  # mirrors that have stopped because the source lost messages
+    losses: int = 0  # mirrors that have stopped because the source lost messages
     holds: int = 0  # troubles during which no message is sent
-    is_filled: bool = False
+    is_filled: bool | None = None  # None: nothing is sent so far
     filling: "asyncio.Task[None] | None" = None
     is_latest: bool = False
     tags: tuple[str, ...] = ()
@@ -118,18 +134,24 @@ class MirrorWorld(World):
         """Return whether all is copied, or the loss was noticed by two mirrors."""
         copied = self.copies()
         is_copied = all(body in copied for bodies in self.wanted.values() for body in bodies)
-        return self.is_filled and (self.noticed > 1 if self.tainted else is_copied)
+        if self.noticed:
+            return True
+        if self.tainted:
+            return self.losses > 1 and self.is_filled is not False
+        return bool(self.is_filled) and is_copied
 
     def judge(self) -> list[str]:
         """Return what is wrong at the end."""
+        if self.noticed:
+            return []
         found, copied = [], self.copies()
         for broker, wanted in self.wanted.items():
             got = [body for body in copied if body.startswith(broker.encode())]
             if got != (wanted[: len(got)] if self.tainted else wanted):
                 what = "the first of " if self.tainted else ""
                 found.append(f"of {broker}, {got} are copied, want {what}{wanted}")
-        if self.tainted and self.noticed < 2:
-            found.append(f"{self.noticed} mirrors noticed what {sorted(self.tainted)} lost")
+        if self.tainted and self.losses < 2:
+            found.append(f"{self.losses} mirrors noticed what {sorted(self.tainted)} lost")
         return found
 
     def history(self) -> list[str]:
@@ -165,13 +187,14 @@ class MirrorWorld(World):
             await mirroring.mirror.start()
             await mirroring.mirror.run(follow=True)
         except RocketMQError as error:
-            self.ended.append(f"{type(error).__name__}: {error}")
-            self.noticed += bool(self.tainted) and isinstance(error, DataLossError)
+            self.note_end(error)
+            self.losses += bool(self.tainted) and isinstance(error, DataLossError)
 
     async def _fill(self) -> None:
         """Store messages at the source, once a mirror knows where it begins."""
         while not any(self._has_begun(each.mirror) for each in self.mirrorings):  # noqa: ASYNC110 - their state
             await asyncio.sleep(0.5)
+        self.is_filled = False
         for number in range(2 * _MESSAGES):
             await asyncio.sleep(self.chance.uniform(0.0, 6.0))
             while self.holds:  # noqa: ASYNC110 - of several troubles
@@ -200,14 +223,14 @@ class MirrorWorld(World):
         queues = [MessageQueue(_TOPIC, "broker-a", number) for number in range(_MOST_QUEUES)]
         key = key_of(self.queue(broker))
         for queue in queues:
-            record = self.cluster.committed("RMQTOOLS_EXACT-east%FROM", queue)
+            record = self.cluster.committed(_GROUP + FROM, queue)
             if record is not None and decode_pair(record).key == key:
                 return queue
         return queues[_BROKERS.index(broker)]
 
     def is_read(self, broker: str) -> bool:
         """Return whether all of a source queue is copied or left out, and the position is stored."""
-        position = self.cluster.committed("RMQTOOLS_EXACT-east%NEXT", self.target(broker))
+        position = self.cluster.committed(_GROUP + NEXT, self.target(broker))
         return 0 < self.end(broker) == position
 
     async def rest(self, broker: str) -> bool:
@@ -242,12 +265,12 @@ class MirrorWorld(World):
 async def _cut_off(trouble: Trouble, world: Any) -> None:
     """Cut one mirror off from the target, and start another one, which takes over."""
     if world.writers:
-        relay = world.writers[0].relay
-        relay.cut()
+        mirroring = world.writers[0]
+        mirroring.cut()
         if trouble.other < 0.8:
             await world.start()
         await asyncio.sleep(trouble.number * _CUT_OFF)
-        relay.heal()
+        mirroring.heal()
 
 
 async def _lose_end(trouble: Trouble, world: Any) -> None:
@@ -282,7 +305,12 @@ async def _source_down(trouble: Trouble, world: Any) -> None:
 
 
 async def _send_again(trouble: Trouble, world: Any) -> None:
-    """Send old copies into the target again, with their properties; perhaps the mirror dies then."""
+    """Send old copies into the target again, with their properties; perhaps the mirror dies then.
+
+    Not where the target has lost its end: one of them could come to the offset of the last copy.
+    """
+    if world.is_contradicted:
+        return
     queue = world.target(_BROKERS[int(2 * trouble.other)])
     stored = [each for each in world.cluster.messages(_TOPIC, queue) if APPEND_MARK in each.properties]
     if trouble.number < 0.7:
@@ -313,7 +341,65 @@ async def _grow(_: Trouble, world: Any) -> None:
     world.cluster.create_topic(_TOPIC, queues=_MOST_QUEUES)
 
 
+async def _lose_copies(trouble: Trouble, world: Any) -> None:
+    """Lose the newest copies of a queue, as a replica without them does that takes over; all mirrors die.
+
+    One that has nothing to append would not look.
+    """
+    broker = _BROKERS[int(2 * trouble.other)]
+    if await world.rest(broker) and not world.is_down:
+        world.cluster.stop("broker-a")
+        world.end_at(world.target(broker), 1 + int(3 * trouble.number))
+        for mirroring in [*world.writers]:
+            await world.kill(mirroring)
+        world.cluster.restart("broker-a")
+
+
+async def _lose_numbers(trouble: Trouble, world: Any) -> None:
+    """Kill the target's broker; it has not persisted the newest offsets of groups.
+
+    Not before the first ones: nothing else says where ``latest`` was.
+    """
+    places = [
+        (_GROUP + kind, MessageQueue(_TOPIC, "broker-a", number))
+        for kind in (LAST, NEXT, SEEN, FROM)
+        for number in range(_MOST_QUEUES)
+    ]
+    before = {place: world.cluster.committed(*place) for place in places}
+    if world.is_down or not all(before[_GROUP + NEXT, world.target(name)] for name in _BROKERS):
+        return
+    await asyncio.sleep(trouble.number * _PERSISTED)
+    world.cluster.stop("broker-a")
+    for place, offset in before.items():
+        world.cluster.commit(*place, offset)
+    if trouble.other < 0.7:
+        await kill_writer(trouble, world)
+    await asyncio.sleep(1.0)
+    world.cluster.restart("broker-a")
+
+
+async def _die_between_numbers(trouble: Trouble, world: Any) -> None:
+    """Kill the mirror while it stores its numbers: it has stored the first ones only."""
+    counted = count()
+    dies = asyncio.Event()
+
+    def answer(_: object) -> Reaction:
+        if next(counted) < int(5 * trouble.number):
+            return Reaction.PASS
+        dies.set()
+        return Reaction.SILENCE
+
+    fault = world.cluster.fault(code=RequestCode.UPDATE_CONSUMER_OFFSET, times=None, answer=answer)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(dies.wait(), 30.0)
+    await kill_writer(trouble, world)
+    fault.remove()
+
+
 MIRROR_KINDS: Kinds = {
+    "the target loses its end": _lose_copies,
+    "stored numbers are lost": _lose_numbers,
+    "the mirror dies between its numbers": _die_between_numbers,
     "the mirror alone is cut off": _cut_off,
     "the source loses its end": _lose_end,
     "the source topic is made anew": _make_anew,
@@ -324,6 +410,6 @@ MIRROR_KINDS: Kinds = {
 }
 
 
-def simulate_mirror(seed: int) -> Result:
-    """Run once; each message must be copied once and in order, or a loss at the source be noticed."""
-    return simulate_exact(seed, MirrorWorld, MIRROR_KINDS)
+def simulate_mirror(seed: int, kinds: Kinds | None = None) -> Result:
+    """Run once; each message must be copied once and in order, or a loss be noticed."""
+    return simulate_exact(seed, MirrorWorld, kinds or {**KINDS, **MIRROR_KINDS})

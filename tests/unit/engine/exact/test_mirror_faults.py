@@ -242,6 +242,18 @@ async def test_a_mirror_of_0_3_0_goes_on_and_its_positions_are_stored_then():
         assert west.committed("RMQTOOLS_EXACT-east%NEXT", queue(0)) == 3
 
 
+async def test_a_queue_that_another_mirror_of_this_name_has_paired_is_refused():
+    async with clusters() as (east, west), mirror(east, west) as late:
+        pairing = await late._fetch_pairing(TOPIC)
+        lane = late._lane(queue(1), queue(0))  # as of a mirror that has seen other queues
+        async with mirror(east, west) as first:
+            await first.run()
+        lane.note_width(pairing.width)
+
+        with pytest.raises(ExactAppendError, match="has copies of another queue than"):
+            await lane.run(follow=False, until_ms=None)
+
+
 # messages that the target refuses
 
 
