@@ -20,7 +20,7 @@ from rmqtools import Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Producer, StagedWrites
 from rmqtools.engine.exact.copy_lane import CopyLane
 from rmqtools.engine.exact.queue_writer import QueueWriter
-from rmqtools.engine.exact.staged_lane import StagedLane
+from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ExactAppendError, RocketMQError
 from rmqtools.model.staged import decisions_topic

@@ -11,7 +11,7 @@ from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueR
 from rmqtools.aio import Admin, Producer, StagedWrites
 from rmqtools.engine.exact import queue_writer, staged_topics
 from rmqtools.engine.exact.queue_writer import QueueWriter
-from rmqtools.engine.exact.staged_lane import StagedLane
+from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
 from rmqtools.policy.exact_append import LOCK_SECONDS
