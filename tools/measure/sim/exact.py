@@ -14,6 +14,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from errno import EADDRINUSE
 from itertools import count
 from typing import TypeAlias
 
@@ -258,6 +259,8 @@ def simulate_exact(
                 patch.setattr(module, name, seconds)
             run_skipping(lambda: _scenario(troubles, kinds, chance, world, make), in_haste=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+        if isinstance(error, OSError) and error.errno == EADDRINUSE:
+            return simulate_exact(seed, make, kinds)  # another process has taken the port of a stopped server
         result.found.append(f"{type(error).__name__}: {error}")
     lines = [line for each in world for line in each.history()]
     result.history = "\n".join([*map(str, troubles), *lines, ""])
