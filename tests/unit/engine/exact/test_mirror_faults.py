@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 
 import pytest
 
@@ -44,16 +45,36 @@ async def make_anew(cluster: FakeCluster) -> None:
     cluster.create_topic(TOPIC, queues=2)
 
 
-@pytest.mark.parametrize("count", [2, 5], ids=["shorter", "longer"])
-async def test_a_source_topic_that_was_made_anew_stops_the_mirror(count):
+@pytest.mark.parametrize("new", [2, 5], ids=["shorter", "longer"])
+async def test_a_source_topic_that_was_made_anew_stops_the_mirror(new):
     async with clusters() as (east, west):
         east.store(TOPIC, b"1", b"2", b"3", queue=queue())
         await copy(east, west)
         await make_anew(east)
         east.advance(1.0)
-        east.store(TOPIC, *[b"new"] * count, queue=queue())
+        east.store(TOPIC, *[b"new"] * new, queue=queue())
 
         with pytest.raises(DataLossError, match="deleted and made again"):
+            await copy(east, west)
+        assert bodies(west) == [b"1", b"2", b"3"]
+
+
+async def test_a_source_made_anew_is_noticed_though_it_grows_beyond_the_position_meanwhile():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"1", b"2", b"3", queue=queue())
+        await copy(east, west)
+        await make_anew(east)
+        east.advance(1.0)
+        east.store(TOPIC, b"new", b"new", queue=queue())
+        looks = count(1)
+
+        def grow(_: object) -> Reaction:
+            if next(looks) == 2:
+                asyncio.get_running_loop().call_soon(lambda: east.store(TOPIC, *[b"new"] * 3, queue=queue()))
+            return Reaction.PASS
+
+        east.fault(code=RequestCode.GET_MAX_OFFSET, topic=TOPIC, queue_id=0, times=None, answer=grow)
+        with pytest.raises(DataLossError, match="another message at offset 2"):
             await copy(east, west)
         assert bodies(west) == [b"1", b"2", b"3"]
 
