@@ -245,6 +245,18 @@ class MirrorWorld(World):
         finally:
             self.holds -= 1
 
+    async def lose(self, broker: str, lost: int) -> None:
+        """Delete the last messages of a source queue; then it grows beyond what was read of it.
+
+        Otherwise nobody could see the loss where as many new messages come as were lost, at once.
+        """
+        self.tainted.add(broker)
+        self.source.advance(1.0)
+        self.source.end_at(self.queue(broker), max(0, self.end(broker) - lost))
+        for number in range(lost + 1):
+            await asyncio.sleep(self.chance.uniform(0.0, 6.0))
+            self.send(broker, f"{broker} new {number}")
+
     async def close(self, writer: Any) -> None:
         """End a mirror as it ends by itself."""
         if writer in self.writers:
@@ -277,19 +289,13 @@ async def _lose_end(trouble: Trouble, world: Any) -> None:
     """Restore a broker of the source from an older copy, which lacks messages that were read."""
     broker = _BROKERS[int(2 * trouble.other)]
     if await world.rest(broker):
-        world.tainted.add(broker)
-        end = world.end(broker)
-        world.source.advance(1.0)
-        world.source.end_at(world.queue(broker), max(0, end - 1 - int(3 * trouble.number)))
+        await world.lose(broker, 1 + int(3 * trouble.number))
 
 
 async def _make_anew(_: Trouble, world: Any) -> None:
     """Delete the source topic, and make it again."""
     if await world.rest("broker-a") and world.is_read("broker-b"):
-        world.tainted.update(_BROKERS)
-        world.source.advance(1.0)
-        for broker in _BROKERS:
-            world.source.end_at(world.queue(broker), 0)
+        await asyncio.gather(*(world.lose(broker, world.end(broker)) for broker in _BROKERS))
 
 
 async def _source_down(trouble: Trouble, world: Any) -> None:
