@@ -327,10 +327,13 @@ async def _send_again(trouble: Trouble, world: Any) -> None:
 
 
 async def _expire(trouble: Trouble, world: Any) -> None:
-    """Let all copies of a queue expire, and all that was read at the source."""
+    """Let all copies of a queue expire, and all that was read at the source.
+
+    Not where the source has lost messages: new ones that nobody has read would expire, and nobody could know.
+    """
     broker = _BROKERS[int(2 * trouble.other)]
     target = world.target(broker)
-    if await world.rest(broker):
+    if await world.rest(broker) and broker not in world.tainted:
         copies = [each for each in world.cluster.messages(_TOPIC, target) if APPEND_MARK in each.properties]
         world.expired += [each.body for each in copies if "again" not in each.properties]
         stored = world.cluster.messages(_TOPIC, target)
