@@ -163,7 +163,13 @@ class Since:
 
 
 def check_last(
-    queue: MessageQueue, writer: str, *, last: int | None, min_offset: int, first: int | None
+    queue: MessageQueue,
+    writer: str,
+    *,
+    last: int | None,
+    min_offset: int,
+    first: tuple[int, AppendMark] | None,
+    position: int | None = None,
 ) -> None:
     """Check that the message of a writer is still where it was stored, unless it has expired.
 
@@ -172,12 +178,15 @@ def check_last(
         writer: its name.
         last: the offset of the message; None: not known.
         min_offset: the first offset that is stored.
-        first: the first offset from ``last`` on that has a message of the writer.
+        first: the writer's first message from ``last`` on.
+        position: that of the message; None: not known.
 
     Raises:
         ExactAppendError: another message is there, or none: the topic was made anew, or an end is lost.
     """
-    if last is not None and last >= min_offset and first != last:
+    if last is None or last < min_offset:
+        return
+    if first is None or first[0] != last or position not in (None, first[1].position):
         raise ExactAppendError(
             f"the message at offset {last} of {queue} is not the one that writer {writer!r} has stored "
             f"there: {_LOST_END}"
@@ -301,13 +310,21 @@ def check_place(queue: MessageQueue, *, expected: int, got: int) -> None:
         )
 
 
-def check_gap(queue: MessageQueue, last: tuple[int, AppendMark] | None) -> None:
-    """Check that messages which came in between are not of the same writer; ``last``: the last that is.
+def check_alone(
+    queue: MessageQueue, last: tuple[int, AppendMark] | None, *, found: int, sent: int = 0
+) -> None:
+    """Check that nobody else writes with the name of a writer.
+
+    Args:
+        queue: the writer's queue.
+        last: offset and mark of the last message of its name that is new; None: there is none.
+        found: how many there are.
+        sent: how many of them it has sent itself.
 
     Raises:
-        ExactAppendError: one is: another process writes with the same name.
+        ExactAppendError: others were stored.
     """
-    if last is not None:
+    if last is not None and found != sent:
         raise ExactAppendError(
             f"another process has stored position {last[1].position} of writer {last[1].writer!r} at offset "
             f"{last[0]} of {queue}, or sent an old message again with its properties: end it, and start again"

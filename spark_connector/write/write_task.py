@@ -68,7 +68,7 @@ class TaskPlace:
         is_made: whether the id was generated for this write.
         is_remote: whether Spark Connect sent the job.
         is_detached: whether the job belongs to a stream, and Spark does not say to which: a thread of
-            ``foreachBatch`` has started it.
+            ``foreachBatch`` has started it, or any ``foreachBatch`` on Spark Connect.
     """
 
     query: str
@@ -85,14 +85,23 @@ class TaskPlace:
         Raises:
             ConfigError: names the way out.
         """
-        if self.is_detached and (options.stamp or options.staging is not None):
-            what = "stamp" if options.staging is None else "delivery"
-            raise ConfigError(
-                f"option {what!r} needs the number of the micro-batch, which threads of foreachBatch do not "
-                "inherit: start them with pyspark.inheritable_thread_target(frame.sparkSession), or write in "
-                "the thread that calls the function. If this is no stream, remove the setting "
-                f"{_NO_OPTIMIZER}=false, which is Spark's default"
-            )
+        if not self.is_detached or not (options.stamp or options.staging is not None):
+            return
+        if self.is_remote and (options.stamp_id or "")[-1:].isdecimal():
+            return
+        what = "stamp" if options.staging is None else "delivery"
+        way_out = (
+            "writes of foreachBatch do not have on Spark Connect: put it at the end of option 'stampId' "
+            "(f'orders-{batch_id}'), or write the stream itself with writeStream.format('rocketmq')"
+            if self.is_remote
+            else "threads of foreachBatch do not inherit: start them with "
+            "pyspark.inheritable_thread_target(frame.sparkSession), or write in the thread that calls the "
+            "function"
+        )
+        raise ConfigError(
+            f"option {what!r} needs the number of the micro-batch, which {way_out}. If this is no stream, "
+            f"remove the setting {_NO_OPTIMIZER}=false, which is Spark's default"
+        )
 
     def stamper(self, options: WriteOptions) -> Stamper | None:
         """Make the task's stamper; None: the options request no stamps.

@@ -68,3 +68,52 @@ def test_a_client_of_spark_connect_reads_writes_streams_and_registers(
     assert "give option 'readerIds' yourself" in refusal
     assert statement.startswith("CREATE OR REPLACE TEMPORARY VIEW `v` USING rocketmq")
     assert again == "2000"
+
+
+BATCHES = """
+from concurrent.futures import ThreadPoolExecutor
+
+def write(frame, number):
+    def save():
+        rows = frame.selectExpr("'same' AS body")
+        rows.write.format("rocketmq").options(**target, stampId=stamp_id.format(number)).mode("append").save()
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(save).result()
+    except Exception as error:
+        errors.write_text(str(error))
+
+for name, stamp_id in (("fixed", "orders"), ("numbered", "orders-{}")):
+    errors = folder / name
+    stream = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
+    writer = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / f"of-{name}"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    print(spark.read.format("rocketmq").options(**source).load().count())
+    print(" ".join(errors.read_text().split()) if errors.exists() else "")
+"""
+
+
+def test_each_micro_batch_of_foreach_batch_is_stored_once_if_its_number_is_in_its_id(
+    server, tmp_path, local_cluster, make_topic
+):
+    (tmp_path / "lines").mkdir()
+    for number in range(3):
+        (tmp_path / "lines" / f"{number}.txt").write_text("row\n" * 10)
+    text = program(
+        "from pathlib import Path",
+        "spark, folder = builder.remote(sys.argv[1]).getOrCreate(), Path(sys.argv[4])",
+        "source = {'nameServer': sys.argv[2], 'topic': sys.argv[3]}",
+        "target = {**source, 'delivery': 'exactlyOnce'}",
+        BATCHES,
+    )
+
+    printed = run(
+        [sys.executable, "-c", text, server, local_cluster.name_server, make_topic(), str(tmp_path)],
+        environment(),
+    )
+
+    none, refusal, stored, error = printed
+    assert none == "0"
+    assert "put it at the end of option 'stampId'" in refusal
+    assert (stored, error) == ("30", "")

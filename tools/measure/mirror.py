@@ -1,7 +1,7 @@
 """``python -m tools.measure.mirror``: a mirror between two clusters, killed at moments that a seed decides.
 
 Two brokers to two brokers. It prints how fast a mirror copies beside ``send_batches`` from columns, and then
-whether a copy with kills has each message once and in order. The whole of it, in some hours:
+whether the Java client finds each message once and in order in a copy with kills. All of it, in some hours:
 
     python -m tools.measure.mirror --messages 1000000 --kills 20 --broker-kills 5 --freezes 10 --pauses 20
 """
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,19 +22,17 @@ import pyarrow as pa
 
 from rmqtools import (
     Admin,
-    Client,
     ClientConfig,
     MessageQueue,
     Mirror,
     MirrorConfig,
     Producer,
     ProducerConfig,
-    QueueRange,
 )
 from rmqtools.arrow import send_batches
 from rmqtools.cluster import LocalCluster
 from rmqtools.policy.exact_append import LOCK_SECONDS
-from rmqtools.protocol.messages.stored import decode_messages
+from tests.support.java_peer import JavaPeer
 from tests.support.restarts import kill, pid_of, start
 
 _TOPIC = "mirrored"
@@ -148,18 +146,23 @@ def _fill(stage: _Stage, count: int) -> None:
         table = pa.table({"body": bodies, "keys": keys})
         config = ProducerConfig(name_server=cluster.name_server, send_timeout=30.0, request_timeout=30.0)
         with Producer(config) as producer:
-            began = time.monotonic()
+            began, cpu = time.monotonic(), time.process_time()
             send_batches(producer, table.to_batches(), topic=topic)
-            print(f"send_batches to {topic}: {count / (time.monotonic() - began):.0f} messages a second")
+            _show(f"send_batches to {topic}", count, time.monotonic() - began, time.process_time() - cpu)
 
 
 def _measure(stage: _Stage, count: int) -> None:
-    """Copy without kills, and print the rate behind the start."""
+    """Copy without kills, and print the rate behind the start; the CPU has the start in."""
     with Mirror(stage.config("rate")) as mirror:
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         mirror.run()
-        seconds = time.monotonic() - began - stage.settle
-        print(f"mirror to rate: {count / max(0.001, seconds):.0f} messages a second, without its start")
+        seconds = max(0.001, time.monotonic() - began - stage.settle)
+        _show("mirror to rate, without its start", count, seconds, time.process_time() - cpu)
+
+
+def _show(what: str, count: int, seconds: float, cpu_seconds: float) -> None:
+    cpu = cpu_seconds / count * 1e6
+    print(f"{what}: {count / seconds:.0f} messages a second, {cpu:.1f} us of CPU a message", flush=True)
 
 
 def _break(stage: _Stage, asked: argparse.Namespace) -> None:
@@ -223,15 +226,11 @@ def _pause_mirror(stage: _Stage, seconds: float) -> None:
 
 
 def _bodies(cluster: LocalCluster, topic: str) -> dict[tuple[str, int], list[bytes]]:
-    with Client(_client(cluster)) as client, Admin(client) as admin:
-        return {
-            (queue.broker_name, queue.queue_id): [
-                message.body
-                for block in client.read_blocks(QueueRange(queue, 0, admin.max_offset(queue)))
-                for message in decode_messages(block.buffer)
-            ]
-            for queue in admin.fetch_subscribe_queues(topic)
-        }
+    """Return what the Java client reads of each queue, in its order."""
+    found: dict[tuple[str, int], list[bytes]] = defaultdict(list)
+    for row in JavaPeer.compiled().run("dump", cluster.name_server, topic, timeout=1800):
+        found[row["brokerName"], row["queueId"]].append(bytes.fromhex(row["body"]))
+    return found
 
 
 def _judge(stage: _Stage, count: int) -> int:

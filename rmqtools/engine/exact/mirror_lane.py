@@ -129,8 +129,13 @@ class MirrorLane(CopyLane):
             self.state = replace(self.state, position=position, end=max(position, end), is_known=True)
 
     async def _begin(self) -> int:
-        """Return where the copy goes on, after a comparison of the source with what was read of it before."""
+        """Return where the copy goes on, after a comparison of the source with what was read of it before.
+
+        The end comes first: a source that was made anew may grow beyond the position meanwhile.
+        """
         tail = self._writer.tail
+        begin = tail.next_position if tail.next_position is not None else await self._first()
+        await self._check_end(begin, await self._end())
         if tail.position is not None and tail.source_ms is not None:
             await self._check_seen((tail.position, tail.source_ms))
         if tail.noted is not None:
@@ -138,8 +143,6 @@ class MirrorLane(CopyLane):
             found = await self._stored_ms(position - 1)
             if found is not None and found > seen_ms:  # all that was read before is older
                 raise self._replaced(position - 1)
-        begin = tail.next_position if tail.next_position is not None else await self._first()
-        await self._check_end(begin, await self._end())
         await self._pass_to(begin)
         return begin
 

@@ -14,8 +14,9 @@ Ours: Java's clients have nothing like it. Reasons: ``docs/decisions/0042-exact-
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.background import Background
@@ -44,16 +45,16 @@ from rmqtools.policy.exact_append import (
     LockAge,
     Since,
     Tail,
-    check_gap,
+    check_alone,
     check_place,
     check_positions,
-    count_stored,
     meaning_of,
 )
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
 from rmqtools.protocol.messages.batch import without_first
 from rmqtools.protocol.wire.command import RemotingCommand
 
+T = TypeVar("T")
 log = get_logger(__name__)
 
 _RENEW_INTERVAL = LOCK_SECONDS / 6
@@ -109,6 +110,11 @@ class QueueWriter:
         """The reason of the wait that is under way; empty: none."""
         return self._broker.waits_for
 
+    @property
+    def has_lock(self) -> bool:
+        """True if the lock was renewed lately: no other writer has had it since it was taken."""
+        return self._age.may_send(self._client.clock.monotonic())
+
     async def resume(self, since: Since | None = None) -> int | None:
         """Find out what is stored, and return the next position. Call it after an error or a cancelled call.
 
@@ -123,7 +129,7 @@ class QueueWriter:
             if self._broker.has_request and await self._broker.answer() is None:
                 self._is_wait_owed = True
             await self._prepare()
-            self.tail = await self._find_tail(self._since, waits=True)
+            self.tail = await self._when_certain(lambda: self.look(self._since), waits=True)
             return self.tail.next_position
 
     async def look(self, since: Since | None = None) -> Tail:
@@ -199,14 +205,14 @@ class QueueWriter:
         await self._background.stop()
 
     async def keep(self) -> None:
-        """Renew the lock, and store the numbers. If the lock is old, reset the connection.
+        """Renew the lock, and store the numbers.
 
         An old lock is not renewed here: another writer may have had it since. The next append takes it anew,
         and looks at the queue's end first.
         """
-        if not self._age.may_send(self._client.clock.monotonic()):
-            self._broker.abort()
-        elif await self._request_lock() is False:
+        if not self.has_lock:
+            return
+        if await self._request_lock() is False:
             self._lose_lock()
             log.error("writer_lock_lost", group=self.memory.group, queue=str(self.queue))
         elif self._state == "ready":
@@ -283,7 +289,7 @@ class QueueWriter:
 
     async def _try(self, parcel: Parcel, positions: Sequence[int]) -> int:
         """Send a request; return how many of its messages are stored for certain."""
-        is_late = not self._age.may_send(self._client.clock.monotonic())  # it was paused, or cut off
+        is_late = not self.has_lock  # it was paused, or cut off
         if is_late or not self._broker.is_open:
             self._is_wait_owed |= is_late
             return await self._settle(positions)
@@ -326,33 +332,29 @@ class QueueWriter:
             between = await self._broker.patiently(
                 lambda: self.memory.scan(expected, got, lowest=self._lowest)
             )
-            check_gap(self.queue, between.last)
+            check_alone(self.queue, between.last, found=between.count)
         end = got + len(positions)
         self.tail = Tail(positions[-1], end - 1, end, positions[-1] + 1)
         self._state = "ready"
 
     async def _settle(self, positions: Sequence[int]) -> int:
         """Make sure of what is stored of messages whose outcome is open; return how many are."""
-        before = self.tail
-        found = await self._find_tail(Since(before.end, self._lowest), waits=False)
-        stored = 0
-        if found.position is None:
-            self.tail = replace(before, end=found.end)
-        else:
-            stored = count_stored(self.queue, positions, before=before.position, found=found.position)
-            self.tail = found
+        before, memory = self.tail, self.memory
+        self.tail, stored = await self._when_certain(
+            lambda: memory.settle(before, positions, origin=self._origin, lowest=self._lowest), waits=False
+        )
         log.info("outcome_settled", queue=str(self.queue), stored=stored, of=len(positions))
         return stored
 
-    async def _find_tail(self, since: Since | None, *, waits: bool) -> Tail:
-        """Take the lock, and return the end of the queue when no request can arrive and all is visible."""
+    async def _when_certain(self, look: Callable[[], Awaitable[T]], *, waits: bool) -> T:
+        """Take the lock, and look at the queue when no request can arrive and all is visible."""
         self._state = "unsettled"
         await self._take_lock(waits=waits)
         if self._is_wait_owed:
             await self._broker.await_answering(self._settle_seconds)
             self._is_wait_owed = False
         await self._broker.pass_fence()
-        found = await self._broker.patiently(lambda: self.look(since))
+        found = await self._broker.patiently(look)
         self._state = "ready"
         return found
 

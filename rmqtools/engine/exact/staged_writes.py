@@ -25,9 +25,9 @@ from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
 from rmqtools.engine.exact.awaiting import until_there
-from rmqtools.engine.exact.copy_lane import run_all
+from rmqtools.engine.exact.copy_lane import MARK, CopyLane, Portion, run_all
 from rmqtools.engine.exact.decision_log import READABLE_TIMEOUT
-from rmqtools.engine.exact.staged_lane import StagedLane
+from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_topics import PAUSE, StagedTopics
 from rmqtools.engine.exact.tail import WriterMemory
 from rmqtools.engine.exact.target_checks import check_producer
@@ -48,6 +48,8 @@ from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.result import Outcome
 from rmqtools.model.staged import StagedCommit, StagedQueue, StagedStatus
+from rmqtools.policy.exact_append import Since
+from rmqtools.policy.mirror import kept_properties
 from rmqtools.policy.staged import (
     COPIED,
     GIVEN_UP,
@@ -55,9 +57,11 @@ from rmqtools.policy.staged import (
     by_queue,
     check_same,
     check_targets,
+    rest_of,
     rows_up_to,
 )
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
+from rmqtools.protocol.messages.copied import StoredParts
 
 log = get_logger(__name__)
 
@@ -77,6 +81,58 @@ class _Rows:
     @property
     def count(self) -> int:
         return sum(len(each) for ranges in self.ranges.values() for each in ranges)
+
+
+class StagedLane(CopyLane):
+    """The copy of a commit's rows to one queue.
+
+    Attributes:
+        writer: the writer of that queue.
+        copied: rows that were copied.
+    """
+
+    def __init__(
+        self, producer: Producer, staging: str, target: MessageQueue, *, name: str, settle_seconds: float
+    ) -> None:
+        source = MessageQueue(staging, target.broker_name, target.queue_id)
+        self.writer = QueueWriter(
+            producer,
+            target,
+            writer=name,
+            origin=f"{staging}/{target.broker_name}/{target.queue_id}",
+            settle_seconds=settle_seconds,
+        )
+        request_bytes = producer.config.max_batch_bytes
+        super().__init__(producer._client, source, self.writer, request_bytes=request_bytes)
+        self._rest: list[tuple[int, int]] = []
+        self.copied = 0
+
+    def begin(self, part: StagedQueue) -> None:
+        """Begin with the first row: nothing can have been sent."""
+        self.writer.begin(Since(part.since, part.ranges[0].begin))
+        self._rest = rest_of(part, None)
+
+    async def take_up(self, part: StagedQueue) -> None:
+        """Find out what is copied already; errors as of :meth:`QueueWriter.resume`."""
+        following = await self.writer.resume(Since(part.since, part.ranges[0].begin))
+        self._rest = rest_of(part, None if following is None else following - 1)
+
+    async def copy(self) -> None:
+        """Copy the rest; errors as of :meth:`QueueWriter.append`.
+
+        Raises:
+            DataLossError: rows expired before they were copied.
+        """
+        await self._copy(self._rest)
+
+    def _copied_properties(self, parts: StoredParts) -> bytes | None:
+        kept, _ = kept_properties(parts.properties)
+        mark = self.writer.mark_text(parts.queue_offset).encode()
+        kept.append(b"%s\x01%s\x02" % (MARK, mark))
+        return b"\x02".join(kept)
+
+    def _passed(self, portion: Portion) -> None:
+        self.copied += len(portion.positions)
 
 
 class StagedWrites(Asynchronous):
@@ -202,8 +258,7 @@ class StagedWrites(Asynchronous):
             if last is None or rows.batch > last:
                 decided, lanes = await self._decide(opened, rows, last)
             else:
-                decided = await self._decisions.find(rows.batch, last)
-                lanes = await self._take_up(opened, decided, {})
+                decided, lanes = await self._take_up(opened, await self._decisions.find(rows.batch, last), {})
             await run_all(*(lane.copy() for lane in lanes))
             await self._await_readable({lane.writer.queue: lane.writer.tail.end for lane in lanes})
         if not decided.end:
@@ -305,8 +360,8 @@ class StagedWrites(Asynchronous):
             token=rows.token,
         )
         decided = await self._decisions.decide(wanted)
-        if decided.token != rows.token:
-            return decided, await self._take_up(opened, decided, lanes)
+        if decided.token != rows.token or not all(lane.writer.has_lock for lane in lanes.values()):
+            return await self._take_up(opened, decided, lanes)
         await self._decisions.store_place(decided)
         for part in decided.parts:
             lanes[part.target].begin(part)
@@ -314,18 +369,26 @@ class StagedWrites(Asynchronous):
 
     async def _take_up(
         self, opened: AsyncExitStack, decided: BatchDecision, reserved: Mapping[MessageQueue, StagedLane]
-    ) -> list[StagedLane]:
-        """Find out what is copied of rows that were decided before; a commit that ended needs nothing."""
+    ) -> tuple[BatchDecision, list[StagedLane]]:
+        """Find out what is copied of rows that were decided before; a commit that ended needs nothing.
+
+        Another process may have ended it until all locks are taken, and none can after that.
+        """
         if decided.end:
-            return []
+            return decided, []
         present = await self._topics.target_queues()
         wanted = [part.target for part in decided.parts]
         check_targets(wanted, present, self._topics.target, is_decided=True)
-        await self._decisions.store_place(decided)
         await self._await_staged(decided.batch, [part.ranges for part in decided.parts])
         lanes = {each: reserved.get(each) or self._lane(opened, each) for each in wanted}
         await run_all(*(lanes[part.target].take_up(part) for part in decided.parts))
-        return [*lanes.values()]
+        last = await self._decisions.read()
+        assert last is not None
+        found = await self._decisions.find(decided.batch, last)
+        if found.end:
+            return found, []
+        await self._decisions.store_place(found)
+        return found, [*lanes.values()]
 
     def _compare(self, decided: BatchDecision, rows: _Rows) -> None:
         """Refuse rows that are not those that were decided, unless the first ones are to be kept."""

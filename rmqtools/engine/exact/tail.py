@@ -9,8 +9,8 @@ Each is the offset of a group, which does not expire. They are stored in this or
 NEXT that is ahead of the others.
 """
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin, fetch_consumer_offset
 from rmqtools.engine.admin.masters import Masters
@@ -23,10 +23,12 @@ from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.policy.exact_append import (
     Since,
     Tail,
+    check_alone,
     check_last,
     check_nothing_found,
     check_origin,
     check_since,
+    count_stored,
 )
 
 LAST, NEXT, SEEN, FROM = "", "%NEXT", "%SEEN", "%FROM"
@@ -41,12 +43,14 @@ class Scan:
     Attributes:
         last: offset and mark of the writer's message with the highest position, the first of them. Copies
             that another program has sent again have lower ones, wherever they are.
-        first: offset of the writer's first message there.
+        first: offset and mark of the writer's first message there.
+        count: how many messages it has there, without those of earlier work.
         others: the writers of other marks, by origin.
     """
 
     last: tuple[int, AppendMark] | None = None
-    first: int | None = None
+    first: tuple[int, AppendMark] | None = None
+    count: int = 0
     others: dict[str, str] = field(default_factory=dict)
 
 
@@ -103,7 +107,8 @@ class WriterMemory:
                     found.others[mark.origin] = mark.writer
                     continue
                 if found.first is None:
-                    found.first = offset
+                    found.first = (offset, mark)
+                found.count += mark.position >= lowest
                 if mark.position >= (lowest if found.last is None else found.last[1].position + 1):
                     found.last = (offset, mark)
         except DataLossError as error:
@@ -115,6 +120,28 @@ class WriterMemory:
         low, end = await self.bounds()
         last = (await self.scan(max(begin, low), end)).last
         return None if last is None else last[1]
+
+    async def settle(
+        self, before: Tail, positions: Sequence[int], *, origin: str, lowest: int
+    ) -> tuple[Tail, int]:
+        """Find out how many messages of an unknown outcome are stored behind the end of before.
+
+        Raises:
+            ExactAppendError: the queue has lost its end, or another process has written with this name.
+        """
+        begin, end = await self.bounds()
+        check_since(self.queue, before.end, min_offset=begin, end=end)
+        last = before.queue_offset
+        known = int(last is not None and last >= begin)  # else it has expired
+        found = await self.scan(last if last is not None and known else before.end, end, lowest=lowest)
+        check_last(
+            self.queue, self.writer, last=last, min_offset=begin, first=found.first, position=before.position
+        )
+        tail = self._tail(found, end, before.next_position, origin)
+        position = before.position if tail.position is None else tail.position
+        stored = count_stored(self.queue, positions, before=before.position, found=position)
+        check_alone(self.queue, found.last, found=found.count, sent=stored + known)
+        return replace(before, end=end) if tail.position is None else tail, stored
 
     async def find_tail(self, *, origin: str, is_new: bool, since: Since | None = None) -> Tail:
         """Find out what the writer has stored.

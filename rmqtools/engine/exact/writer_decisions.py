@@ -112,30 +112,32 @@ class WriterDecisions:
         return self._records
 
     async def find(self, batch: int, last: int) -> BatchDecision:
-        """Return the decision of a number; one before the last is read again.
+        """Return the decision of a number; ``last``: of the last one, after which all before have ended.
 
         Raises:
             ExactAppendError: it has expired, or was lost.
         """
-        if self.last is not None and self.last.batch == batch:
-            return self.last
-        queue, earlier, found = self._opened.queue, Decisions(self._name), None
-        begin, end = await self._admin.min_offset(queue), await self._admin.max_offset(queue)
-        async for message in read_range(self._client, queue, begin, end):
-            earlier.note(message)
-            if earlier.last is not None and earlier.last.batch == batch:
-                found = earlier.last
+        found = self.last
+        if found is None or found.batch != batch:
+            queue, earlier, found = self._opened.queue, Decisions(self._name), None
+            begin, end = await self._admin.min_offset(queue), await self._admin.max_offset(queue)
+            async for message in read_range(self._client, queue, begin, end):
+                earlier.note(message)
+                if earlier.last is not None and earlier.last.batch == batch:
+                    found = earlier.last
         if found is None:
             raise lost_decision(batch, last, **self._names)
-        found.end = found.end or COPIED  # a later one was decided after it
+        if batch < last:
+            found.end = found.end or COPIED
         return found
 
     async def store_place(self, decided: BatchDecision) -> None:
         """Store where the last decision is, and its number plus one on each broker that gets rows of it.
 
-        Before the first row is copied: where rows are, their decision cannot be lost unseen.
+        Before the first row is copied: where rows are, their decision cannot be lost unseen. Only with the
+        locks of a commit that has not ended: so no later number can be there.
         """
-        if not self._is_recurring:
+        if not self._is_recurring or not decided.parts:
             return
         own = self._opened.queue
         brokers = {own.broker_name, *(part.target.broker_name for part in decided.parts)}

@@ -82,6 +82,7 @@ class QueueLog:
     def end_at(self, offset: int) -> None:
         """Delete the messages from ``offset`` on: the next message gets it."""
         del self._entries[max(0, offset - self._first) :]
+        self.min_offset = min(self.min_offset, self.max_offset)
 
     def erase(self, offset: int) -> None:
         """Delete one message, and keep its offset."""

@@ -111,11 +111,13 @@ def test_the_same_source_under_another_name_of_the_writer_is_refused_unless_it_i
 
 def test_the_last_message_must_be_where_it_was_stored_unless_it_has_expired():
     check_last(QUEUE, "w", last=None, min_offset=0, first=None)
-    check_last(QUEUE, "w", last=4, min_offset=0, first=4)
-    check_last(QUEUE, "w", last=4, min_offset=5, first=7)
-    for first in (None, 6):
+    mark = AppendMark(9, "w")
+    check_last(QUEUE, "w", last=4, min_offset=0, first=(4, mark))
+    check_last(QUEUE, "w", last=4, min_offset=0, first=(4, mark), position=9)
+    check_last(QUEUE, "w", last=4, min_offset=5, first=(7, mark))
+    for first, position in ((None, None), ((6, mark), None), ((6, mark), 9), ((4, mark), 8)):
         with pytest.raises(ExactAppendError, match="is not the one that writer 'w' has stored"):
-            check_last(QUEUE, "w", last=4, min_offset=0, first=first)
+            check_last(QUEUE, "w", last=4, min_offset=0, first=first, position=position)
 
 
 def test_a_mark_with_a_time_has_another_origin_for_a_mirror_that_does_not_know_times():

@@ -11,7 +11,7 @@ from rmqtools.model.decision import DECISION_TOKEN
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_KEYS
 from rmqtools.model.staged import StagedQueue
-from rmqtools.policy.exact_append import check_gap, check_since
+from rmqtools.policy.exact_append import check_alone, check_since
 from rmqtools.policy.staged import (
     COPIED,
     DECIDED,
@@ -172,9 +172,10 @@ def test_a_retention_that_cannot_be_read_is_not_refused():
 
 
 def test_a_message_of_the_same_writer_in_between_is_refused():
-    check_gap(TARGET, None)
+    check_alone(TARGET, None, found=0)
+    check_alone(TARGET, (5, AppendMark(3, "w")), found=2, sent=2)
     with pytest.raises(ExactAppendError, match="another process has stored position 3"):
-        check_gap(TARGET, (5, AppendMark(3, "w")))
+        check_alone(TARGET, (5, AppendMark(3, "w")), found=1)
 
 
 def test_a_queue_that_lost_what_came_after_an_offset_is_refused():

@@ -7,20 +7,20 @@ happened. Troubles of the target are those of exact appenders.
 """
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
-
-import pytest
 
 from rmqtools import ClientConfig, MessageQueue, MirrorConfig, ProducerConfig
 from rmqtools.aio import Mirror
-from rmqtools.engine.exact import mirror_lane
+from rmqtools.engine.exact.tail import FROM, LAST, NEXT, SEEN
 from rmqtools.errors import DataLossError, RocketMQError
 from rmqtools.model.append_mark import APPEND_MARK
-from rmqtools.testing import FakeCluster
+from rmqtools.policy.mirror import decode_pair, key_of
+from rmqtools.testing import FakeCluster, Reaction, RequestCode
 from tests.support.relay import Relay
-from tools.measure.sim.exact import Kinds, Trouble, World, kill_writer, simulate_exact
+from tools.measure.sim.exact import KINDS, Kinds, Trouble, World, kill_writer, simulate_exact, wake
 from tools.measure.sim.run import Result
 
 _TOPIC = "appended"  # the target's topic has the name that the target's troubles know
@@ -29,6 +29,9 @@ _MESSAGES = 25  # of each source queue
 _BEFORE = 3  # messages of each source queue before the first start, which begins at the latest ones
 _SETTLE = 10.0
 _CUT_OFF = 120.0  # seconds, at most
+_PERSISTED = 5.0  # seconds, at most, until a broker has persisted the offset of a group
+_GROUP = "RMQTOOLS_EXACT-east"  # of a mirror of the source
+_MOST_QUEUES = 4  # of the target
 _DOWN = 60.0  # seconds, at most, of a broker of the source
 
 
@@ -39,19 +42,31 @@ class _Mirroring:
     mirror: Mirror
     relay: Relay
     task: "asyncio.Task[Any] | None" = None
+    cuts: int = 0  # troubles that keep it from the target
+
+    def cut(self) -> None:
+        """Cut it off from the target."""
+        self.cuts += 1
+        self.relay.cut()
+
+    def heal(self) -> None:
+        """Undo one cut."""
+        self.cuts -= 1
+        if not self.cuts:
+            self.relay.heal()
 
     async def pause(self) -> None:
         """Stop as a stopped process does, as far as its locks are concerned."""
-        self.relay.cut()
+        self.cut()
         for lane in self.mirror._lanes.values():
             await lane._writer.pause()
 
     async def go_on(self) -> None:
         """Continue; its timers come first."""
         for lane in self.mirror._lanes.values():
-            await lane._writer.keep()
+            await wake(lane._writer)
         await asyncio.sleep(0.1)  # a connection that was reset delivers nothing
-        self.relay.heal()
+        self.heal()
 
     async def abandon(self) -> None:
         """End as SIGKILL does."""
@@ -73,9 +88,9 @@ class MirrorWorld(World):
     expired: list[bytes] = field(default_factory=list)  # copies
     tainted: set[str] = field(default_factory=set)  # brokers whose queue lost messages that were read
     most_seconds: float = 1500.0
-    noticed: int = 0  # mirrors that have stopped because the source lost messages
+    losses: int = 0  # mirrors that have stopped because the source lost messages
     holds: int = 0  # troubles during which no message is sent
-    is_filled: bool = False
+    is_filled: bool | None = None  # None: nothing is sent so far
     filling: "asyncio.Task[None] | None" = None
     is_latest: bool = False
     tags: tuple[str, ...] = ()
@@ -119,18 +134,24 @@ class MirrorWorld(World):
         """Return whether all is copied, or the loss was noticed by two mirrors."""
         copied = self.copies()
         is_copied = all(body in copied for bodies in self.wanted.values() for body in bodies)
-        return self.is_filled and (self.noticed > 1 if self.tainted else is_copied)
+        if self.noticed:
+            return True
+        if self.tainted:
+            return self.losses > 1 and self.is_filled is not False
+        return bool(self.is_filled) and is_copied
 
     def judge(self) -> list[str]:
         """Return what is wrong at the end."""
+        if self.noticed:
+            return []
         found, copied = [], self.copies()
         for broker, wanted in self.wanted.items():
             got = [body for body in copied if body.startswith(broker.encode())]
             if got != (wanted[: len(got)] if self.tainted else wanted):
                 what = "the first of " if self.tainted else ""
                 found.append(f"of {broker}, {got} are copied, want {what}{wanted}")
-        if self.tainted and self.noticed < 2:
-            found.append(f"{self.noticed} mirrors noticed what {sorted(self.tainted)} lost")
+        if self.tainted and self.losses < 2:
+            found.append(f"{self.losses} mirrors noticed what {sorted(self.tainted)} lost")
         return found
 
     def history(self) -> list[str]:
@@ -166,13 +187,14 @@ class MirrorWorld(World):
             await mirroring.mirror.start()
             await mirroring.mirror.run(follow=True)
         except RocketMQError as error:
-            self.ended.append(f"{type(error).__name__}: {error}")
-            self.noticed += bool(self.tainted) and isinstance(error, DataLossError)
+            self.note_end(error)
+            self.losses += bool(self.tainted) and isinstance(error, DataLossError)
 
     async def _fill(self) -> None:
         """Store messages at the source, once a mirror knows where it begins."""
         while not any(self._has_begun(each.mirror) for each in self.mirrorings):  # noqa: ASYNC110 - their state
             await asyncio.sleep(0.5)
+        self.is_filled = False
         for number in range(2 * _MESSAGES):
             await asyncio.sleep(self.chance.uniform(0.0, 6.0))
             while self.holds:  # noqa: ASYNC110 - of several troubles
@@ -182,8 +204,9 @@ class MirrorWorld(World):
         self.is_filled = True
 
     def _has_begun(self, mirror: Mirror) -> bool:
-        states = mirror.progress()
-        return len(states) == len(_BROKERS) and not any(state.waits_for for state in states)
+        """Return whether a mirror knows where each queue with messages begins; others may have been added."""
+        begun = {state.source for state in mirror.progress() if not state.waits_for}
+        return begun.issuperset(map(self.queue, _BROKERS))
 
     @property
     def mirrorings(self) -> list[_Mirroring]:
@@ -195,10 +218,20 @@ class MirrorWorld(World):
         stored = self.source.messages(_TOPIC, self.queue(broker))
         return stored[-1].queue_offset + 1 if stored else 0
 
+    def target(self, broker: str) -> MessageQueue:
+        """Return the queue that a source queue is copied to; topics may have grown before."""
+        queues = [MessageQueue(_TOPIC, "broker-a", number) for number in range(_MOST_QUEUES)]
+        key = key_of(self.queue(broker))
+        for queue in queues:
+            record = self.cluster.committed(_GROUP + FROM, queue)
+            if record is not None and decode_pair(record).key == key:
+                return queue
+        return queues[_BROKERS.index(broker)]
+
     def is_read(self, broker: str) -> bool:
         """Return whether all of a source queue is copied or left out, and the position is stored."""
-        target = MessageQueue(_TOPIC, "broker-a", _BROKERS.index(broker))
-        return 0 < self.end(broker) == self.cluster.committed("RMQTOOLS_EXACT-east%NEXT", target)
+        position = self.cluster.committed(_GROUP + NEXT, self.target(broker))
+        return 0 < self.end(broker) == position
 
     async def rest(self, broker: str) -> bool:
         """Send nothing until all of a queue is copied; False: that takes too long."""
@@ -212,6 +245,18 @@ class MirrorWorld(World):
         finally:
             self.holds -= 1
 
+    async def lose(self, broker: str, lost: int) -> None:
+        """Delete the last messages of a source queue; then it grows beyond what was read of it.
+
+        Otherwise nobody could see the loss where as many new messages come as were lost, at once.
+        """
+        self.tainted.add(broker)
+        self.source.advance(1.0)
+        self.source.end_at(self.queue(broker), max(0, self.end(broker) - lost))
+        for number in range(lost + 1):
+            await asyncio.sleep(self.chance.uniform(0.0, 6.0))
+            self.send(broker, f"{broker} new {number}")
+
     async def close(self, writer: Any) -> None:
         """End a mirror as it ends by itself."""
         if writer in self.writers:
@@ -223,6 +268,8 @@ class MirrorWorld(World):
 
     async def kill(self, writer: Any) -> None:
         """End a mirror as SIGKILL does."""
+        if writer not in self.writers:
+            return
         self.writers.remove(writer)
         await writer.abandon()
 
@@ -230,31 +277,25 @@ class MirrorWorld(World):
 async def _cut_off(trouble: Trouble, world: Any) -> None:
     """Cut one mirror off from the target, and start another one, which takes over."""
     if world.writers:
-        relay = world.writers[0].relay
-        relay.cut()
+        mirroring = world.writers[0]
+        mirroring.cut()
         if trouble.other < 0.8:
             await world.start()
         await asyncio.sleep(trouble.number * _CUT_OFF)
-        relay.heal()
+        mirroring.heal()
 
 
 async def _lose_end(trouble: Trouble, world: Any) -> None:
     """Restore a broker of the source from an older copy, which lacks messages that were read."""
     broker = _BROKERS[int(2 * trouble.other)]
     if await world.rest(broker):
-        world.tainted.add(broker)
-        end = world.end(broker)
-        world.source.advance(1.0)
-        world.source.end_at(world.queue(broker), max(0, end - 1 - int(3 * trouble.number)))
+        await world.lose(broker, 1 + int(3 * trouble.number))
 
 
 async def _make_anew(_: Trouble, world: Any) -> None:
     """Delete the source topic, and make it again."""
     if await world.rest("broker-a") and world.is_read("broker-b"):
-        world.tainted.update(_BROKERS)
-        world.source.advance(1.0)
-        for broker in _BROKERS:
-            world.source.end_at(world.queue(broker), 0)
+        await asyncio.gather(*(world.lose(broker, world.end(broker)) for broker in _BROKERS))
 
 
 async def _source_down(trouble: Trouble, world: Any) -> None:
@@ -270,8 +311,13 @@ async def _source_down(trouble: Trouble, world: Any) -> None:
 
 
 async def _send_again(trouble: Trouble, world: Any) -> None:
-    """Send old copies into the target again, with their properties; perhaps the mirror dies then."""
-    queue = MessageQueue(_TOPIC, "broker-a", int(2 * trouble.other))
+    """Send old copies into the target again, with their properties; perhaps the mirror dies then.
+
+    Not where the target has lost its end: one of them could come to the offset of the last copy.
+    """
+    if world.is_contradicted:
+        return
+    queue = world.target(_BROKERS[int(2 * trouble.other)])
     stored = [each for each in world.cluster.messages(_TOPIC, queue) if APPEND_MARK in each.properties]
     if trouble.number < 0.7:
         await kill_writer(trouble, world)
@@ -281,10 +327,13 @@ async def _send_again(trouble: Trouble, world: Any) -> None:
 
 
 async def _expire(trouble: Trouble, world: Any) -> None:
-    """Let all copies of a queue expire, and all that was read at the source."""
-    number = int(2 * trouble.other)
-    broker, target = _BROKERS[number], MessageQueue(_TOPIC, "broker-a", number)
-    if await world.rest(broker):
+    """Let all copies of a queue expire, and all that was read at the source.
+
+    Not where the source has lost messages: new ones that nobody has read would expire, and nobody could know.
+    """
+    broker = _BROKERS[int(2 * trouble.other)]
+    target = world.target(broker)
+    if await world.rest(broker) and broker not in world.tainted:
         copies = [each for each in world.cluster.messages(_TOPIC, target) if APPEND_MARK in each.properties]
         world.expired += [each.body for each in copies if "again" not in each.properties]
         stored = world.cluster.messages(_TOPIC, target)
@@ -298,10 +347,68 @@ async def _expire(trouble: Trouble, world: Any) -> None:
 async def _grow(_: Trouble, world: Any) -> None:
     """Give both topics more queues; those of the source stay empty."""
     world.source.create_topic(_TOPIC, queues=2)
-    world.cluster.create_topic(_TOPIC, queues=4)
+    world.cluster.create_topic(_TOPIC, queues=_MOST_QUEUES)
+
+
+async def _lose_copies(trouble: Trouble, world: Any) -> None:
+    """Lose the newest copies of a queue, as a replica without them does that takes over; all mirrors die.
+
+    One that has nothing to append would not look.
+    """
+    broker = _BROKERS[int(2 * trouble.other)]
+    if await world.rest(broker) and not world.is_down:
+        world.cluster.stop("broker-a")
+        world.end_at(world.target(broker), 1 + int(3 * trouble.number))
+        for mirroring in [*world.writers]:
+            await world.kill(mirroring)
+        world.cluster.restart("broker-a")
+
+
+async def _lose_numbers(trouble: Trouble, world: Any) -> None:
+    """Kill the target's broker; it has not persisted the newest offsets of groups.
+
+    Not before the first ones: nothing else says where ``latest`` was.
+    """
+    places = [
+        (_GROUP + kind, MessageQueue(_TOPIC, "broker-a", number))
+        for kind in (LAST, NEXT, SEEN, FROM)
+        for number in range(_MOST_QUEUES)
+    ]
+    before = {place: world.cluster.committed(*place) for place in places}
+    if world.is_down or not all(before[_GROUP + NEXT, world.target(name)] for name in _BROKERS):
+        return
+    await asyncio.sleep(trouble.number * _PERSISTED)
+    world.cluster.stop("broker-a")
+    for place, offset in before.items():
+        world.cluster.commit(*place, offset)
+    if trouble.other < 0.7:
+        await kill_writer(trouble, world)
+    await asyncio.sleep(1.0)
+    world.cluster.restart("broker-a")
+
+
+async def _die_between_numbers(trouble: Trouble, world: Any) -> None:
+    """Kill the mirror while it stores its numbers: it has stored the first ones only."""
+    counted = count()
+    dies = asyncio.Event()
+
+    def answer(_: object) -> Reaction:
+        if next(counted) < int(5 * trouble.number):
+            return Reaction.PASS
+        dies.set()
+        return Reaction.SILENCE
+
+    fault = world.cluster.fault(code=RequestCode.UPDATE_CONSUMER_OFFSET, times=None, answer=answer)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(dies.wait(), 30.0)
+    await kill_writer(trouble, world)
+    fault.remove()
 
 
 MIRROR_KINDS: Kinds = {
+    "the target loses its end": _lose_copies,
+    "stored numbers are lost": _lose_numbers,
+    "the mirror dies between its numbers": _die_between_numbers,
     "the mirror alone is cut off": _cut_off,
     "the source loses its end": _lose_end,
     "the source topic is made anew": _make_anew,
@@ -312,8 +419,6 @@ MIRROR_KINDS: Kinds = {
 }
 
 
-def simulate_mirror(seed: int) -> Result:
-    """Run once; each message must be copied once and in order, or a loss at the source be noticed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mirror_lane, "_FOLLOW_PAUSE", 2.0)  # fewer requests while nothing happens
-        return simulate_exact(seed, MirrorWorld, MIRROR_KINDS)
+def simulate_mirror(seed: int, kinds: Kinds | None = None) -> Result:
+    """Run once; each message must be copied once and in order, or a loss be noticed."""
+    return simulate_exact(seed, MirrorWorld, kinds or {**KINDS, **MIRROR_KINDS})

@@ -20,12 +20,12 @@ from rmqtools import Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Producer, StagedWrites
 from rmqtools.engine.exact.copy_lane import CopyLane
 from rmqtools.engine.exact.queue_writer import QueueWriter
-from rmqtools.engine.exact.staged_lane import StagedLane
+from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ExactAppendError, RocketMQError
 from rmqtools.model.staged import decisions_topic
 from rmqtools.policy.staged import BatchDecision
-from tools.measure.sim.exact import Kinds, Trouble, World, simulate_exact
+from tools.measure.sim.exact import KINDS, Kinds, Trouble, World, simulate_exact
 from tools.measure.sim.run import Result
 
 _TOPIC, _STAGING = "appended", "staging"
@@ -226,6 +226,8 @@ class _StagedWorld(World):
 
     async def kill(self, writer: Any) -> None:
         """End a driver as SIGKILL does."""
+        if writer not in self.writers:
+            return
         self.writers.remove(writer)
         writer.is_killed = True
         writer.task.cancel()
@@ -265,14 +267,14 @@ async def _forget(trouble: Trouble, world: Any) -> None:
         await world.kill(world.writers[0])
 
 
-_MORE: Kinds = {
+STAGED_KINDS: Kinds = {
     "the checkpoint is restored": _restore,
     "a driver starts on a copy of the checkpoint": _copied,
     "decisions are lost": _forget,
 }
 
 
-def simulate_staged(seed: int) -> Result:
+def simulate_staged(seed: int, kinds: Kinds | None = None) -> Result:
     """Run once; the topic must have the first rows of the source, each once and in order."""
     decide = WriterDecisions.decide
 
@@ -285,4 +287,4 @@ def simulate_staged(seed: int) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CopyLane, "_await_turn", _wait_for_driver)
         patch.setattr(WriterDecisions, "decide", paused_decide)
-        return simulate_exact(seed, _StagedWorld, _MORE)
+        return simulate_exact(seed, _StagedWorld, kinds or {**KINDS, **STAGED_KINDS})

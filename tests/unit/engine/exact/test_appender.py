@@ -173,6 +173,40 @@ async def test_rule_5_a_second_writer_is_noticed_by_the_place_of_the_next_messag
             await append(writer, 1)
 
 
+async def test_rule_5_a_second_writer_is_noticed_behind_a_lost_connection():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0)
+        store_marked(cluster, 1)
+
+        def swallow_and_hang_up(_: object) -> Reaction:
+            asyncio.get_running_loop().call_soon(cluster.hang_up, "broker-a")
+            return Reaction.SWALLOW
+
+        cluster.fault(code=BATCH, answer=swallow_and_hang_up)
+        with pytest.raises(ExactAppendError, match="another process has stored position 2"):
+            await append(writer, 1, 2)
+
+
+async def test_rule_5_a_lost_end_is_noticed_behind_a_lost_connection_though_others_have_written():
+    async with scene() as (cluster, producer), appender(producer) as writer:
+        await append(writer, 0, 1)
+        cluster.end_at(QUEUE, 1)
+        cluster.store(TOPIC, b"foreign", b"foreign", queue=QUEUE)
+        cut(writer)
+
+        with pytest.raises(ExactAppendError, match=r"the message at offset 1 .* is not the one"):
+            await append(writer, 2)
+
+
+async def test_positions_of_another_origin_are_refused():
+    async with scene() as (_, producer):
+        async with appender(producer, origin="east/orders/broker-a/0") as writer:
+            await append(writer, 3)
+
+        with pytest.raises(ExactAppendError, match="positions of two origins cannot be compared"):
+            await appender(producer, origin="east/orders/broker-a/1").start()
+
+
 async def test_rule_5_foreign_messages_in_between_are_allowed():
     async with scene() as (cluster, producer), appender(producer) as writer:
         await append(writer, 0)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 
 import pytest
 
@@ -44,16 +45,36 @@ async def make_anew(cluster: FakeCluster) -> None:
     cluster.create_topic(TOPIC, queues=2)
 
 
-@pytest.mark.parametrize("count", [2, 5], ids=["shorter", "longer"])
-async def test_a_source_topic_that_was_made_anew_stops_the_mirror(count):
+@pytest.mark.parametrize("new", [2, 5], ids=["shorter", "longer"])
+async def test_a_source_topic_that_was_made_anew_stops_the_mirror(new):
     async with clusters() as (east, west):
         east.store(TOPIC, b"1", b"2", b"3", queue=queue())
         await copy(east, west)
         await make_anew(east)
         east.advance(1.0)
-        east.store(TOPIC, *[b"new"] * count, queue=queue())
+        east.store(TOPIC, *[b"new"] * new, queue=queue())
 
         with pytest.raises(DataLossError, match="deleted and made again"):
+            await copy(east, west)
+        assert bodies(west) == [b"1", b"2", b"3"]
+
+
+async def test_a_source_made_anew_is_noticed_though_it_grows_beyond_the_position_meanwhile():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"1", b"2", b"3", queue=queue())
+        await copy(east, west)
+        await make_anew(east)
+        east.advance(1.0)
+        east.store(TOPIC, b"new", b"new", queue=queue())
+        looks = count(1)
+
+        def grow(_: object) -> Reaction:
+            if next(looks) == 2:
+                asyncio.get_running_loop().call_soon(lambda: east.store(TOPIC, *[b"new"] * 3, queue=queue()))
+            return Reaction.PASS
+
+        east.fault(code=RequestCode.GET_MAX_OFFSET, topic=TOPIC, queue_id=0, times=None, answer=grow)
+        with pytest.raises(DataLossError, match="another message at offset 2"):
             await copy(east, west)
         assert bodies(west) == [b"1", b"2", b"3"]
 
@@ -240,6 +261,18 @@ async def test_a_mirror_of_0_3_0_goes_on_and_its_positions_are_stored_then():
 
         assert bodies(west) == [b"0", b"1", b"2"]
         assert west.committed("RMQTOOLS_EXACT-east%NEXT", queue(0)) == 3
+
+
+async def test_a_queue_that_another_mirror_of_this_name_has_paired_is_refused():
+    async with clusters() as (east, west), mirror(east, west) as late:
+        pairing = await late._fetch_pairing(TOPIC)
+        lane = late._lane(queue(1), queue(0))  # as of a mirror that has seen other queues
+        async with mirror(east, west) as first:
+            await first.run()
+        lane.note_width(pairing.width)
+
+        with pytest.raises(ExactAppendError, match="has copies of another queue than"):
+            await lane.run(follow=False, until_ms=None)
 
 
 # messages that the target refuses

@@ -72,6 +72,19 @@ def test_a_write_of_a_stream_that_does_not_know_its_micro_batch_is_refused(setti
         write_rows(options(**given), [], place)
 
 
+CONNECT = STREAM | {"spark_job_tags": "x,SparkConnect_OperationTag_1"}
+
+
+@pytest.mark.parametrize("given", [{}, {"stamp": "false", "delivery": "exactlyOnce"}])
+def test_foreach_batch_on_spark_connect_needs_the_number_of_the_micro_batch_in_its_id(given):
+    place = place_of_task(Context(**CONNECT), "made")
+
+    for wrong in ({}, {"stampId": "orders"}):
+        with pytest.raises(ConfigError, match=r"on Spark Connect: put it at the end of option 'stampId'"):
+            place.check(options(**given, **wrong))
+    place.check(options(**given, stampId="orders-7"))
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -254,6 +254,17 @@ async def test_a_broker_that_the_name_server_misses_is_in_no_route() -> None:
         assert [broker.broker_name for broker in route.broker_datas] == ["broker-a"]
 
 
+async def test_a_queue_that_lost_its_end_behind_expired_messages_begins_there() -> None:
+    async with FakeCluster() as cluster, aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        cluster.create_topic("T")
+        cluster.store("T", b"0", b"1", b"2", queue=Q0)
+        cluster.begin_at(Q0, 3)
+        cluster.end_at(Q0, 1)
+        cluster.store("T", b"new", queue=Q0)
+
+        assert (await admin.min_offset(Q0), await admin.max_offset(Q0)) == (1, 2)
+
+
 def test_a_queue_loses_messages_at_its_front_and_in_between() -> None:
     with FakeCluster() as cluster:
         cluster.create_topic("T")
