@@ -432,7 +432,7 @@ async def _prefix(_: Trouble, world: World) -> None:
 
 async def _lose_end(trouble: Trouble, world: World) -> None:
     """Kill the broker; a replica takes over that lacks the newest messages."""
-    if world.is_down or not await world.is_at_work():
+    if not await world.is_at_work() or world.is_down:  # meanwhile
         return
     world.is_down = True
     world.cluster.stop(_BROKER)

@@ -357,11 +357,13 @@ async def _lose_copies(trouble: Trouble, world: Any) -> None:
     """
     broker = _BROKERS[int(2 * trouble.other)]
     if await world.rest(broker) and not world.is_down:
+        world.is_down = True
         world.cluster.stop("broker-a")
         world.end_at(world.target(broker), 1 + int(3 * trouble.number))
         for mirroring in [*world.writers]:
             await world.kill(mirroring)
         world.cluster.restart("broker-a")
+        world.is_down = False
 
 
 async def _lose_numbers(trouble: Trouble, world: Any) -> None:
@@ -378,6 +380,9 @@ async def _lose_numbers(trouble: Trouble, world: Any) -> None:
     if world.is_down or not all(before[_GROUP + NEXT, world.target(name)] for name in _BROKERS):
         return
     await asyncio.sleep(trouble.number * _PERSISTED)
+    if world.is_down:
+        return
+    world.is_down = True
     world.cluster.stop("broker-a")
     for place, offset in before.items():
         world.cluster.commit(*place, offset)
@@ -385,6 +390,7 @@ async def _lose_numbers(trouble: Trouble, world: Any) -> None:
         await kill_writer(trouble, world)
     await asyncio.sleep(1.0)
     world.cluster.restart("broker-a")
+    world.is_down = False
 
 
 async def _die_between_numbers(trouble: Trouble, world: Any) -> None:
