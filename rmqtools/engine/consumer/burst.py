@@ -41,7 +41,7 @@ _MOST_LENT = 32  # queues; each has an answer on its way
 _TURN = 0.010  # seconds after which the thread lets the loop note what was consumed
 _SLOW = 0.050  # seconds after which the loop takes over from a listener that has not returned
 _LOOK_AGAIN = 0.005  # seconds, if the thread is between two calls just then
-_PATIENCE = 0.25  # seconds for an answer that the broker does not hold back
+_PATIENCE = 0.05  # seconds for an answer; a slower broker's queues are the loop's, so that others go on
 _USUAL = (PullStatus.FOUND, PullStatus.NO_MATCHED_MSG)
 
 
@@ -150,7 +150,7 @@ class Burst:
         self._clock = member.client.clock
         self._monotonic = member.client.clock.monotonic
         self._listeners = listeners
-        self._take_up_of_lane = take_up
+        self._take_up = take_up
         self._workers = workers
         self._worker = workers.enlist()
         self._call_size = call_size
@@ -216,7 +216,7 @@ class Burst:
         lent, self._in_hand = self._in_hand, None
         if lent is not None:
             if lent in self._lent:
-                self._take_up(lent, in_call=False)
+                self._hold(lent, in_call=False)
             assert lent.part is not None
             await self._workers.take_left(lent.part, failed)
             self._return(lent)
@@ -236,15 +236,15 @@ class Burst:
             return
         for lent in self._lent.copy():
             if lent is self._in_hand:
-                self._take_up(lent, in_call=True)
+                self._hold(lent, in_call=True)
             else:
                 self._note(lent)
                 self._return(lent)
 
-    def _take_up(self, lent: Lent, *, in_call: bool) -> None:
+    def _hold(self, lent: Lent, *, in_call: bool) -> None:
         """Hold the answer in hand like one that the loop has pulled."""
         self._note(lent)
-        if not self._take_up_of_lane(lent, in_call):
+        if not self._take_up(lent, in_call):
             return
         lent.held.next_offset = lent.after
         self._lent.remove(lent)

@@ -109,6 +109,37 @@ def test_a_broker_that_ends_in_a_burst_and_comes_back_costs_no_message(cluster, 
     assert set(heard) == set(ALL)
 
 
+def test_a_slow_broker_does_not_hold_up_the_queues_of_another(lent):
+    heard: Counter[str] = Counter()
+    at_end: list[int] = []
+    done = threading.Event()
+
+    def listen(messages, _) -> None:
+        heard[messages[0].broker_name] += 1
+        if heard.total() == EACH // 2:
+            two.fault(code=RequestCode.PULL_MESSAGE, broker="broker-b", times=None, delay=0.2)
+        if heard["broker-a"] == EACH and not at_end:
+            at_end.append(heard["broker-b"])
+            done.set()
+
+    with FakeCluster(brokers=("broker-a", "broker-b")) as two:
+        two.create_topic("T", queues=1)
+        for name in ("broker-a", "broker-b"):
+            two.store("T", *[b"body"] * EACH, queue=MessageQueue("T", name, 0))
+        config = PushConsumerConfig(
+            name_server=two.name_server,
+            group="G",
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer = PushConsumer(config)
+        consumer.subscribe("T", listen)
+        with consumer:
+            assert done.wait(PATIENCE)
+
+    assert {queue.broker_name for queue in lent} == {"broker-a", "broker-b"}
+    assert at_end[0] < 3 * EACH // 4
+
+
 def test_pulls_of_a_burst_ask_for_no_long_poll(cluster, lent):
     flags: list[int] = []
 
