@@ -125,8 +125,11 @@ def next_offset(answer: RemotingCommand) -> tuple[int, int]:
     return answer.code, int(answer.ext_fields["nextBeginOffset"] or 0)
 
 
-def consumer_offset(wire: Wire, group: str, topic: str, **fields: Any) -> RemotingCommand:
-    return wire.ask(QueryConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=0, **fields))
+def consumer_offset(
+    wire: Wire, group: str, topic: str, *, queue_id: int = 0, **fields: Any
+) -> RemotingCommand:
+    header = QueryConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=queue_id, **fields)
+    return wire.ask(header)
 
 
 def commit(wire: Wire, group: str, topic: str, offset: int) -> RemotingCommand:
