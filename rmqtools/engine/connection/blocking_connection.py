@@ -97,24 +97,27 @@ class BlockingConnection:
         self.is_spent = self._decoder.is_inside_frame or self._decoder.error is not None
         return answer
 
-    def start(self, command: Request) -> int:
-        """Send a request without waiting; several may be under way. Return its number for :meth:`finish`.
+    def start(self, *commands: Request) -> list[int]:
+        """Send requests together without waiting; return the number of each for :meth:`finish`.
 
         The connection is spent until all answers have come.
 
         Raises:
-            ProtocolError: the request cannot be written.
+            ProtocolError: a request cannot be written.
             ConnectionLostError: the connection broke, or the peer takes no bytes.
         """
-        self._opaque = opaque = self._opaque + 1 & 0x7FFF_FFFF
-        data = command.encode(opaque)
+        numbers, data = list[int](), list[bytes]()
+        for command in commands:
+            self._opaque = opaque = self._opaque + 1 & 0x7FFF_FFFF
+            data.append(command.encode(opaque))
+            numbers.append(opaque)
         self.is_spent = True
-        self._answers[opaque] = None
+        self._answers.update(dict.fromkeys(numbers))
         try:
-            self._write(data, 0, self._clock.monotonic() + _SLICE_SECONDS)
+            self._write(b"".join(data), 0, self._clock.monotonic() + _SLICE_SECONDS)
         except OSError as error:
             raise ConnectionLostError(f"connection to {self.addr} lost: {error!r}") from error
-        return opaque
+        return numbers
 
     def finish(self, number: int, timeout: float) -> RemotingCommand:
         """Wait at most ``timeout`` seconds for the answer to a request of :meth:`start`.

@@ -82,6 +82,7 @@ class Lent:
         after: the offset after them.
         part: their calls that have ended; None: nothing is in hand.
         tally: counts since the loop looked last.
+        is_ready: calls of ``messages`` may begin.
         stores: its pulls carry the consumed offset.
         moved: an answer that says where the queue is to continue; brokers give it once.
         is_over: no further answer may be taken up.
@@ -107,6 +108,7 @@ class Lent:
     after: int = 0
     part: Ended[ProcessQueue] | None = None
     tally: _Tally = field(default_factory=_Tally)
+    is_ready: bool = False
     stores: bool = False
     moved: PullResult | None = None
     is_over: bool = False
@@ -287,41 +289,55 @@ class Burst:
         return failed
 
     def _serve(self) -> Failed[ProcessQueue] | None:
-        served, monotonic = self._served, self._monotonic
-        ends = monotonic() + _TURN
-        for lent in list(served):
-            if lent.number is None and not self._ask(lent, lent.next_offset):
-                lent.is_unfit = True
-                served.remove(lent)
-        while served and not self._is_over and monotonic() < ends:
-            lent = served[0]
-            if not self._next_answer(lent):
-                lent.is_unfit = not lent.is_over
-                served.popleft()
-                continue
-            failed = self._call(lent) if lent.messages else None
-            if self._in_hand is not None:
-                return failed
-            lent.next_offset = lent.after
-            served.rotate(-1)
-            if lent.number is None:  # the broker has no more
-                served.pop()
+        served = self._served
+        ends = self._monotonic() + _TURN
+        while served and not self._is_over and self._monotonic() < ends:
+            for lent in list(served):
+                if not lent.is_ready and lent.number is not None and not self._next_answer(lent):
+                    lent.is_unfit = not lent.is_over
+                    served.remove(lent)
+            self._ask_all()
+            for lent in list(served):
+                failed = self._call(lent) if lent.is_ready and lent.messages else None
+                if self._in_hand is not None:
+                    return failed
+                self._finish(lent)
+                if self._is_over or self._monotonic() >= ends:
+                    return None
         return None
 
-    def _ask(self, lent: Lent, offset: int) -> bool:
-        """Send a queue's next pull; return False if that is not possible here."""
-        try:
-            connection = self._connections.get(lent.addr) or self._connect(lent.addr)
-            lent.connection = connection
-            request = lent.request(offset, lent.next_offset if lent.stores else 0)
-            lent.number = connection.start(self._remoting.signed(request))
-        except RocketMQError:
-            self._disconnect(lent)
-            return False
-        return True
+    def _finish(self, lent: Lent) -> None:
+        """Go on after an answer whose calls have all ended; with the queue only if the broker has more."""
+        if lent.is_ready:
+            lent.next_offset, lent.is_ready = lent.after, False
+        if lent.number is None:
+            self._served.remove(lent)
+
+    def _ask_all(self) -> None:
+        """Send the next pulls of all queues that have none on the wire: to each broker together."""
+        by_addr: dict[str, list[Lent]] = {}
+        for lent in self._served:
+            if lent.number is None and not (lent.is_ready and lent.after >= lent.broker_end):
+                by_addr.setdefault(lent.addr, []).append(lent)
+        for addr, lents in by_addr.items():
+            try:
+                connection = self._connections.get(addr) or self._connect(addr)
+                numbers = connection.start(*map(self._request, lents))
+            except RocketMQError:
+                self._disconnect(addr)
+                for lent in lents:
+                    lent.is_unfit = True
+                    self._served.remove(lent)
+                continue
+            for lent, number in zip(lents, numbers, strict=True):
+                lent.connection, lent.number = connection, number
+
+    def _request(self, lent: Lent) -> Request:
+        offset = lent.after if lent.is_ready else lent.next_offset
+        return self._remoting.signed(lent.request(offset, lent.next_offset if lent.stores else 0))
 
     def _next_answer(self, lent: Lent) -> bool:
-        """Take a queue's answer in hand, and send its next pull; False: the loop is to go on with it.
+        """Make a queue's answer ready; False: the loop is to go on with the queue.
 
         Whatever is unusual belongs to the loop, which meets it again when it pulls, or finds it in the loan.
         """
@@ -331,7 +347,8 @@ class Burst:
         try:
             answer = lent.connection.finish(lent.number, _PATIENCE)
         except RocketMQError:
-            self._disconnect(lent)
+            if self._connections.get(lent.addr) is lent.connection:
+                self._disconnect(lent.addr)
             return False
         lent.number = None
         try:
@@ -351,7 +368,8 @@ class Burst:
         lent.tally.pulls += 1
         lent.tally.pulled += len(found.messages)
         lent.tally.waited += self._monotonic() - began
-        return lent.after >= lent.broker_end or self._ask(lent, lent.after)
+        lent.is_ready = True
+        return True
 
     def _call(self, lent: Lent) -> Failed[ProcessQueue] | None:
         """Make the calls of the answer in hand; return the first that did not simply succeed.
@@ -416,9 +434,7 @@ class Burst:
             self._remoting.pool.give_back(connection)
         self._connections.clear()
 
-    def _disconnect(self, lent: Lent) -> None:
+    def _disconnect(self, addr: str) -> None:
         """Use a connection no more; the loop goes on with the queues that wait for it."""
-        if lent.connection is not None and self._connections.get(lent.addr) is lent.connection:
-            del self._connections[lent.addr]
-            self._remoting.pool.give_back(lent.connection)
-        lent.number = None
+        if (connection := self._connections.pop(addr, None)) is not None:
+            self._remoting.pool.give_back(connection)

@@ -296,9 +296,9 @@ def test_started_requests_get_their_answers_in_any_order_and_spend_the_connectio
 
     has_first = threading.Event()
     with connected(serve) as connection:
-        numbers = [connection.start(REQUEST)]
+        numbers = connection.start(REQUEST)
         assert has_first.wait(5.0)
-        numbers.append(connection.start(REQUEST))
+        numbers += connection.start(REQUEST)
         assert connection.is_spent
         assert connection.finish(numbers[0], 5.0).body == b"first"
         assert connection.is_spent
@@ -308,7 +308,7 @@ def test_started_requests_get_their_answers_in_any_order_and_spend_the_connectio
 
 def test_a_started_request_without_answer_is_a_timeout_and_leaves_the_connection_spent():
     with connected(until_closed) as connection:
-        number = connection.start(REQUEST)
+        (number,) = connection.start(REQUEST)
         with pytest.raises(RemotingTimeoutError, match=r"10911 did not answer within 0\.150 s"):
             connection.finish(number, 0.15)
         assert connection.is_spent
@@ -321,7 +321,7 @@ def test_a_started_request_whose_peer_ends_or_talks_nonsense(written, error):
         peer.sendall(written)
 
     with connected(serve) as connection:
-        number = connection.start(REQUEST)
+        (number,) = connection.start(REQUEST)
         with pytest.raises(error, match="10911"):
             connection.finish(number, 5.0)
         assert connection.is_spent
