@@ -313,7 +313,7 @@ def check_place(queue: MessageQueue, *, expected: int, got: int) -> None:
 def check_alone(
     queue: MessageQueue, last: tuple[int, AppendMark] | None, *, found: int, sent: int = 0
 ) -> None:
-    """Check that nobody else writes with the name of a writer.
+    """Check that no other process writes with this writer's name.
 
     Args:
         queue: the writer's queue.

@@ -182,7 +182,7 @@ def test_a_member_that_joins_in_a_burst_misses_nothing(site, wire, topic, group,
 
 
 def _stored(wire: Wire, group: str, topic: str) -> int:
-    """How many messages of both queues the group has consumed, as the broker knows."""
+    """Return the sum of the offsets that the broker has stored for both queues."""
     answers = [consumer_offset(wire, group, topic, queue_id=number) for number in range(2)]
     return sum(offset_of(answer) for answer in answers if answer.code == ResponseCode.SUCCESS)
 

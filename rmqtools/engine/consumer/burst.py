@@ -1,10 +1,10 @@
 """Bursts: a listener's thread pulls queues itself and calls the listener at once, without the event loop.
 
 While calls are short and brokers have more, passing messages from the loop to a thread costs more than the
-calls. So the loop lends such queues to one thread. In turns of a few milliseconds it asks for a queue's next
-answer, makes the calls of the one before, and goes on to the next queue. Between two turns the loop notes
-what was consumed, and takes back the queues that are dropped, suspended or empty. Heartbeats, rebalance and
-long polls stay with the loop.
+calls. So the loop lends such queues to one thread. In turns of a few milliseconds it takes the answers of all
+these queues, sends their next pulls, and makes the calls. Between two turns the loop notes what was consumed,
+and takes back the queues that are dropped, suspended or empty. Heartbeats, rebalance and long polls stay with
+the loop.
 
 If a call turns slow, the loop takes over in the middle of the turn: the other queues at once, and the calls
 of the answer in hand that have not begun. Loop and thread take calls from one iterator, so each is made once.
@@ -13,7 +13,6 @@ The loop sets ``_is_over`` before it reads ``worker.call``; the thread clears ``
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -122,11 +121,7 @@ class Lent:
 
 
 class Burst:
-    """The queues of one consumer that are lent to a thread.
-
-    Attributes:
-        tasks: what runs while queues are lent.
-    """
+    """The queues of one consumer that are lent to a thread."""
 
     def __init__(
         self,
@@ -156,38 +151,40 @@ class Burst:
         self._workers = workers
         self._worker = workers.enlist()
         self._call_size = call_size
-        self.tasks = Background()
+        self._tasks = Background()
         self._lent: list[Lent] = []
         self._connections: dict[str, BlockingConnection] = {}
-        self._served: deque[Lent] = deque()  # the thread's own during a turn: the queues it goes on with
+        self._served: list[Lent] = []  # the thread's own during a turn: the queues it goes on with
         self._in_hand: Lent | None = None  # the thread's own: of its answer, not all calls are made
         self._is_over = False
         self._is_closed = False
         self._is_running = False
         self._watch: asyncio.TimerHandle | None = None
+        member.held.on_leave(self._note_leaving)
 
     def may_lend(self) -> bool:
         """Return whether another queue may be lent: calls are short, and there is room."""
         return self._listeners.may_pull and not self._is_over and len(self._lent) < _MOST_LENT
 
     def lend(self, lent: Lent) -> None:
-        """Let the thread pull a queue until ``lent.returned`` is done; ``held`` then says from where on."""
+        """Have the thread pull a queue. When ``lent.returned`` is done, it is at ``held.next_offset``."""
         self._lent.append(lent)
         if not self._is_running:
             self._is_running = True
-            self.tasks.spawn("burst", self._run())
+            self._tasks.spawn("burst", self._run())
 
-    def note_offset(self, held: ProcessQueue) -> None:
+    async def close(self, timeout: float) -> None:
+        """Begin no further listener call, and wait at most ``timeout`` seconds for the one that runs."""
+        self._is_over = self._is_closed = True
+        await self._listeners.end(self._tasks, timeout)
+
+    # on the loop
+
+    def _note_leaving(self, held: ProcessQueue) -> None:
         """Note how far a queue is consumed that is being given up."""
         for lent in self._lent:
             if lent.held is held:
                 self._note_offset(lent)
-
-    def close(self) -> None:
-        """Let the thread begin no further call."""
-        self._is_over = self._is_closed = True
-
-    # on the loop
 
     async def _run(self) -> None:
         try:
@@ -201,7 +198,7 @@ class Burst:
 
     async def _take_turn(self, on_thread: OnThread) -> None:
         begun = set(self._lent)
-        self._served = deque(self._lent)
+        self._served = self._lent.copy()
         self._watch = asyncio.get_running_loop().call_later(_SLOW, self._take_over)
         failed = None
         try:
@@ -289,27 +286,25 @@ class Burst:
         return failed
 
     def _serve(self) -> Failed[ProcessQueue] | None:
-        served = self._served
-        ends = self._monotonic() + _TURN
+        served, ends = self._served, self._monotonic() + _TURN
         while served and not self._is_over and self._monotonic() < ends:
-            for lent in list(served):
-                if not lent.is_ready and lent.number is not None and not self._next_answer(lent):
-                    lent.is_unfit = not lent.is_over
-                    served.remove(lent)
-            self._ask_all()
-            for lent in list(served):
-                failed = self._call(lent) if lent.is_ready and lent.messages else None
+            for lent in [one for one in served if one.is_ready]:  # first those that the last turn left
+                failed = self._call(lent) if lent.messages else None
                 if self._in_hand is not None:
                     return failed
                 self._finish(lent)
                 if self._is_over or self._monotonic() >= ends:
                     return None
+            for lent in served.copy():
+                if lent.number is not None and not self._next_answer(lent):
+                    lent.is_unfit = not lent.is_over
+                    served.remove(lent)
+            self._ask_all()
         return None
 
     def _finish(self, lent: Lent) -> None:
         """Go on after an answer whose calls have all ended; with the queue only if the broker has more."""
-        if lent.is_ready:
-            lent.next_offset, lent.is_ready = lent.after, False
+        lent.next_offset, lent.part, lent.is_ready = lent.after, None, False
         if lent.number is None:
             self._served.remove(lent)
 
@@ -414,7 +409,7 @@ class Burst:
         tally.long_calls += part.long_calls
         tally.consumed += len(lent.messages)
         tally.seconds += part.ended - part.began
-        lent.next_offset, lent.part, self._in_hand = lent.after, None, None
+        self._in_hand = None
 
     def _connect(self, addr: str) -> BlockingConnection:
         connection = self._remoting.take_blocking(addr, _PATIENCE)

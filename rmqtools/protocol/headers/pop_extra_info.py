@@ -20,7 +20,7 @@ from typing import TypeVar
 from rmqtools.errors import ProtocolError
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, pop_retry_topic
-from rmqtools.protocol.headers.codec import parse_int
+from rmqtools.protocol.headers.codec import parse_int, parse_ints
 
 NORMAL_TOPIC, RETRY_TOPIC, RETRY_TOPIC_V2 = "0", "1", "2"
 _V2_MARK = "+"
@@ -48,7 +48,6 @@ class PopExtraInfo:
 
 
 _extra_info = maker_of(PopExtraInfo)
-_SAFE_DIGITS = 19  # numbers with fewer digits fit into 64 bits
 
 
 def topic_type(topic: str) -> str:
@@ -153,14 +152,7 @@ def parse_msg_offset_info(text: str | None) -> dict[str, tuple[int, ...]]:
     Raises:
         ProtocolError: not of the form above, or a word twice.
     """
-    return _parse_info(text, _parse_offsets)
-
-
-def _parse_offsets(value: str) -> tuple[int, ...]:
-    offsets = value.split(",")
-    if value.isascii() and max(map(len, offsets)) < _SAFE_DIGITS and all(map(str.isdecimal, offsets)):
-        return tuple(map(int, offsets))  # nearly always: a third of the time
-    return tuple(parse_int(offset, 64) for offset in offsets)
+    return _parse_info(text, lambda value: parse_ints(value.split(","), 64))
 
 
 def queue_key(type_: str, queue_id: int) -> str:

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -138,6 +139,39 @@ def test_a_slow_broker_does_not_hold_up_the_queues_of_another(lent):
 
     assert {queue.broker_name for queue in lent} == {"broker-a", "broker-b"}
     assert at_end[0] < 3 * EACH // 4
+
+
+def test_queues_that_do_not_fit_into_one_turn_are_served_all_the_same(lent):
+    heard: Counter[int] = Counter()
+    at_half: list[Counter[int]] = []
+    done = threading.Event()
+
+    def listen(messages, _) -> None:
+        until = time.perf_counter() + 25e-6
+        while time.perf_counter() < until:
+            pass
+        heard[messages[0].queue_id] += 1
+        if heard.total() == 24 * 200:
+            at_half.append(heard.copy())
+        if heard.total() == 24 * 400:
+            done.set()
+
+    with FakeCluster(brokers=("broker-a",)) as many:
+        many.create_topic("T", queues=24)
+        for number in range(24):
+            many.store("T", *[b"body"] * 400, queue=MessageQueue("T", "broker-a", number))
+        config = PushConsumerConfig(
+            name_server=many.name_server,
+            group="G",
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer = PushConsumer(config)
+        consumer.subscribe("T", listen)
+        with consumer:
+            assert done.wait(PATIENCE)
+
+    assert lent
+    assert max(at_half[0].values()) - min(at_half[0][number] for number in range(24)) < 300
 
 
 def test_pulls_of_a_burst_ask_for_no_long_poll(cluster, lent):
