@@ -132,8 +132,8 @@ def nothing(*_: object, **__: object) -> None:
     """Check nothing."""
 
 
-async def no_wait(*_: object) -> None:
-    """Do not wait."""
+async def no_wait(*_: object, **__: object) -> None:
+    """Do not wait, and check nothing."""
 
 
 async def any_lock(writer: QueueWriter) -> bool | None:
@@ -173,7 +173,7 @@ RULES = {
     ),
     "fence": LeftOut(OwnBroker, "pass_fence", no_wait, 0, (HIDDEN,), "stored twice"),
     "place": LeftOut(queue_writer, "check_place", nothing, 2, (ANEW,), "not stored"),
-    "gap": LeftOut(queue_writer, "check_alone", nothing, 0, (UNSTOPPED,), "stored twice"),
+    "gap": LeftOut(WriterMemory, "check_others", no_wait, 0, (UNSTOPPED,), "stored twice"),
     "settled gap": LeftOut(
         tail, "check_alone", nothing, 9, (UNSTOPPED, "requests are lost", "answers are lost"), "stored twice"
     ),

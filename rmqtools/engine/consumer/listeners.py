@@ -154,21 +154,25 @@ class Listeners:
         )
 
     async def call(
-        self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext
+        self,
+        topic: str,
+        messages: Sequence[MessageExt],
+        context: ConsumeContext,
+        task: asyncio.Task[Any],
     ) -> ConsumeStatus:
         """Call the listener of a topic with these messages; an exception is logged and counts as failure.
 
-        A cancelled task begins no call, also after a listener that has caught the cancellation. The caller
-        must have the call counted (:meth:`count`).
+        A cancelled ``task``, the caller's own, begins no call, also after a listener that has caught the
+        cancellation. The caller must have the call counted (:meth:`count`).
         """
-        if _is_being_cancelled():
+        if task.cancelling():
             raise asyncio.CancelledError
         try:
             listener = (self._by_topic.get(topic) or self.ask) if self._observer is None else self._observed
             answer = await listener([*messages], context)
             return self.success if answer is None else self.checked(answer)
         except (Exception, asyncio.CancelledError) as error:  # a user's callback
-            if _is_being_cancelled():
+            if task.cancelling():
                 raise
             return self._failed(messages, error)
 

@@ -140,11 +140,13 @@ class Worker(Generic[H]):
 
     Attributes:
         has_begun: it has taken up its work.
+        task: it calls coroutines; None: it calls functions on a thread.
         began: when the call began, by the monotonic clock; set before ``call``.
         call: what its listener has now.
     """
 
     has_begun: bool = False
+    task: "asyncio.Task[None] | None" = None
     began: float = 0.0
     call: Call[H] | None = None
 
@@ -277,11 +279,12 @@ class Workers(Generic[H]):
         """Make the waiting calls, in turns. A failed call is handled before the next turn."""
         on_thread = self._listeners.on_thread
         self._ended.open(from_threads=on_thread is not None)
+        worker.task = asyncio.current_task() if on_thread is None else None
         if on_thread is None and not worker.has_begun:
             asyncio.get_running_loop().call_soon(self._start_another, worker)
         while self._waiting and not self._closing:
             if on_thread is None:
-                failed = await self._turn(worker, on_thread=False)
+                failed = await self._turn(worker)
             else:
                 failed = await on_thread(partial(self._turn_here, worker))
             if failed is not None:
@@ -297,15 +300,15 @@ class Workers(Generic[H]):
         """On a thread of the listeners: take a turn."""
         worker.has_begun = True
         self._ended.put(None)  # the loop may start the next worker
-        return finish(self._turn(worker, on_thread=True))
+        return finish(self._turn(worker))
 
-    async def _turn(self, worker: Worker[H], *, on_thread: bool) -> Failed[H] | None:
+    async def _turn(self, worker: Worker[H]) -> Failed[H] | None:
         """Make waiting calls. On a thread, nothing here suspends.
 
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
         and returns that call. The others go to the loop as they end.
         """
-        waiting, monotonic = self._waiting, self._clock.monotonic
+        waiting, monotonic, on_thread = self._waiting, self._clock.monotonic, worker.task is None
         now = monotonic()
         ends, has_yielded = now + _LONGEST_RUN, not on_thread
         while now < ends and not self._closing:
@@ -318,37 +321,33 @@ class Workers(Generic[H]):
                 let_others_run()
             else:
                 has_yielded = not on_thread
-                failed = await self._take_arrival(worker, arrival, ends, on_thread=on_thread)
+                failed = await self._take_arrival(worker, arrival, ends)
                 if failed is not None:
                     return failed
             now = monotonic()
         return None
 
-    async def _take_arrival(
-        self, worker: Worker[H], arrival: Arrival[H], until: float, *, on_thread: bool
-    ) -> Failed[H] | None:
+    async def _take_arrival(self, worker: Worker[H], arrival: Arrival[H], until: float) -> Failed[H] | None:
         """Make calls of an arrival: in order, no other worker does."""
         if arrival.over is None:
-            return await self._make_calls(worker, arrival, until, on_thread=on_thread)
+            return await self._make_calls(worker, arrival, until)
         try:
             self._waiting.remove(arrival)
         except ValueError:  # another worker was faster
             return None
         failed = None
         try:
-            failed = await self._make_calls(worker, arrival, until, on_thread=on_thread)
+            failed = await self._make_calls(worker, arrival, until)
         finally:
             if failed is None:
                 self._ended.put(arrival)
         return failed
 
-    async def _make_calls(
-        self, worker: Worker[H], arrival: Arrival[H], until: float, *, on_thread: bool
-    ) -> Failed[H] | None:
+    async def _make_calls(self, worker: Worker[H], arrival: Arrival[H], until: float) -> Failed[H] | None:
         """Make calls of an arrival until then, or until one did not acknowledge everything; return that."""
         listeners, monotonic = self._listeners, self._clock.monotonic
         success, is_orderly = listeners.success, listeners.is_orderly
-        held, crossing = arrival.held, self._ended
+        held, topic, crossing, task = arrival.held, arrival.topic, self._ended, worker.task
         now = monotonic()
         ended = Ended(arrival, began=now)
         for messages in arrival.calls:
@@ -358,10 +357,10 @@ class Workers(Generic[H]):
             worker.began = now
             worker.call = arrival, messages
             context = new_context(arrival.queue, 0, ACK_ALL, None, True, is_orderly)
-            if on_thread:
-                status = listeners.call_here(arrival.topic, messages, context)
+            if task is None:
+                status = listeners.call_here(topic, messages, context)
             else:
-                status = await listeners.call(arrival.topic, messages, context)
+                status = await listeners.call(topic, messages, context, task)
             before, now = now, monotonic()
             worker.call = None
             if status is not success or context.ack_index is not ACK_ALL or context.auto_commit is not True:

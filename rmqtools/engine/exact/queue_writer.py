@@ -45,7 +45,6 @@ from rmqtools.policy.exact_append import (
     LockAge,
     Since,
     Tail,
-    check_alone,
     check_place,
     check_positions,
     meaning_of,
@@ -329,10 +328,8 @@ class QueueWriter:
             raise ExactAppendError(f"messages for {self.queue} were stored in {placed.queue}")
         check_place(self.queue, expected=expected, got=got)
         if got > expected:
-            between = await self._broker.patiently(
-                lambda: self.memory.scan(expected, got, lowest=self._lowest)
-            )
-            check_alone(self.queue, between.last, found=between.count)
+            before, lowest = self.tail, self._lowest
+            await self._broker.patiently(lambda: self.memory.check_others(before, got, lowest=lowest))
         end = got + len(positions)
         self.tail = Tail(positions[-1], end - 1, end, positions[-1] + 1)
         self._state = "ready"

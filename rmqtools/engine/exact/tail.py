@@ -131,17 +131,32 @@ class WriterMemory:
         """
         begin, end = await self.bounds()
         check_since(self.queue, before.end, min_offset=begin, end=end)
-        last = before.queue_offset
-        known = int(last is not None and last >= begin)  # else it has expired
-        found = await self.scan(last if last is not None and known else before.end, end, lowest=lowest)
-        check_last(
-            self.queue, self.writer, last=last, min_offset=begin, first=found.first, position=before.position
-        )
+        found, known = await self._scan_behind(before, begin, end, lowest)
         tail = self._tail(found, end, before.next_position, origin)
         position = before.position if tail.position is None else tail.position
         stored = count_stored(self.queue, positions, before=before.position, found=position)
         check_alone(self.queue, found.last, found=found.count, sent=stored + known)
         return replace(before, end=end) if tail.position is None else tail, stored
+
+    async def check_others(self, before: Tail, end: int, *, lowest: int) -> None:
+        """Check that between the end of before and an offset only others have written.
+
+        Raises:
+            ExactAppendError: the queue has lost its end, or another process has written with this name.
+        """
+        begin = await self._admin.min_offset(self.queue)
+        found, known = await self._scan_behind(before, begin, end, lowest)
+        check_alone(self.queue, found.last, found=found.count, sent=known)
+
+    async def _scan_behind(self, before: Tail, begin: int, end: int, lowest: int) -> tuple[Scan, int]:
+        """Read from the last known message on, which must be there; also return 1, or 0 if it has expired."""
+        last = before.queue_offset
+        known = int(last is not None and last >= begin)
+        found = await self.scan(last if last is not None and known else before.end, end, lowest=lowest)
+        check_last(
+            self.queue, self.writer, last=last, min_offset=begin, first=found.first, position=before.position
+        )
+        return found, known
 
     async def find_tail(self, *, origin: str, is_new: bool, since: Since | None = None) -> Tail:
         """Find out what the writer has stored.

@@ -187,12 +187,15 @@ async def test_rule_5_a_second_writer_is_noticed_behind_a_lost_connection():
             await append(writer, 1, 2)
 
 
-async def test_rule_5_a_lost_end_is_noticed_behind_a_lost_connection_though_others_have_written():
+@pytest.mark.parametrize("kept", [0, 1])
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_rule_5_a_lost_end_is_noticed_though_others_have_written(is_cut, kept):
     async with scene() as (cluster, producer), appender(producer) as writer:
         await append(writer, 0, 1)
-        cluster.end_at(QUEUE, 1)
-        cluster.store(TOPIC, b"foreign", b"foreign", queue=QUEUE)
-        cut(writer)
+        cluster.end_at(QUEUE, kept)
+        cluster.store(TOPIC, b"foreign", b"foreign", b"foreign", queue=QUEUE)
+        if is_cut:
+            cut(writer)
 
         with pytest.raises(ExactAppendError, match=r"the message at offset 1 .* is not the one"):
             await append(writer, 2)
