@@ -6,14 +6,14 @@ compare one attribute with None and do nothing else.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from rmqtools.model.message import Message, MessageExt
+from rmqtools.model.record import record
 from rmqtools.model.result import SendResult
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Identity:
     """Whose work is observed: a producer or consumer group, and its client."""
 
@@ -22,7 +22,7 @@ class Identity:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumerFigures:
     """State of one consumer at this moment.
 

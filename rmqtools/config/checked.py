@@ -9,13 +9,14 @@ import os
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum, IntFlag, StrEnum
 from functools import cache, wraps
 from operator import index
 from typing import Any, TypeVar
 
 from rmqtools.errors import ConfigError
+from rmqtools.model.record import record
 from rmqtools.unknown_name import unknown_name
 
 C = TypeVar("C")
@@ -38,7 +39,7 @@ _OTHER_NAMES = {  # of settings in Kafka's clients and in RocketMQ's others
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Kind:
     """One kind of values."""
 

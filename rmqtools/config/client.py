@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 from rmqtools.config.checked import checked, kinds_of, unknown_setting
@@ -16,6 +16,7 @@ from rmqtools.config.text import (
 )
 from rmqtools.errors import ConfigError
 from rmqtools.model.block import MAX_DECOMPRESSED_BYTES
+from rmqtools.model.record import record
 from rmqtools.model.secret import Secret
 
 _LIST_URL = re.compile(r"https?://[^\s/;,]+/[^\s;,]*")
@@ -43,7 +44,7 @@ def check_config(owner: str, config: object, wanted: type[object]) -> None:
 
 
 @checked
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ClientConfig:
     """Settings of every client: the cluster, and the client's name. Times are seconds, sizes are bytes."""
 

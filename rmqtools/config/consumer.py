@@ -4,7 +4,6 @@ Source of the defaults: DefaultMQPushConsumer, DefaultLitePullConsumer (Java cli
 """
 
 import os
-from dataclasses import dataclass
 from typing import Literal
 
 from rmqtools.config.checked import checked
@@ -12,13 +11,14 @@ from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import require_positive
 from rmqtools.errors import ConfigError
 from rmqtools.model.group import ConsumeFromWhere, MessageModel
+from rmqtools.model.record import record
 
 _MIB = 1024 * 1024
 _SHORTEST_POP, _LONGEST_POP = 5.0, 300.0  # DefaultMQPushConsumerImpl.popMessage
 
 
 @checked
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ConsumerConfig(ClientConfig):
     """Settings that push and pull consumers share. Times are seconds, sizes are bytes."""
 
@@ -113,7 +113,7 @@ class ConsumerConfig(ClientConfig):
     """
 
     def __post_init__(self) -> None:
-        super(ConsumerConfig, self).__post_init__()
+        super(ConsumerConfig, self).__post_init__()  # noqa: UP008 - slots make another class
         if not self.group:
             raise ConfigError("no group: set group='name', the same at all members that share the messages")
         require_positive(self, "rebalance_interval", "rebalance_min_interval", "pin_poll_interval")
@@ -135,7 +135,7 @@ class ConsumerConfig(ClientConfig):
 
 
 @checked
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PushConsumerConfig(ConsumerConfig):
     """Settings of a push consumer. Times are seconds, sizes are bytes."""
 
@@ -229,7 +229,7 @@ class PushConsumerConfig(ConsumerConfig):
     """
 
     def __post_init__(self) -> None:
-        super(PushConsumerConfig, self).__post_init__()
+        super(PushConsumerConfig, self).__post_init__()  # noqa: UP008 - slots make another class
         require_positive(self, "consume_threads", "consume_message_batch_max_size", "consume_timeout")
         require_positive(self, "consume_concurrently_max_span", "suspend_current_queue_time", "close_timeout")
         require_positive(self, "pop_batch_nums", "pop_threshold_for_queue")
@@ -243,7 +243,7 @@ class PushConsumerConfig(ConsumerConfig):
 
 
 @checked
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PullConsumerConfig(ConsumerConfig):
     """Settings of a pull consumer, see :meth:`PullConsumer.poll`. Times are seconds, sizes are bytes."""
 
@@ -282,6 +282,6 @@ class PullConsumerConfig(ConsumerConfig):
     """
 
     def __post_init__(self) -> None:
-        super(PullConsumerConfig, self).__post_init__()
+        super(PullConsumerConfig, self).__post_init__()  # noqa: UP008 - slots make another class
         require_positive(self, "auto_commit_interval", "poll_batch_size", "poll_timeout")
         require_positive(self, "pull_threshold_for_all", "pull_threshold_bytes_for_all")

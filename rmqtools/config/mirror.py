@@ -1,13 +1,14 @@
 """Settings of mirrors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from rmqtools.config.checked import checked
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.producer import ProducerConfig
 from rmqtools.errors import ConfigError
+from rmqtools.model.record import record
 
 Begin: TypeAlias = Literal["earliest", "latest"] | int
 """Where a mirror begins that has copied nothing yet: a word, or a time in milliseconds since 1970."""
@@ -16,7 +17,7 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 
 @checked
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class MirrorConfig:
     """Settings of a mirror: topics, source and target."""
 

@@ -3,17 +3,17 @@
 Source of the defaults: DefaultMQProducer (Java client 5.5.0).
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from rmqtools.config.checked import checked
 from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import require_positive
 from rmqtools.errors import ConfigError
+from rmqtools.model.record import record
 
 
 @checked
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProducerConfig(ClientConfig):
     """Settings of a producer. Times are seconds, sizes are bytes."""
 
@@ -137,7 +137,7 @@ class ProducerConfig(ClientConfig):
     """
 
     def __post_init__(self) -> None:
-        super(ProducerConfig, self).__post_init__()
+        super(ProducerConfig, self).__post_init__()  # noqa: UP008 - slots make another class
         require_positive(self, "send_timeout", "max_message_bytes", "max_batch_bytes", "max_in_flight")
         require_positive(self, "back_pressure_for_async_send_num", "back_pressure_for_async_send_size")
         require_positive(self, "batch_bytes", "check_thread_pool_max_size", "check_request_hold_max")

@@ -3,7 +3,6 @@
 Source of the defaults: DefaultMQPushConsumer (Java client 5.5.0) where it has the setting.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from rmqtools.config.checked import checked
@@ -11,13 +10,14 @@ from rmqtools.config.client import ClientConfig
 from rmqtools.config.text import is_within, require_positive
 from rmqtools.errors import ConfigError
 from rmqtools.model.group import ConsumeFromWhere
+from rmqtools.model.record import record
 
 MOST_MESSAGES = 32  # of one answer; brokers refuse to pop more (PopMessageProcessor)
 SHORTEST_INVISIBLE, LONGEST_INVISIBLE = 1.0, 12 * 3600.0  # seconds; the longest is that of proxies
 
 
 @checked
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SimpleConsumerConfig(ClientConfig):
     """Settings of :class:`rmqtools.SimpleConsumer`. Times are seconds."""
 
@@ -62,7 +62,7 @@ class SimpleConsumerConfig(ClientConfig):
     """
 
     def __post_init__(self) -> None:
-        super(SimpleConsumerConfig, self).__post_init__()
+        super(SimpleConsumerConfig, self).__post_init__()  # noqa: UP008 - slots make another class
         if not self.group:
             raise ConfigError("no group: set group='name', the same at all members that share the messages")
         if self.consume_from == ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:

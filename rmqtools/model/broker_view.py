@@ -1,8 +1,10 @@
 """A broker as an operator sees it: its state, and what still waits on it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median_low
+
+from rmqtools.model.record import record
 
 
 def common_clock(clocks: Mapping[str, float]) -> float:
@@ -10,7 +12,7 @@ def common_clock(clocks: Mapping[str, float]) -> float:
     return median_low(clocks.values() or [0.0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BrokerState:
     """One server of a broker at one moment.
 
@@ -58,7 +60,7 @@ class BrokerState:
         return max(known, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NameServerState:
     """One name server of the settings at one moment.
 
@@ -73,7 +75,7 @@ class NameServerState:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GroupBacklog:
     """Messages that a group has not consumed on one broker, its retry topic included, and its members."""
 
@@ -81,7 +83,7 @@ class GroupBacklog:
     members: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BrokerBacklog:
     """Everything that waits on one broker at one moment.
 

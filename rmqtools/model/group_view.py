@@ -1,7 +1,7 @@
 """A consumer group as an operator sees it: members, their queues, offsets, problems."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rmqtools.model.broker_view import common_clock
@@ -215,7 +215,7 @@ class GroupView:
         return [member.client_id for member in self.members if queue in member.queues]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GroupLimits:
     """From when on a member counts as stuck, and a group as late."""
 
@@ -297,7 +297,7 @@ class FindingKind(StrEnum):
     SENDS_WAIT = "sends_wait"
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Finding:
     """One problem: its kind for programs, its text for people.
 

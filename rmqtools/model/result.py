@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 
 class SendStatus(Enum):
@@ -24,7 +25,7 @@ class Outcome(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class SendAttempt:
     """One attempt of a send: its queue, its seconds, its outcome."""
 
@@ -63,7 +64,7 @@ class SendResult:
         return sum(attempt.outcome in stored for attempt in self.attempts) > 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class BrokerHealth:
     """The state of a broker in latency fault avoidance. Times are seconds."""
 
@@ -73,7 +74,7 @@ class BrokerHealth:
     available_in: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class SendsInFlight:
     """Sends that count for the bound of ``enable_backpressure_for_async_mode``, at one moment.
 

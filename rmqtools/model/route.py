@@ -1,8 +1,10 @@
 """Routes: a topic's queues and brokers, as the name server reports them; a topic's settings on a broker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntFlag
+
+from rmqtools.model.record import record
 
 MASTER_ID = 0
 BATCH_CQ = "BatchCQ"  # the queue type whose queues hold batches, each as one message
@@ -19,7 +21,7 @@ class Perm(IntFlag):
     PRIORITY = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class QueueData:
     """The number of queues of a topic on one broker set, and their permissions."""
 
@@ -40,7 +42,7 @@ class QueueData:
         return bool(self.perm & Perm.WRITE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TopicConfig:
     """The settings of a topic on one broker. Attributes (5.x) have their plain names, e.g. ``message.type``.
 
@@ -70,7 +72,7 @@ class TopicConfig:
         return (self.attributes or {}).get(MESSAGE_TYPE_ATTRIBUTE, "NORMAL")
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class BrokerData:
     """The addresses of one broker set by broker id; 0 is the master."""
 
@@ -81,7 +83,7 @@ class BrokerData:
     enable_acting_master: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class TopicQueueMapping:
     """A static topic's logic queues on one broker: global queue id -> the broker's queue id."""
 
@@ -94,7 +96,7 @@ class TopicQueueMapping:
     curr_id_map: Mapping[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class TopicRouteData:
     """One topic's route. ``order_topic_conf``: None and "" differ (see ``policy.publish``)."""
 
@@ -105,7 +107,7 @@ class TopicRouteData:
     topic_queue_mapping_by_broker: Mapping[str, TopicQueueMapping] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class ClusterInfo:
     """All brokers that a name server knows, and their clusters."""
 

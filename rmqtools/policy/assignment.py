@@ -5,16 +5,16 @@ RebalancePushImpl.clientRebalance and getConsumeInitMode (Java client).
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from rmqtools.model.group import ConsumeFromWhere, MessageQueueAssignment, MessageRequestMode
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX, pop_retry_topic
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 POP_FROM_MIN, POP_FROM_MAX = 0, 1  # initMode of a pop request; upstream ConsumeInitMode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AssignmentPlan:
     """The changes that an assignment asks for, for the queues of one topic; sorted.
 

@@ -4,15 +4,15 @@ Source of the rules: MQClientInstance.findBrokerAddressInSubscribe, -Publish, -A
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from rmqtools.errors import ConfigError
+from rmqtools.model.record import record
 from rmqtools.model.route import MASTER_ID
 
 BrokerAddrTable = Mapping[str, Mapping[int, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class FoundBroker:
     """An address, and whether it is a slave's."""
 

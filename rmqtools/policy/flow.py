@@ -10,6 +10,8 @@ one MiB later; here sizes are bytes. Java counts the answers of a pull consumer,
 
 from dataclasses import dataclass, replace
 
+from rmqtools.model.record import record
+
 MIB = 1024 * 1024
 
 
@@ -35,7 +37,7 @@ class CachedByMember:
         self.size_bytes += size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PullThresholds:
     """Bounds of the messages that a member holds, of one queue and of all; pulling pauses above, not at them.
 
@@ -63,7 +65,7 @@ class PullThresholds:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Exceeded:
     """An exceeded limit: its name in :class:`PullThresholds`, the actual value, the allowed value."""
 

@@ -6,10 +6,11 @@ topicRouteData2EndpointsForStaticTopic, TopicRouteData.topicRouteDataChanged (Ja
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 from rmqtools.model.route import MASTER_ID, BrokerData, TopicQueueMapping, TopicRouteData
 
 STATIC_BROKER_PREFIX = "__syslo__"
@@ -23,7 +24,7 @@ MAX_QUEUES_PER_TOPIC = (
 )  # of all brokers: each takes memory in several tables, and time
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class TopicPublishInfo:
     """The queues of a topic that messages may be sent to, in round-robin order.
 

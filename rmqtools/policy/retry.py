@@ -15,6 +15,7 @@ from rmqtools.errors import (
     RocketMQError,
 )
 from rmqtools.model.codes import ResponseCode
+from rmqtools.model.record import record
 from rmqtools.model.result import Outcome
 
 RETRY_RESPONSE_CODES = frozenset(
@@ -70,7 +71,7 @@ def attempt_timeout(remaining: float, attempts_left: int) -> float:
     return remaining if attempts_left <= 1 else remaining / 2
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class _ConnectFailure:
     """The last failure to connect to an address."""
 

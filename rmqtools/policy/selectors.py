@@ -4,19 +4,19 @@ A selector is any callable ``(queues, message, arg) -> queue``; these are the us
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 MessageQueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 _INT32, _INT64 = 1 << 32, 1 << 64
 _TRUE_HASH, _FALSE_HASH = 1231, 1237
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class SelectMessageQueueByHash:
     """Selects the queue by Java's hash of ``arg``: equal args give equal queues in every client.
 
@@ -29,7 +29,7 @@ class SelectMessageQueueByHash:
         return queues[java_index(java_hash_code(arg), len(queues))]
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class SelectMessageQueueByMachineRoom:
     """Selects among the queues of brokers whose name begins with ``room`` and ``-``, by the hash of ``arg``.
 

@@ -4,9 +4,10 @@ Where a test sets a time-out itself, that one counts. Tests of servers that are 
 users, since their clients must give up: those of ``faulty_cluster``, and those marked ``default_timeouts``.
 """
 
-import inspect
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
+from functools import partialmethod
 from unittest import mock
 
 import pytest
@@ -29,10 +30,9 @@ def patient_defaults() -> Iterator[None]:
     """Set the default time-outs of configs made in the block to ``PATIENT_REQUEST`` (users: 3 seconds)."""
     with ExitStack() as stack:
         for config in CONFIGS:
-            defaults = inspect.unwrap(config.__init__).__kwdefaults__
-            assert defaults is not None
-            longer = dict.fromkeys(_TIMEOUTS & defaults.keys(), PATIENT_REQUEST)
-            stack.enter_context(mock.patch.dict(defaults, longer))
+            longer = dict.fromkeys(_TIMEOUTS & {one.name for one in fields(config)}, PATIENT_REQUEST)
+            make = partialmethod(config.__init__, **longer)
+            stack.enter_context(mock.patch.object(config, "__init__", make))
         yield
 
 

@@ -177,10 +177,10 @@ class QueueWriter:
             check_positions(positions, count=len(parcel), next_position=self.tail.next_position)
             while positions:
                 stored = await self._try(parcel, positions)
-                if stored and parcel.message is None:
+                positions = positions[stored:]
+                if stored and positions:
                     body = without_first(parcel.body, stored)
                     parcel = replace(parcel, body=body, msg_ids=parcel.msg_ids[stored:])
-                positions = positions[stored:]
 
     async def close(self) -> None:
         """Release the lock, and reset the connection. A request that is on the wire has an open outcome."""

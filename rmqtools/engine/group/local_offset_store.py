@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from rmqtools.config.consumer import ConsumerConfig
@@ -17,6 +17,7 @@ from rmqtools.engine.group.offset_store import NotedOffsets
 from rmqtools.errors import ConfigError, ProtocolError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 from rmqtools.policy.start_offset import known_offset
 from rmqtools.protocol.wire.bodies import format_body, parse_body
 from rmqtools.safe_file import open_new_descriptor
@@ -24,7 +25,7 @@ from rmqtools.safe_file import open_new_descriptor
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OffsetSerializeWrapper:
     """Content of the file."""
 

@@ -1,13 +1,13 @@
 """AVG: contiguous blocks of queues, as equal as possible."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocateAveragely:
     """Contiguous blocks; the first ``len(queues) % len(client_ids)`` members get one more.
 

@@ -1,13 +1,13 @@
 """AVG_BY_CIRCLE: one queue to each member in turn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocateAveragelyByCircle:
     """One queue to each member in turn, so that each gets queues of several brokers.
 

@@ -1,13 +1,13 @@
 """CONFIG: a configured list of queues for each member."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocateByConfig:
     """A strategy that returns a configured list of queues, independent of the other members.
 

@@ -3,14 +3,14 @@
 import hashlib
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocateByConsistentHash:
     """A queue belongs to the first virtual node at or after its hash on the ring.
 

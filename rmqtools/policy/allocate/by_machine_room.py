@@ -1,14 +1,14 @@
 """MACHINE_ROOM: only the queues of brokers in some machine rooms."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocateByMachineRoom:
     """Contiguous blocks of the queues whose broker name is ``room@name`` with a room of ``consumer_idcs``.
 

@@ -1,17 +1,18 @@
 """PINS: like PINNED_BY_IP, but the pins can change while the group runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp, WhenAbsent, check_when_absent
 from rmqtools.policy.allocate.pins import Pins
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocateByPins:
     """The members on the pinned machines share all queues; without pins all members share them.
 

@@ -1,11 +1,12 @@
 """MACHINE_ROOM_NEARBY: each machine room's queues are shared by the members in it, by another strategy."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeVar
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue, java_order
+from rmqtools.model.record import record
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
@@ -22,7 +23,7 @@ class MachineRoomResolver(Protocol):
         """Return the machine room of a member."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class RoomByPrefix:
     """Takes the text before the first ``separator`` of a broker name or client id as the room."""
 
@@ -41,7 +42,7 @@ class RoomByPrefix:
         return room if found else None
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocateMachineRoomNearby:
     """The members in a room share its queues; all members share the queues of rooms without members.
 

@@ -5,12 +5,13 @@ connections that have been closed meanwhile, and lists a member again for each, 
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from rmqtools.model.record import record
 
 FIRST_ENTRY = (0,)
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class MemberList:
     """The members of a group, as a broker lists them.
 

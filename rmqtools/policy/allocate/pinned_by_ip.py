@@ -1,11 +1,12 @@
 """PINNED_BY_IP: all queues go to the members on some machines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal, get_args
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 from rmqtools.policy.allocate.addresses import members_within, parse_networks
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
@@ -13,7 +14,7 @@ from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 WhenAbsent = Literal["nobody", "everybody"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AllocatePinnedByIp:
     """The members whose address is one of ``ips`` share all queues; the others get nothing.
 

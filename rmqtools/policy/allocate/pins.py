@@ -11,11 +11,12 @@ the future, would beat every later one for ever: :func:`why_ignored` names such 
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rmqtools.errors import ConfigError
+from rmqtools.model.record import record
 from rmqtools.policy.allocate.addresses import parse_networks
 from rmqtools.policy.allocate.pinned_by_ip import WhenAbsent, check_when_absent
 
@@ -29,7 +30,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _ADDED_LATER = ("repaired_at", "set_at", "set_from")  # keys that are left out while empty
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Pins:
     """One version of a group's pins.
 

@@ -6,12 +6,13 @@ Command line, Spark options, consumers and documentation read it. A strategy of 
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.record import record
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.averagely_by_circle import AllocateAveragelyByCircle
 from rmqtools.policy.allocate.by_config import AllocateByConfig
@@ -33,7 +34,7 @@ class Named(Enum):
     RESOLVER = "a machine-room resolver, as module:Class"
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class BuiltIn:
     """One strategy of this package.
 

@@ -6,12 +6,12 @@ Source of the rules: RequestCode and MQVersion of the servers' jars 4.9.7 to 5.5
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Feature:
     """One feature, as users see it.
 

@@ -11,14 +11,15 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rmqtools.errors import ProtocolError
+from rmqtools.model.record import record
 from rmqtools.model.secret import Secret, reveal
 from rmqtools.protocol.wire.command import RemotingCommand
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class AclSigner:
     """Credentials that sign requests. The secrets never show."""
 

@@ -1,5 +1,6 @@
 import copy
 import dataclasses
+import inspect
 import pickle
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_record_has_no_place_for_other_attributes():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        pytest.param({}, "is missing the keyword-only argument 'name'", id="missing"),
+        pytest.param({}, "is missing the argument 'name'", id="missing"),
         pytest.param({"name": "a", "sise": 1}, "unexpected keyword argument 'sise'", id="unknown"),
     ],
 )
@@ -85,3 +86,44 @@ def test_a_record_can_be_copied_and_pickled(made_again):
     one = Derived(name="a", tags=["x"])
 
     assert made_again(one) == one
+
+
+@record(kw_only=False)
+class Placed:
+    """One whose fields are given by place, too."""
+
+    name: str
+    secret: str = dataclasses.field(default="", repr=False, compare=False)
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+def test_fields_are_given_by_place_or_name():
+    assert Placed("a", tags=["b"]) == Placed(name="a", tags=["b"])
+    assert Placed("a", "hidden", ["b"]).tags == ["b"]
+
+
+def test_a_field_that_is_not_shown_or_compared_is_neither():
+    assert repr(Placed("a", "hidden")) == "Placed(name='a', tags=[])".replace("Placed", Placed.__qualname__)
+    assert Placed("a", "hidden") == Placed("a", "other")
+    assert hash(Base(name="a")) != hash(Base(name="b"))
+    assert pickle.loads(pickle.dumps(Placed("a", "hidden"))).secret == "hidden"
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        pytest.param(lambda: Placed(*"abcd"), "takes 3 arguments by place, and got 4", id="many"),
+        pytest.param(lambda: Placed("a", name="b"), "got the argument 'name' twice", id="twice"),  # type: ignore[misc]
+        pytest.param(lambda: Base("a"), "by name only, and got 1", id="by name"),  # type: ignore[call-arg]
+    ],
+)
+def test_wrong_places_are_named(make, text):
+    with pytest.raises(TypeError, match=text):
+        make()
+
+
+def test_a_class_has_the_signature_of_its_fields():
+    assert (
+        str(inspect.signature(Placed)) == "(name: str, secret: str = '', tags: list[str] = Ellipsis) -> None"
+    )
+    assert str(inspect.signature(Base)) == "(*, name: str, size: int = 1) -> None"
