@@ -131,8 +131,10 @@ def test_a_producer_is_connected_while_one_of_two_brokers_is_left():
 def test_a_broker_that_answers_no_heartbeat_counts_as_not_connected_until_it_does():
     with FakeCluster() as cluster:
         cluster.create_topic("t")
-        settings = {"name_server": cluster.name_server, "group": "g", "request_timeout": 0.2}
-        with Producer(ProducerConfig(**settings, heartbeat_broker_interval=0.05)) as producer:
+        config = ProducerConfig(
+            name_server=cluster.name_server, request_timeout=0.2, heartbeat_broker_interval=0.05
+        )
+        with Producer(config) as producer:
             producer.send(Message("t", b"body"))
             cluster.freeze("broker-a")
             wait_until(lambda: not producer.is_connected)
