@@ -6,9 +6,11 @@ the commands themselves, ``reference/strategy-names.md`` from the table of strat
 ``background/files.md`` from the modules.
 """
 
+import html
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +38,12 @@ PAGES: Final = {  # file of the project -> page of the site
 _NAMES_A_SERVER: Final = re.compile(r"name_server|nameServer|--name-server|NAMESRV_ADDR")
 _SECURE: Final = "secure.md"
 _ROLE: Final = re.compile(r":(?:class|meth|mod|func|attr|data|exc):(?=<code>)")
+_TABLE: Final = re.compile(r"<table>.*?</table>", re.DOTALL)
+_HEAD: Final = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL)
+_CELL: Final = re.compile(r"<td([^>]*)>")
+_TAG: Final = re.compile(r"<[^>]*>")
+_ROOT_LINK: Final = re.compile(r'(\s(?:href|src)=")/(?!/)')
+_WIDE: Final = 4  # columns, from which on a table does not fit on a phone
 _TABLE_ROW: Final = re.compile(r"^\|.*$", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`\n]+`")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)]*)?\)")
@@ -74,9 +82,26 @@ def with_security(markdown: str, name: str) -> str:
     return f"{markdown.rstrip()}\n\nTLS, access keys, open ports: [Secure connections]({secure}).\n"
 
 
-def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Docstrings name code with roles, as :class:`Name`: the role is no part of the text."""
-    return _ROLE.sub("", html)
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Remove the roles of docstrings, as in :class:`Name`, and give cells of tables their heads as labels."""
+    return _TABLE.sub(lambda table: with_labels(table[0]), _ROLE.sub("", content))
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    """Make the links of the page 404 relative, as those of all pages: the site may be in any folder."""
+    if template_name != "404.html":
+        return output
+    return _ROOT_LINK.sub(r"\1./", output).replace('"base": "/"', '"base": "."')
+
+
+def with_labels(table: str) -> str:
+    """Return a table whose cells name their columns: on a narrow screen each row is a list of them."""
+    heads = [html.escape(_TAG.sub("", head), quote=True) for head in _HEAD.findall(table)]
+    if len(heads) < _WIDE:
+        return table
+    labels = cycle(heads)
+    labelled = _CELL.sub(lambda cell: f'<td data-label="{next(labels)}"{cell[1]}>', table)
+    return labelled.replace("<table>", '<table data-wide="">', 1)
 
 
 def _without_escapes(code: "re.Match[str]") -> str:

@@ -127,6 +127,16 @@ class Client(BlockingClient):
             )
         )
 
+    @property
+    def is_connected(self) -> bool:
+        """True if the client is started and a broker can be reached: an answer for health probes.
+
+        Sends nothing. The first request to a broker opens a connection. Members of groups, producers too,
+        also connect with their heartbeats (every ``heartbeat_broker_interval``, 30 s) to the brokers of all
+        topics they know, and connect again after a loss. A broker that answered no heartbeat does not count.
+        """
+        return self.asynchronous.is_connected
+
     def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.
 

@@ -71,9 +71,6 @@ from rmqtools import Message, Producer, ProducerConfig
 import fakeredis, redis
 redis.Redis = fakeredis.FakeRedis
 """,
-    "serve.md": """
-from rmqtools import ProducerConfig
-""",
     "spark.md": _SPARK
     + """
 import tempfile

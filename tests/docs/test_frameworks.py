@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
-from rmqtools import Admin, ClientConfig
+from rmqtools import Admin, Client, ClientConfig, Message, MessageExt, Producer, ProducerConfig, QueueRange
 from rmqtools.cluster import ClusterSecurity, LocalCluster
 from tests.docs.blocks import DOCS, ROOT
 from tests.docs.pages import ADDRESS
@@ -37,7 +38,10 @@ FILES = {
     found[1]: found[0]
     for found in re.findall(r"^```python\n(# ([^\n]*)\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 }
-COMMANDS = re.findall(r"^((?:celery|gunicorn) -.*)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^((?:celery -|gunicorn -|uvicorn \w+:).*)$", PAGE, re.MULTILINE)
+(IN_CONTAINER,) = re.findall(r"^CMD (.*)$", PAGE, re.MULTILINE)
+FASTAPI = [re.sub(r" --port \d+", "", one) for one in COMMANDS if "api:app" in one]
+OF_DJANGO = "gunicorn.conf.py of Django"
 PROBE = """
 import os
 from rmqtools import PushConsumer, PushConsumerConfig
@@ -63,8 +67,6 @@ note("started", os.getpid())
 BESIDE = {  # where the page starts and closes its producer
     "producer.start()": "producer.start(); import probe",
     "producer.close()": "producer.close(); import probe; probe.close()",
-    "await receive()  # lifespan.startup": "await receive(); import probe",
-    "await receive()  # lifespan.shutdown": "await receive(); probe.close()",
 }
 QUEUE = """
 app.conf.broker_transport_options = {
@@ -83,7 +85,8 @@ def name_server() -> Iterator[str]:
 def topic(name_server) -> str:
     topic = f"frameworks-{uuid.uuid4().hex[:12]}"
     with Admin(ClientConfig(name_server=name_server)) as admin:
-        admin.create_topic(topic, read_queue_nums=4, write_queue_nums=4)
+        for name in (topic, f"{topic}-invalid"):
+            admin.create_topic(name, read_queue_nums=4, write_queue_nums=4)
     return topic
 
 
@@ -92,18 +95,40 @@ def write(name_server, topic, tmp_path) -> Callable[[str, str], Path]:
     """Write a file for this test's broker and topic."""
 
     def write(name: str, text: str) -> Path:
-        for old, new in {ADDRESS: name_server, '"Orders"': f'"{topic}"', "TOPIC": topic}.items():
+        here = {ADDRESS: name_server, '"Orders"': f'"{topic}"', '"OrdersInvalid"': f'"{topic}-invalid"'}
+        for old, new in (here | {"TOPIC": topic}).items():
             text = text.replace(old, new)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
         return tmp_path
 
     return write
 
 
+def _alone() -> list[tuple[str, str]]:
+    """The files of the page that are not in a project of Django."""
+    return [(name, text) for name, text in FILES.items() if "/" not in name and name != OF_DJANGO]
+
+
+@pytest.fixture
+def project(write, tmp_path) -> Path:
+    """A project of Django with the files of the page."""
+    for command in ("django-admin startproject project .", "python manage.py startapp shop"):
+        program, *arguments = command.split()
+        assert command.removeprefix("python ") in PAGE
+        environ = environment(tmp_path)
+        subprocess.run([framework_programs() / program, *arguments], cwd=tmp_path, env=environ, check=True)
+    for name in (name for name in FILES if "/" in name or name == OF_DJANGO):
+        write(name.removesuffix(" of Django"), FILES[name])
+    with (tmp_path / "project" / "settings.py").open("a") as settings:
+        settings.write('INSTALLED_APPS.append("shop")\n')
+    return tmp_path
+
+
 @pytest.fixture
 def folder(write) -> Path:
     """The files of the page, with the probe beside them."""
-    for name, text in FILES.items():
+    for name, text in _alone():
         for old, new in BESIDE.items():
             text = text.replace(old, new)
         if name == "tasks.py":
@@ -122,10 +147,10 @@ def noted(folder: Path, word: str) -> set[str]:
 
 
 @contextmanager
-def serving(folder: Path, command: str) -> Iterator[subprocess.Popen[str]]:
-    """A service that runs until SIGTERM; it ends with 0, and with nothing left open."""
+def serving(folder: Path, command: str, log_name: str = "log") -> Iterator[subprocess.Popen[str]]:
+    """A service that runs until SIGTERM; it ends in order, and with nothing left open."""
     program, *arguments = command.split()
-    with (folder / "log").open("w") as log:
+    with (folder / log_name).open("w") as log:
         process = subprocess.Popen(
             [framework_programs() / program, *arguments],
             cwd=folder,
@@ -143,8 +168,9 @@ def serving(folder: Path, command: str) -> Iterator[subprocess.Popen[str]]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # its workers too
             process.wait()
-    told = (folder / "log").read_text()
-    assert process.returncode == 0, told
+    told = (folder / log_name).read_text()
+    # uvicorn ends in order and then raises the signal that has ended it
+    assert process.returncode == (-signal.SIGTERM if program == "uvicorn" else 0), told
     assert not re.search(r"Traceback|unclosed|never retrieved", told), told
     assert noted(folder, "closed") == noted(folder, "started")
 
@@ -160,12 +186,47 @@ def answer(port: int) -> str:
         return str(response.read().decode())
 
 
+def posted(port: int, body: bytes) -> int:
+    """Return the status of the answer to an order."""
+    headers = {"Content-Type": "application/json"}
+    try:
+        with urlopen(Request(f"http://127.0.0.1:{port}/orders", body, headers), timeout=SECONDS) as response:
+            return int(response.status)
+    except HTTPError as error:
+        return error.code
+
+
+def is_ready(port: int, path: str = "") -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=SECONDS) as response:
+            return response.status == 200
+    except OSError:  # it does not listen yet, or it answers 503
+        return False
+
+
+def wait_for_messages(admin: Admin, client: Client, topic: str) -> list[MessageExt]:
+    """Return the messages of a topic, once it has some."""
+
+    def read() -> list[MessageExt]:
+        queues = admin.fetch_subscribe_queues(topic)
+        ranges = [QueueRange(queue, 0, end) for queue in queues if (end := admin.max_offset(queue))]
+        return [message for one in ranges for messages in client.read_messages(one) for message in messages]
+
+    wait_until(read, seconds=SECONDS)
+    return read()
+
+
+def booked(folder: Path, log: str) -> int:
+    """Return how many orders a consumer has printed."""
+    return (folder / log).read_text().count("booked")
+
+
 def is_up(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each.startswith("gunicorn")])
+@pytest.mark.parametrize("command", [each for each in COMMANDS if "service:" in each])
 def test_gunicorn_serves_consumes_and_ends(command, folder):
     port = free_port()
     with serving(folder, f"{command} --bind 127.0.0.1:{port}"):
@@ -187,6 +248,48 @@ def test_celery_works_consumes_and_ends(command, folder):
             timeout=SECONDS,
         )
         wait_until(lambda: len(noted(folder, "consumed")) == COUNT, seconds=SECONDS)
+
+
+@pytest.mark.parametrize("command", [*FASTAPI, " ".join(json.loads(IN_CONTAINER)[:2])])
+def test_fastapi_sends_and_its_worker_consumes_and_puts_wrong_bodies_aside(
+    command, folder, write, name_server, topic
+):
+    port, worker_port = free_port(), free_port()
+    write("worker.py", FILES["worker.py"].replace("8001", str(worker_port)))
+    where = f"--bind 127.0.0.1:{port}" if command.startswith("gunicorn") else f"--port {port}"
+    with serving(folder, f"{command} {where}"), serving(folder, "python worker.py", "worker-log"):
+        wait_until(lambda: is_ready(port, "ready") and is_ready(worker_port), seconds=SECONDS)
+        order = b'{"id": "order-%d", "item": "apple"}'
+        assert {posted(port, order % n) for n in range(COUNT)} == {202}
+        assert posted(port, b'{"id": 7}') == 422
+        with Producer(ProducerConfig(name_server=name_server)) as other:
+            other.send(Message(topic, b'{"id": "order-7"}', keys=["order-7"]))
+        wait_until(lambda: booked(folder, "worker-log") == COUNT, seconds=SECONDS)
+        with Client(ClientConfig(name_server=name_server)) as client, Admin(client) as admin:
+            (refused,) = wait_for_messages(admin, client, f"{topic}-invalid")
+
+    assert (refused.body, refused.keys) == (b'{"id": "order-7"}', "order-7")
+    assert refused.properties["reason"] == "('item',): Field required"
+
+
+def test_django_sends_and_its_command_consumes(project):
+    (command,) = (each for each in COMMANDS if "project.wsgi" in each)
+    port = free_port()
+    serve = serving(project, f"{command} --bind 127.0.0.1:{port}")
+    with serve, serving(project, "python manage.py consume", "consume-log"):
+        wait_until(lambda: is_ready(port, "ready"), seconds=SECONDS)
+        assert {posted(port, b'{"id": "order-%d"}' % n) for n in range(COUNT)} == {202}
+        wait_until(lambda: booked(project, "consume-log") == COUNT, seconds=SECONDS)
+
+
+def test_the_image_has_the_files_of_the_page_and_what_they_import():
+    (recipe,) = re.findall(r"^```dockerfile\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (copied,) = re.findall(r"^COPY ((?:\w+\.py ?)+)\./$", recipe, re.MULTILINE)
+    (installed,) = re.findall(r"^RUN pip install .*\.whl (.*)$", recipe, re.MULTILINE)
+
+    assert set(copied.split()) <= FILES.keys()
+    assert f"pip install {installed}\n" in PAGE
+    assert 'python", "worker.py"' in PAGE
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])

@@ -124,6 +124,14 @@ class ClientCore:
         """True if the client was started and not closed."""
         return self._state == "started"
 
+    @property
+    def is_connected(self) -> bool:
+        """True if the client is open and has a usable connection to a broker. Safe on any thread."""
+        known = self.routes.tables.broker_addrs.copy()
+        brokers = {addr for addrs in known.values() for addr in addrs.values()}
+        connections = self.remoting.connections.items()
+        return self.is_open and any(addr in brokers and each.is_usable for addr, each in connections)
+
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work`` until the client closes; an error that ends it early is logged."""
         self.background.spawn(name, work)

@@ -20,6 +20,16 @@ class Connected(Asynchronous):
         server = re.sub(r"//[^/]*@", "//", config.name_server)  # a list's address may have a password
         return group | {"name_server": server, "state": self._client.state}
 
+    @property
+    def is_connected(self) -> bool:
+        """True if the client is started and a broker can be reached: an answer for health probes.
+
+        Sends nothing. The first request to a broker opens a connection. Members of groups, producers too,
+        also connect with their heartbeats (every ``heartbeat_broker_interval``, 30 s) to the brokers of all
+        topics they know, and connect again after a loss. A broker that answered no heartbeat does not count.
+        """
+        return self._client.is_connected
+
     async def update_name_server(self, name_server: str) -> None:
         """Use other name servers from now on; connections to brokers stay.
 

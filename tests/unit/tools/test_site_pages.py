@@ -17,7 +17,7 @@ from rmqtools.model.codes import ResponseCode
 from spark_connector.options.option_table import OPTIONS
 from tests.docs.blocks import DOCS, ROOT, blocks_of, pages
 from tools.reference_pages import reference_pages
-from tools.site_pages import every_command, with_security
+from tools.site_pages import every_command, with_labels, with_security
 from tools.sources import files_of, tree_of
 
 pytestmark = pytest.mark.process  # seconds of work
@@ -86,6 +86,18 @@ def test_a_page_that_names_a_server_links_to_secure_connections(name, text, link
 
     assert page.startswith(text)
     assert (link in page) if link else page == text
+
+
+def test_cells_of_a_wide_table_name_their_columns_and_narrow_ones_stay():
+    row = "<tr>\n<td>send</td>\n<td align='left'>once</td>\n<td></td>\n<td>none</td>\n</tr>\n"
+    heads = "<tr>\n" + "".join(f"<th>{head}</th>\n" for head in ("what", 'how "often"', "a", "b")) + "</tr>\n"
+    labelled = with_labels(f"<table>\n<thead>\n{heads}</thead>\n<tbody>\n{row}{row}</tbody>\n</table>")
+    narrow = "<table><tr><th>a</th></tr><tr><td>b</td></tr></table>"
+
+    labels = re.findall(r'<td data-label="([^"]*)"', labelled)
+    assert labels == ["what", "how &quot;often&quot;", "a", "b"] * 2
+    assert labelled.startswith('<table data-wide="">')
+    assert with_labels(narrow) == narrow
 
 
 def test_every_extra_that_a_page_installs_exists_and_the_start_page_lists_all():
@@ -172,5 +184,6 @@ def test_the_site_is_built_without_a_warning(tmp_path):
         assert [place for place in named if f'id="{place}"' not in shown] == []
     assert "<code>seq 1000 | rmqtools produce" in (tmp_path / "commands.html").read_text()
     assert "assets/site.css" in (tmp_path / "index.html").read_text()
+    assert re.search(r'((href|src)=|"base": )"/', (tmp_path / "404.html").read_text()) is None
     for address in re.findall(r'(?:src|href)="(https?://[^"]+)"', (tmp_path / "index.html").read_text()):
         assert "squidfunk" in address or "mkdocs" in address, address  # nothing is fetched from elsewhere

@@ -16,7 +16,7 @@ SIZES: Final = (", 100 B", ", 1024 B")
 _LARGE: Final = (", 64 KB", ", 1 MB")
 _WORDS: Final = 4  # separators in a row of the table of limits
 _LINGER: Final = "async send, 4,096 in flight, linger"
-_PEERS: Final = (
+OTHER_CLIENTS: Final = (
     "one at a time, blocking, over native",
     "256 in flight, over native, 16 threads",
     "push with its start, over native",
@@ -64,7 +64,7 @@ ROWS: Final[Mapping[str, Sequence[str]]] = dict(
         _each("large: message objects, blocking", "message objects, blocking", _LARGE),
         _each("large: sync send, blocking", "sync send, blocking", _LARGE),
         _each("large: sync send, aio", "sync send, aio", _LARGE),
-        *((name, [name]) for name in _PEERS),
+        *((name, [name]) for name in OTHER_CLIENTS),
         ("read -> Arrow", [f"read -> Arrow{size}, 1 process" for size in SIZES]),
         ("read -> Arrow, 1 KB, 2 processes", ["read -> Arrow, 1024 B, 2 processes"]),
         _each("message objects, lazy, aio"),
@@ -97,7 +97,7 @@ def _cells(run: Run, areas: Sequence[str]) -> list[str]:
 
 def _memory(run: Run, label: str) -> list[str]:
     """Return the last cell of a row of the table of other clients: megabytes, if they were measured."""
-    if label not in _PEERS:
+    if label not in OTHER_CLIENTS:
         return []
     area = _MEMORY.get(label)
     return ["" if area is None else " / ".join(f"{mb:.0f}" for mb in run.pair(area, "resident_mb"))]

@@ -1,8 +1,9 @@
 """``python -m tools.measure.bench.plots FILE...``: the pictures of docs/performance.md from the JSON of runs.
 
 Takes what ``tools.measure.bench`` and ``tools.measure.bench.spark_kafka --json`` have written, and draws
-those pictures of which it has lines: rates beside the Java client, beside other Python clients, and of Spark
-beside Kafka. Each bar is the median of a side's rounds. Where rates differ much, the scale is logarithmic.
+those pictures of which it has lines: compared with the Java client, with other Python clients, and Spark
+compared with its Kafka source. A bar is the ratio of two medians, on a linear scale from 0 on which 1.0,
+equal speed, is marked. The pictures of Java and of other clients have every row of the page's tables.
 """
 
 import argparse
@@ -15,103 +16,119 @@ from typing import Any, Final
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from tools.measure.bench.medians import Run
+from tools.measure.bench.page import OTHER_CLIENTS, ROWS
 
 ASSETS: Final = Path(__file__).resolve().parents[3] / "docs" / "assets"
-_OURS, _THEIRS = "#1f77b4", "#bbbbbb"
-_BAR = 0.38  # of a line's height
-_MANY_TIMES = 20  # from there on a scale without logarithms hides the small ones
+_FASTER, _SLOWER = ("#8fbbd9", "#1f77b4"), ("#f2b58a", "#d95f02")  # of small bodies, of large ones
+_SMALL: Final = (", 100 B", ", 64 KB", ", p50")
+_ROW = 0.34  # inches
+_OVER_THE_LINE: Final = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
+_LATENCY = "latency send -> listener, ms: p50, p99"
+_NOT_JAVA: Final = {*OTHER_CLIENTS, "the same, over ours without `linger`"}
+_NAMES: Final = {
+    "the same, on uvloop": "async send, 4,096 in flight, linger, uvloop",
+    "the same, blocking": "message objects, eager properties, blocking",
+    _LATENCY: "latency send -> listener: p50, p99 (inverse)",
+}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: its file, the other side, and its labels by the areas of a run that it shows."""
+    """One picture: its file, the other side, and the areas of a run that it shows, by its labels."""
 
     name: str
     peer: str
-    labels: Mapping[str, str]
-    unit: str = "messages/s"
+    rows: Mapping[str, Sequence[str]]
+    sizes: Sequence[str] = ()  # of small and of large bodies, if it has both
+
+
+def _label(row: str) -> str:
+    return _NAMES.get(row, row).replace("`", "").replace("large: ", "64 KB, 1 MB: ")
 
 
 PICTURES: Final = (
     Picture(
         "speed-java.svg",
-        "Java client",
-        {
-            "sync send, blocking face, 100 B": "send, one at a time",
-            "async send, 256 in flight, 1024 B": "send_async, 256 in flight",
-            "batch 128, Messages, blocking face, 1024 B": "send_batch of 128",
-            "all at once, columns, over batch 128, 1024 B": "send_batches, from columns",
-            "push, no-op listener, blocking, 1024 B": "push",
-            "popping push, no-op listener, blocking, 1024 B": "push by popping",
-            "poll, blocking, 1024 B": "poll",
-            "read -> Arrow, 1024 B, 1 process": "range read into columns",
-        },
+        "the Java client",
+        {_label(row): areas for row, areas in ROWS.items() if row not in _NOT_JAVA},
+        ("100 B or 64 KB", "1 KB or 1 MB"),
     ),
+    Picture("speed-python.svg", "the other client", {row: ROWS[row] for row in OTHER_CLIENTS}),
     Picture(
-        "speed-python.svg",
-        "other client",
-        {
-            "one at a time, blocking, over native": "send, one at a time: native",
-            "one at a time, blocking, over grpc": "send, one at a time: gRPC",
-            "256 in flight, over native, 16 threads": "sends in flight: native",
-            "256 in flight, over grpc, 256": "sends in flight: gRPC",
-            "push with its start, over native": "push: native",
-            "push with its start, over grpc": "push: gRPC",
-        },
+        "speed-spark.svg",
+        "Spark's Kafka source",
+        {"spark.read": ["read"], "df.write": ["write"], "df.write, inner batches": ["write, BatchCQ"]},
     ),
-    Picture("speed-spark.svg", "Kafka source", {"read": "spark.read", "write": "df.write"}, "rows/s"),
 )
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Medians of one line: messages or rows per second."""
+class Bars:
+    """The ratios of one row by their areas: above 1, ours is the faster side."""
 
     label: str
-    ours: float
-    theirs: float
+    ratios: Mapping[str, float]
 
 
-def read_pairs(document: Mapping[str, Any], picture: Picture) -> list[Pair]:
-    """Return the lines of a picture that a run has, in the picture's order."""
+def read_bars(document: Mapping[str, Any], picture: Picture) -> list[Bars]:
+    """Return the rows of a picture that a run has, in the picture's order."""
     run = Run(document)
-    return [Pair(label, *run.pair(area)) for area, label in picture.labels.items() if area in run]
+    return [
+        Bars(label, {area: _ratio(run, area) for area in areas})
+        for label, areas in picture.rows.items()
+        if all(area in run for area in areas)
+    ]
 
 
-def draw(pairs: Sequence[Pair], peer: str, unit: str) -> Figure:
-    """Draw one line for each pair, ours above theirs, with the numbers and the ratio."""
-    figure = Figure(figsize=(8, 0.6 * len(pairs) + 1.2), layout="constrained")
+def _ratio(run: Run, area: str) -> float:
+    if area.startswith("latency"):
+        ours, theirs = run.pair(area, f"{area.rpartition(' ')[2]}_ms")
+        return theirs / ours
+    ours, theirs = run.pair(area)
+    return ours / theirs
+
+
+def draw(rows: Sequence[Bars], picture: Picture) -> Figure:
+    """Draw one bar for each ratio, and a line at 1.0."""
+    figure = Figure(figsize=(8, _ROW * len(rows) + 1.2), layout="constrained")
     axes = figure.subplots()
-    for place, pair in enumerate(pairs):
-        axes.barh(place - _BAR / 2, pair.ours, _BAR, color=_OURS, label="rmqtools" if not place else None)
-        axes.barh(place + _BAR / 2, pair.theirs, _BAR, color=_THEIRS, label=None if place else peer)
-        axes.text(
-            pair.ours, place - _BAR / 2, f" {pair.ours:,.0f}  ({pair.ours / pair.theirs:.2g} x)", va="center"
-        )
-        axes.text(pair.theirs, place + _BAR / 2, f" {pair.theirs:,.0f}", va="center")
-    axes.set_yticks(range(len(pairs)), [pair.label for pair in pairs])
-    rates = [rate for pair in pairs for rate in (pair.ours, pair.theirs)]
-    if max(rates) / min(rates) > _MANY_TIMES:
-        axes.set_xscale("log")
-        axes.set_xlim(min(rates) / 10, max(rates) * 10)  # room for the numbers
-    else:
-        axes.set_xlim(0, max(rates) * 1.3)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.set_xlabel(unit)
-    axes.invert_yaxis()
+    for place, row in enumerate(rows):
+        height = 0.8 / len(row.ratios)
+        for number, (area, ratio) in enumerate(row.ratios.items()):
+            middle = place - 0.4 + height * (number + 0.5)
+            colors = _FASTER if round(ratio, 2) >= 1 else _SLOWER
+            axes.barh(middle, ratio, height, color=colors[not area.endswith(_SMALL)])
+            axes.text(ratio, middle, f" {ratio:.2f}", va="center", fontsize=7, bbox=_OVER_THE_LINE)
+    axes.axvline(1.0, color="black", linewidth=1)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=8)
+    axes.set_xlim(0, 1.1 * max(1.0, *(ratio for row in rows for ratio in row.ratios.values())))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel(f"rate of rmqtools / rate of {picture.peer}; the line at 1.0: equal")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
+    axes.legend(handles=_legend(picture), loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
     return figure
+
+
+def _legend(picture: Picture) -> list[Patch]:
+    words = (("rmqtools is faster", _FASTER), ("rmqtools is slower", _SLOWER))
+    if not picture.sizes:
+        return [Patch(color=colors[1], label=word) for word, colors in words]
+    return [
+        Patch(color=color, label=f"{word}, {size}")
+        for word, colors in words
+        for color, size in zip(colors, picture.sizes, strict=True)
+    ]
 
 
 def write_pictures(documents: Sequence[Mapping[str, Any]], folder: Path) -> Iterator[Path]:
     """Write the pictures of which a run has lines, and yield their paths; one run gives one file."""
     for picture in PICTURES:
         for document in documents:
-            if pairs := read_pairs(document, picture):
-                figure = draw(pairs, picture.peer, picture.unit)
+            if rows := read_bars(document, picture):
+                figure = draw(rows, picture)
                 with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
                     figure.savefig(folder / picture.name, metadata={"Date": None})
                 yield folder / picture.name

@@ -7,6 +7,7 @@ from rmqtools import (
     Admin,
     Client,
     ClientConfig,
+    Message,
     MirrorConfig,
     Producer,
     ProducerConfig,
@@ -17,6 +18,8 @@ from rmqtools import (
     aio,
 )
 from rmqtools.errors import ConfigError
+from rmqtools.testing import FakeCluster
+from tests.support.cluster_scene import wait_until
 
 CLASSES = [
     (Client, ClientConfig),
@@ -82,3 +85,68 @@ def test_a_representation_of_what_works_on_a_producer_or_two_clients_shows_their
 
 def test_a_client_whose_constructor_has_failed_has_a_representation_too():
     assert repr(Producer.__new__(Producer)) == "<rmqtools.Producer>"
+
+
+def test_a_producer_is_connected_from_its_first_send_until_it_is_closed():
+    with FakeCluster() as cluster:
+        cluster.create_topic("t")
+        producer = Producer(ProducerConfig(name_server=cluster.name_server))
+        seen = [producer.is_connected]
+        with producer:
+            seen.append(producer.is_connected)
+            producer.fetch_publish_queues("t")
+            seen.append(producer.is_connected)  # the name server is no broker
+            producer.send(Message("t", b"body"))
+            seen.append(producer.is_connected)
+        seen.append(producer.is_connected)
+
+    assert seen == [False, False, False, True, False]
+
+
+def test_a_producer_that_knows_its_topic_is_connected_by_heartbeats_and_again_after_a_restart_of_the_broker():
+    with FakeCluster() as cluster:
+        cluster.create_topic("t")
+        config = ProducerConfig(name_server=cluster.name_server, heartbeat_broker_interval=0.05)
+        with Producer(config) as producer:
+            producer.fetch_publish_queues("t")
+            wait_until(lambda: producer.is_connected)
+            cluster.stop("broker-a")
+            wait_until(lambda: not producer.is_connected)
+            cluster.restart("broker-a")
+            wait_until(lambda: producer.is_connected)
+
+
+def test_a_producer_is_connected_while_one_of_two_brokers_is_left():
+    with FakeCluster(brokers=("broker-a", "broker-b")) as cluster:
+        cluster.create_topic("t")
+        with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+            for queue in producer.fetch_publish_queues("t"):
+                producer.send(Message("t", b"body"), queue=queue)
+            cluster.stop("broker-a")
+            assert producer.is_connected
+            cluster.stop("broker-b")
+            wait_until(lambda: not producer.is_connected)
+
+
+def test_a_broker_that_answers_no_heartbeat_counts_as_not_connected_until_it_does():
+    with FakeCluster() as cluster:
+        cluster.create_topic("t")
+        config = ProducerConfig(
+            name_server=cluster.name_server, request_timeout=0.2, heartbeat_broker_interval=0.05
+        )
+        with Producer(config) as producer:
+            producer.send(Message("t", b"body"))
+            cluster.freeze("broker-a")
+            wait_until(lambda: not producer.is_connected)
+            cluster.thaw("broker-a")
+            wait_until(lambda: producer.is_connected)
+
+
+def test_a_push_consumer_is_connected_once_it_has_started():
+    with FakeCluster() as cluster:
+        cluster.create_topic("t")
+        consumer = PushConsumer(PushConsumerConfig(name_server=cluster.name_server, group="g"))
+        consumer.subscribe("t", lambda messages, context: None)
+        with consumer:
+            assert consumer.is_connected
+        assert not consumer.is_connected
