@@ -6,7 +6,6 @@ the commands themselves, ``reference/strategy-names.md`` from the table of strat
 ``background/files.md`` from the modules.
 """
 
-import html
 import posixpath
 import re
 from collections.abc import Iterator
@@ -39,8 +38,8 @@ _NAMES_A_SERVER: Final = re.compile(r"name_server|nameServer|--name-server|NAMES
 _SECURE: Final = "secure.md"
 _ROLE: Final = re.compile(r":(?:class|meth|mod|func|attr|data|exc):(?=<code>)")
 _TABLE: Final = re.compile(r"<table>.*?</table>", re.DOTALL)
-_HEAD: Final = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL)
-_CELL: Final = re.compile(r"<td([^>]*)>")
+_HEAD: Final = re.compile(r"<th(?:\s[^>]*)?>(.*?)</th>", re.DOTALL)
+_CELL: Final = re.compile(r"<td((?:\s[^>]*)?)>")
 _TAG: Final = re.compile(r"<[^>]*>")
 _ROOT_LINK: Final = re.compile(r'(\s(?:href|src)=")/(?!/)')
 _WIDE: Final = 4  # columns, from which on a table does not fit on a phone
@@ -96,7 +95,7 @@ def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> s
 
 def with_labels(table: str) -> str:
     """Return a table whose cells name their columns: on a narrow screen each row is a list of them."""
-    heads = [html.escape(_TAG.sub("", head), quote=True) for head in _HEAD.findall(table)]
+    heads = [_TAG.sub("", head).strip().replace('"', "&quot;") for head in _HEAD.findall(table)]
     if len(heads) < _WIDE:
         return table
     labels = cycle(heads)

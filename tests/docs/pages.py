@@ -18,12 +18,6 @@ WITH_FRAMEWORKS = {"frameworks.md"}  # blocks are files of services: test_framew
 _WAIT = """
 from tests.support.cluster_scene import wait_until
 """
-_SPARK = """
-import os, sys
-from pyspark.sql import SparkSession
-os.environ["PYSPARK_PYTHON"] = sys.executable
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-"""
 BEFORE = {
     "index.md": """
 input = print
@@ -70,13 +64,6 @@ from rmqtools import Message, Producer, ProducerConfig
     "once.md": """
 import fakeredis, redis
 redis.Redis = fakeredis.FakeRedis
-""",
-    "spark.md": _SPARK
-    + """
-import tempfile
-source = target = {"nameServer": "127.0.0.1:9876", "topic": "Orders"}
-order_topic = customer_topic = joined_topic = source
-checkpoints = tempfile.mkdtemp()
 """,
 }
 AFTER = {

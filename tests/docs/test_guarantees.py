@@ -27,7 +27,7 @@ def is_slow(node: ast.expr) -> bool:
     return any(ast.unparse(mark) == "pytest.mark.slow" for mark in marks)
 
 
-def tests_of(row: list[str]) -> list[str]:
+def noted_tests(row: list[str]) -> list[str]:
     """Return the tests that the note of a row names."""
     (number,) = re.findall(r" \[\^(\d+)\]$", row[0])
     return re.findall(r"`([^`]*::[^`]*)`", NOTES[number])
@@ -43,13 +43,13 @@ def test_a_row_has_every_column_filled_says_how_often_and_names_a_test(row):
     assert len(row) == len(COLUMNS)
     assert all(row)
     assert re.match(r"(at most|at least|exactly) once", row[1])
-    assert tests_of(row)
+    assert noted_tests(row)
 
 
 @pytest.mark.parametrize("row", LOST, ids=lambda row: row[0].replace("`", ""))
 def test_a_row_about_a_lost_master_has_every_column_filled_and_names_a_test(row):
     assert all(row)
-    assert tests_of(row)
+    assert noted_tests(row)
 
 
 def test_every_note_belongs_to_one_place():

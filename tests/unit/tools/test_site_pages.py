@@ -1,6 +1,7 @@
 """The documentation as text: commands, extras, error texts, navigation. The blocks run in tests/docs."""
 
 import ast
+import builtins
 import dataclasses
 import inspect
 import re
@@ -11,6 +12,7 @@ from functools import cache
 
 import pytest
 
+import rmqtools
 from rmqtools import errors
 from rmqtools.config import ProducerConfig, PullConsumerConfig, PushConsumerConfig
 from rmqtools.model.codes import ResponseCode
@@ -98,6 +100,31 @@ def test_cells_of_a_wide_table_name_their_columns_and_narrow_ones_stay():
     assert labels == ["what", "how &quot;often&quot;", "a", "b"] * 2
     assert labelled.startswith('<table data-wide="">')
     assert with_labels(narrow) == narrow
+
+
+def names_of(block):
+    """The names that a block binds, and those that it only reads."""
+    nodes = [*ast.walk(ast.parse(block.text))]
+    named = [node for node in nodes if isinstance(node, ast.Name)]
+    bound = {node.id for node in named if not isinstance(node.ctx, ast.Load)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {
+        node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    bound |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    bound |= {(node.asname or node.name).partition(".")[0] for node in nodes if isinstance(node, ast.alias)}
+    return bound, {node.id for node in named} - bound
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_block_of_python_needs_nothing_but_the_blocks_above_it_and_imports_what_it_uses_of_us(page):
+    known = set(dir(builtins))
+    for block in (each for each in blocks_of(page) if each.language == "python"):
+        bound, read = names_of(block)
+        known |= bound
+
+        assert read <= known, f"{page}:{block.line} uses {read - known}"
+        assert not read & set(rmqtools.__all__), f"{page}:{block.line} does not import {read}"
 
 
 def test_every_extra_that_a_page_installs_exists_and_the_start_page_lists_all():

@@ -100,7 +100,8 @@ def draw(rows: Sequence[Bars], picture: Picture) -> Figure:
         for number, (area, ratio) in enumerate(row.ratios.items()):
             middle = place - 0.4 + height * (number + 0.5)
             colors = _FASTER if round(ratio, 2) >= 1 else _SLOWER
-            axes.barh(middle, ratio, height, color=colors[not area.endswith(_SMALL)])
+            is_small = any(f"{size}," in f"{area}," for size in _SMALL)
+            axes.barh(middle, ratio, height, color=colors[0 if is_small else 1])
             axes.text(ratio, middle, f" {ratio:.2f}", va="center", fontsize=7, bbox=_OVER_THE_LINE)
     axes.axvline(1.0, color="black", linewidth=1)
     axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=8)
@@ -108,7 +109,7 @@ def draw(rows: Sequence[Bars], picture: Picture) -> Figure:
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel(f"rate of rmqtools / rate of {picture.peer}; the line at 1.0: equal")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(handles=_legend(picture), loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
+    figure.legend(handles=_legend(picture), loc="outside upper center", ncols=2, frameon=False)
     return figure
 
 
