@@ -4,6 +4,7 @@ import json
 import re
 from html import unescape
 
+import numpy as np
 import pytest
 
 from tools.measure.bench.areas import all_areas
@@ -60,7 +61,7 @@ def test_the_scale_is_linear_from_zero_and_ends_beyond_one():
     assert [axes.get_xscale() for axes in (slow, fast)] == ["linear", "linear"]
     assert [axes.get_xlim()[0] for axes in (slow, fast)] == [0, 0]
     assert slow.get_xlim()[1] > 1
-    marks = [axes.lines[0].get_path().vertices.tolist() for axes in (slow, fast)]
+    marks = [np.asarray(axes.lines[0].get_path().vertices).tolist() for axes in (slow, fast)]
     assert marks == [[[1, 0], [1, 1]]] * 2
 
 
