@@ -455,8 +455,9 @@ async def _unstopped(trouble: Trouble, world: World) -> None:
     """Store a request of a process that was stopped between its look at the clock and the write."""
     if not await world.is_at_work():
         return
-    begin = max(world.stored(), default=-1) + 1
-    world.is_contradicted = True
+    last = world.writers[0].appender.last_position
+    begin = 0 if last is None else last + 1
+    world.is_contradicted |= begin < _END  # else the writer appends nothing more, and cannot notice it
     for position in range(begin, min(_END, begin + 1 + int(3 * trouble.number))):
         mark = str(AppendMark(position, "w"))
         world.cluster.store(_TOPIC, b"%d" % position, queue=_QUEUE, properties={APPEND_MARK: mark})
