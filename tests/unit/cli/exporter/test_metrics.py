@@ -1,15 +1,25 @@
 """Metrics of the cluster in this process, as Prometheus gets them."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.cli.exporter.metrics import ClusterCollector
 from rmqtools.clock import SYSTEM_CLOCK, SystemClock
+from rmqtools.group import Severity
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.group import KVTable
+from rmqtools.protocol.wire.bodies import format_body
+from rmqtools.protocol.wire.command import response
 from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction
 from tests.unit.cli.top.scene import report
 
+SHIPPED = Path(__file__).parents[4] / "examples" / "prometheus"
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
@@ -174,3 +184,49 @@ def test_findings_of_servers_and_name_servers_are_there(shop, collector, value):
 def test_before_the_first_look_there_is_only_that_it_is_not_up(value):
     assert value("rmqtools_exporter_up") == 0
     assert value("rmqtools_exporter_last_success_timestamp_seconds") is None
+
+
+def expressions() -> list[str]:
+    """The expressions of the alerts and of the board that are shipped."""
+    rules = yaml.safe_load((SHIPPED / "rules.yml").read_text())
+    board = json.loads((SHIPPED / "dashboard.json").read_text())
+    alerts = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    return alerts + [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+
+
+@pytest.fixture
+def labels(shop, admin, collector):
+    """The labels of each metric of a cluster, of which a broker's disk is nearly full."""
+    full = {"putTps": "1 1 1", "getTransferredTps": "1 1 1", "putLatency99": "1", "commitLogDiskRatio": "0.9"}
+    answer = response(0, 0, body=format_body(KVTable(table=full)))
+    shop.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, broker="broker-a", times=None, answer=answer)
+    collector.look(admin)
+    return {
+        family.name: {name for sample in family.samples for name in sample.labels}
+        for family in collector.collect()
+    }
+
+
+def test_alerts_and_board_use_metrics_and_labels_that_there_are(labels):
+    assert len(expressions()) > 20
+    for text in expressions():
+        used = re.findall(r"\b((?:rocketmq|rmqtools)_\w+)(?:\{([^}]*)\})?", text)
+        wanted = {name for _, matchers in used for name in re.findall(r"(\w+)[!=]", matchers)}
+        wanted |= {
+            name for inner in re.findall(r"\b(?:by|on) \(([^)]*)\)", text) for name in inner.split(", ")
+        }
+        assert used
+        for metric, _ in used:
+            assert wanted <= labels[metric], text
+
+
+def test_texts_of_alerts_use_labels_that_their_expressions_keep(labels):
+    rules = yaml.safe_load((SHIPPED / "rules.yml").read_text())
+    for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+        kept = re.search(r"\bby \(([^)]*)\)", rule["expr"])
+        metric = re.search(r"(?:rocketmq|rmqtools)_\w+", rule["expr"])
+        assert metric is not None
+        shown = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
+        assert shown <= (set(kept[1].split(", ")) if kept else labels[metric[0]]), rule["alert"]
+        assert rule.get("labels", {}).get("severity") in {None, *Severity}
+        assert "severity" in rule.get("labels", {}) or "severity" in (kept[1] if kept else "")
