@@ -256,7 +256,7 @@ class StagedWrites(Asynchronous):
             return StagedCommit(batch=rows.batch, rows=0, copied=0, is_first=True)
         async with AsyncExitStack() as opened:
             if last is None or rows.batch > last:
-                decided, lanes = await self._decide(opened, rows, last)
+                decided, lanes = await self._decide(opened, rows)
             else:
                 decided, lanes = await self._take_up(opened, await self._decisions.find(rows.batch, last), {})
             await run_all(*(lane.copy() for lane in lanes))
@@ -338,15 +338,16 @@ class StagedWrites(Asynchronous):
     async def close(self) -> None:
         """Do nothing: each commit releases what it has taken. The producer stays open."""
 
-    async def _decide(
-        self, opened: AsyncExitStack, rows: _Rows, last: int | None
-    ) -> tuple[BatchDecision, list[StagedLane]]:
+    async def _decide(self, opened: AsyncExitStack, rows: _Rows) -> tuple[BatchDecision, list[StagedLane]]:
         """Decide with all locks; return what counts."""
         own = rows.ranges
         check_targets(own, await self._topics.target_queues(), self._topics.target, is_decided=False)
         await self._await_staged(rows.batch, own.values())
         lanes = {queue: self._lane(opened, queue) for queue in own}
         ends = await asyncio.gather(*(lane.writer.reserve() for lane in lanes.values()))
+        last = await self._decisions.read()  # another process may have noted a number and lost its decision
+        if last is not None and rows.batch <= last:
+            return await self._take_up(opened, await self._decisions.find(rows.batch, last), lanes)
         parts = [
             StagedQueue(ranges=own[queue], target=queue, since=end)
             for queue, end in zip(own, ends, strict=True)

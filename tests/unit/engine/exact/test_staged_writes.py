@@ -10,6 +10,7 @@ import pytest
 from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig, QueueRange
 from rmqtools.aio import Admin, Producer, StagedWrites
 from rmqtools.engine.exact import queue_writer, staged_topics
+from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
 from rmqtools.policy.exact_append import LOCK_SECONDS
@@ -234,6 +235,24 @@ async def test_a_lost_topic_of_decisions_is_an_error_and_nothing_is_stored_twice
             await again.commit(2, [await stage(producer, "c")])
 
         assert stored(cluster) == ["a", "b", "c"]
+
+
+async def test_a_decision_that_was_lost_while_another_process_waited_for_the_locks_is_an_error(monkeypatch):
+    async with scene() as (cluster, producer, writes):
+        ranges, reserve = [await stage(producer, "a")], QueueWriter.reserve
+
+        async def reserve_late(writer: QueueWriter) -> int:
+            monkeypatch.setattr(QueueWriter, "reserve", reserve)
+            async with staged(producer) as other:
+                await other.commit(1, ranges)
+            cluster.end_at(queue(topic=DECISIONS), 0)
+            return await reserve(writer)
+
+        monkeypatch.setattr(QueueWriter, "reserve", reserve_late)
+        with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
+            await writes.commit(1, [await stage(producer, "a", "b")])
+
+        assert stored(cluster) == ["a"]
 
 
 async def test_topics_of_version_0_3_0_are_refused_with_the_way_out():
