@@ -272,7 +272,7 @@ def test_a_driver_that_decides_a_commit_again_is_found(monkeypatch):
 
     monkeypatch.setattr(Decisions, "note", count_any)
 
-    assert "14, 15, 16, 14, 15, 16" in simulate_staged(8).found[0]
+    assert "19, 20, 21, 22, 23, 24, 19, 20, 21, 22" in simulate_staged(295).found[0]
 
 
 def test_a_driver_that_does_not_compare_the_rows_of_a_repeat_is_found(monkeypatch):

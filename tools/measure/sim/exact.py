@@ -30,7 +30,7 @@ from rmqtools.model.append_mark import APPEND_MARK, AppendMark, parse_mark
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.batch import decode_batch
 from rmqtools.protocol.wire.command import RemotingCommand
-from rmqtools.testing import FakeCluster, Reaction
+from rmqtools.testing import FakeCluster, Fault, Reaction
 from tests.support.skipping_loop import run_skipping
 from tools.measure.sim.run import Result
 
@@ -109,6 +109,7 @@ class World:
     ended: list[str] = field(default_factory=list)
     is_contradicted: bool = False  # the queue is not as the writers have left it
     noticed: int = 0  # errors that say so
+    late: Fault | None = None  # keeps the next request
     slipped: set[int] = field(default_factory=set)  # stored by a process that nothing could stop
     unseen: set[int] = field(default_factory=set)  # of these, when the writer died that would have noticed
 
@@ -385,8 +386,10 @@ async def _lose_requests(trouble: Trouble, world: World) -> None:
 
 async def _late(trouble: Trouble, world: World) -> None:
     """Keep a request in a buffer for a while; perhaps its connection breaks meanwhile."""
+    if world.late is not None and not world.late.fired():  # both would keep one request, for longer
+        return
     delay = trouble.number * _LATE
-    fault = world.cluster.fault(code=_BATCH, answer=Reaction.PASS, delay=delay)
+    fault = world.late = world.cluster.fault(code=_BATCH, answer=Reaction.PASS, delay=delay)
     if trouble.other < 0.6:
         for _ in range(200):
             if fault.fired():

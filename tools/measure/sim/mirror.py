@@ -182,6 +182,11 @@ class MirrorWorld(World):
         if self.filling is None:
             self.filling = asyncio.create_task(self._fill())
 
+    def note_end(self, error: RocketMQError) -> None:
+        """Note an error; one that says that lost copies have expired at the source is right, too."""
+        super().note_end(error)
+        self.noticed += self.is_contradicted and not self.tainted and isinstance(error, DataLossError)
+
     async def _copy(self, mirroring: _Mirroring) -> None:
         try:
             await mirroring.mirror.start()
@@ -369,18 +374,19 @@ async def _lose_copies(trouble: Trouble, world: Any) -> None:
 async def _lose_numbers(trouble: Trouble, world: Any) -> None:
     """Kill the target's broker; it has not persisted the newest offsets of groups.
 
-    Not before the first ones: nothing else says where ``latest`` was.
+    Not before the first ones: nothing else says where ``latest`` was. Nor if messages expire meanwhile, which
+    takes brokers hours: only the numbers say then how far the copy was.
     """
     places = [
         (_GROUP + kind, MessageQueue(_TOPIC, "broker-a", number))
         for kind in (LAST, NEXT, SEEN, FROM)
         for number in range(_MOST_QUEUES)
     ]
-    before = {place: world.cluster.committed(*place) for place in places}
+    before, expired = {place: world.cluster.committed(*place) for place in places}, len(world.expired)
     if world.is_down or not all(before[_GROUP + NEXT, world.target(name)] for name in _BROKERS):
         return
     await asyncio.sleep(trouble.number * _PERSISTED)
-    if world.is_down:
+    if world.is_down or len(world.expired) > expired:
         return
     world.is_down = True
     world.cluster.stop("broker-a")
