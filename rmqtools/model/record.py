@@ -127,9 +127,9 @@ class _SignatureOf:
         parameters = []
         for one in sorted(fields(cls), key=lambda one: one.kw_only is True):
             kind = Parameter.KEYWORD_ONLY if one.kw_only else Parameter.POSITIONAL_OR_KEYWORD
-            default = ... if one.default is MISSING else one.default
-            if one.default is one.default_factory is MISSING:
-                default = Parameter.empty
+            default = one.default
+            if default is MISSING:
+                default = Parameter.empty if one.default_factory is MISSING else ...
             parameters.append(Parameter(one.name, kind, default=default, annotation=one.type))
         return Signature(parameters, return_annotation=None)
 

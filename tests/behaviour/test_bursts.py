@@ -174,7 +174,7 @@ def test_a_member_that_joins_in_a_burst_misses_nothing(site, wire, topic, group,
         assert reached.wait(PATIENCE)
         until(lambda: _stored(wire, group, topic) >= len(first.heard) - 64)
         with member(site, group, topic, second, instance_name="two", **often) as two:
-            until(lambda: not {*one.queues} & {*two.queues})  # until then, one goes on with a queue of two
+            until(lambda: not {*one.queues} & {*two.queues})  # until then, both consume the same queue
             joined.set()
             until(lambda: set(first.heard) | set(second.heard) >= set(backlog))
 

@@ -167,7 +167,7 @@ class Burst:
         return self._listeners.may_pull and not self._is_over and len(self._lent) < _MOST_LENT
 
     def lend(self, lent: Lent) -> None:
-        """Have the thread pull a queue. When ``lent.returned`` is done, it is at ``held.next_offset``."""
+        """Have the thread pull a queue. After ``lent.returned``, the loop goes on at ``held.next_offset``."""
         self._lent.append(lent)
         if not self._is_running:
             self._is_running = True

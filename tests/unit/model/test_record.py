@@ -103,7 +103,7 @@ def test_fields_are_given_by_place_or_name():
 
 
 def test_a_field_that_is_not_shown_or_compared_is_neither():
-    assert repr(Placed("a", "hidden")) == "Placed(name='a', tags=[])".replace("Placed", Placed.__qualname__)
+    assert repr(Placed("a", "hidden")) == "Placed(name='a', tags=[])"
     assert Placed("a", "hidden") == Placed("a", "other")
     assert hash(Base(name="a")) != hash(Base(name="b"))
     assert pickle.loads(pickle.dumps(Placed("a", "hidden"))).secret == "hidden"
@@ -123,7 +123,7 @@ def test_wrong_places_are_named(make, text):
 
 
 def test_a_class_has_the_signature_of_its_fields():
-    assert (
-        str(inspect.signature(Placed)) == "(name: str, secret: str = '', tags: list[str] = Ellipsis) -> None"
-    )
+    placed = "(name: str, secret: str = '', tags: list[str] = Ellipsis) -> None"
+
+    assert str(inspect.signature(Placed)) == placed
     assert str(inspect.signature(Base)) == "(*, name: str, size: int = 1) -> None"

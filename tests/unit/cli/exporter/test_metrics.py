@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -186,12 +187,17 @@ def test_before_the_first_look_there_is_only_that_it_is_not_up(value):
     assert value("rmqtools_exporter_last_success_timestamp_seconds") is None
 
 
+def shipped_rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((SHIPPED / "rules.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
 def expressions() -> list[str]:
     """The expressions of the alerts and of the board that are shipped."""
-    rules = yaml.safe_load((SHIPPED / "rules.yml").read_text())
     board = json.loads((SHIPPED / "dashboard.json").read_text())
-    alerts = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
-    return alerts + [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    return [rule["expr"] for rule in shipped_rules()] + [
+        target["expr"] for panel in board["panels"] for target in panel["targets"]
+    ]
 
 
 @pytest.fixture
@@ -221,8 +227,7 @@ def test_alerts_and_board_use_metrics_and_labels_that_there_are(labels):
 
 
 def test_texts_of_alerts_use_labels_that_their_expressions_keep(labels):
-    rules = yaml.safe_load((SHIPPED / "rules.yml").read_text())
-    for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+    for rule in shipped_rules():
         kept = re.search(r"\bby \(([^)]*)\)", rule["expr"])
         metric = re.search(r"(?:rocketmq|rmqtools)_\w+", rule["expr"])
         assert metric is not None
