@@ -57,6 +57,10 @@ class DecisionLog(BlockingDecisionLog):
         """Return the first record of a key; None: there is none so far.
 
         None is no decision: another process may decide a moment later. To decide, use :meth:`decide`.
+
+        Raises:
+            DataLossError: records expired while they were read.
+            ExactAppendError: the topic was made anew since, or its broker has lost its end.
         """
         return self._bridge.run(lambda: self._log.look_up(key))
 

@@ -58,13 +58,10 @@ class Records:
         Raises:
             ExactAppendError: the queue ends before records that were read.
         """
+        read = self._position
         end = await self._write(record) + 1
         await self._admin.await_readable({self.queue: end}, timeout=READABLE_TIMEOUT)
-        if end <= self._position:
-            raise ExactAppendError(
-                f"{self.queue} ends at offset {end}, and records up to {self._position} were read from it: "
-                "the topic was made anew, or its broker has lost its end; start this process again"
-            )
+        self._check_end(end, at_least=read + 1)
         await self._read_to(end)
 
     async def _write(self, record: Message) -> int:
@@ -75,8 +72,22 @@ class Records:
         return (await self._producer.send(record, queue=self.queue)).queue_offset
 
     async def refresh(self) -> None:
-        """Read what is there now."""
-        await self._read_to(await self._admin.max_offset(self.queue))
+        """Read what is there now.
+
+        Raises:
+            ExactAppendError: the queue ends before records that were read.
+        """
+        read = self._position
+        end = await self._admin.max_offset(self.queue)
+        self._check_end(end, at_least=read)
+        await self._read_to(end)
+
+    def _check_end(self, end: int, *, at_least: int) -> None:
+        if end < at_least:
+            raise ExactAppendError(
+                f"{self.queue} ends at offset {end}, and records up to {self._position} were read from it: "
+                "the topic was made anew, or its broker has lost its end; start this process again"
+            )
 
     async def _read_to(self, end: int) -> None:
         async with self._reading:
@@ -151,6 +162,10 @@ class DecisionLog(Asynchronous):
         """Return the first record of a key; None: there is none so far.
 
         None is no decision: another process may decide a moment later. To decide, use :meth:`decide`.
+
+        Raises:
+            DataLossError: records expired while they were read.
+            ExactAppendError: the topic was made anew since, or its broker has lost its end.
         """
         await self._started().refresh()
         return self._decision(key, "") if key in self._first else None

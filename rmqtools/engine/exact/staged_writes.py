@@ -57,6 +57,7 @@ from rmqtools.policy.staged import (
     by_queue,
     check_same,
     check_targets,
+    lost_decision,
     rest_of,
     rows_up_to,
 )
@@ -384,8 +385,9 @@ class StagedWrites(Asynchronous):
         lanes = {each: reserved.get(each) or self._lane(opened, each) for each in wanted}
         await run_all(*(lanes[part.target].take_up(part) for part in decided.parts))
         last = await self._decisions.read()
-        assert last is not None
-        found = await self._decisions.find(decided.batch, last)
+        found = await self._decisions.find(decided.batch, decided.batch if last is None else last)
+        if found.token != decided.token:
+            raise lost_decision(decided.batch, found.batch, **self._names)
         if found.end:
             return found, []
         await self._decisions.store_place(found)

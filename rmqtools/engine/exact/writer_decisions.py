@@ -64,14 +64,12 @@ class WriterDecisions:
     async def read(self) -> int | None:
         """Read what was decided until now; errors as of ``decisions_queue``.
 
+        The last decision is read again, too: its record may have been lost, its number decided anew.
+
         Returns:
             The number of the last decision, even of one that expired or was lost; None: there was none.
         """
-        queue = await self._topics.decisions_queue()
-        if self._records is None or self._records.queue != queue:
-            await self._open(queue)
-        else:
-            await self._records.refresh()
+        await self._open(await self._topics.decisions_queue())
         noted = [] if self.last is None else [self.last.batch]
         if self._is_recurring:
             queues = await self._topics.one_queue_each()
@@ -82,7 +80,11 @@ class WriterDecisions:
     async def _open(self, queue: MessageQueue) -> None:
         """Read from the place of the last decision on; from the begin, if another topic has that place."""
         begin, end = await self._admin.min_offset(queue), await self._admin.max_offset(queue)
-        place = await self._number(queue) if self._is_recurring else None
+        place = None
+        if self.last is not None and self.queue == queue:
+            place = self.last.queue_offset
+        elif self._is_recurring:
+            place = await self._number(queue)
         for start in dict.fromkeys((begin if place is None or place >= end else max(begin, place), begin)):
             self._known = Decisions(self._name)
             self._records = Records(self._producer, queue, start, self._known.note)

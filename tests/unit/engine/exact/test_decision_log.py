@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from rmqtools import ProducerConfig
+from rmqtools import MessageQueue, ProducerConfig
 from rmqtools.aio import DecisionLog, Producer
 from rmqtools.engine.exact import decision_log
-from rmqtools.errors import ConfigError, RemotingTimeoutError
+from rmqtools.errors import ConfigError, ExactAppendError, RemotingTimeoutError
 from rmqtools.testing import FakeCluster, RequestCode
 
 
@@ -80,3 +80,31 @@ async def test_a_record_that_its_broker_does_not_show_is_an_error_after_which_it
             cluster.show_all()
 
             assert (await log.decide("key", b"no")).record == b"yes"
+
+
+async def test_one_process_decides_several_keys_at_once():
+    async with FakeCluster() as cluster:
+        cluster.create_topic("decisions", queues=1)
+        async with (
+            Producer(ProducerConfig(name_server=cluster.name_server)) as producer,
+            DecisionLog(producer, "decisions") as log,
+        ):
+            cluster.fault(code=RequestCode.GET_MAX_OFFSET, delay=0.1)  # the first one reads after the others
+            made = await asyncio.gather(*(log.decide(f"key-{number}", b"yes") for number in range(8)))
+
+            assert all(each.is_ours for each in made)
+
+
+async def test_a_topic_that_lost_its_end_has_no_decisions_to_look_up():
+    async with FakeCluster() as cluster:
+        cluster.create_topic("decisions", queues=1)
+        async with (
+            Producer(ProducerConfig(name_server=cluster.name_server)) as producer,
+            DecisionLog(producer, "decisions") as log,
+        ):
+            await log.decide("key", b"yes")
+            cluster.end_at(MessageQueue("decisions", "broker-a", 0), 0)
+
+            for call in (log.look_up("key"), log.decide("key", b"no")):
+                with pytest.raises(ExactAppendError, match=r"ends at offset \d, .* has lost its end"):
+                    await call

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -12,8 +13,9 @@ from rmqtools.aio import Admin, Producer, StagedWrites
 from rmqtools.engine.exact import queue_writer, staged_topics
 from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_writes import StagedLane
+from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
-from rmqtools.policy.exact_append import LOCK_SECONDS
+from rmqtools.policy.exact_append import LOCK_SECONDS, Since
 from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
 TOPIC, STAGING = "orders", "orders-staging"
@@ -251,6 +253,29 @@ async def test_a_decision_that_was_lost_while_another_process_waited_for_the_loc
         monkeypatch.setattr(QueueWriter, "reserve", reserve_late)
         with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
             await writes.commit(1, [await stage(producer, "a", "b")])
+
+        assert stored(cluster) == ["a"]
+
+
+async def test_a_decision_made_anew_while_a_process_waited_to_finish_the_lost_one_is_an_error(monkeypatch):
+    async with scene() as (cluster, producer, writes):
+        first, again = await stage(producer, "a"), await stage(producer, "a")
+        resume = QueueWriter.resume
+        with monkeypatch.context() as patched:
+            patched.setattr(WriterDecisions, "store_place", AsyncMock(side_effect=asyncio.CancelledError))
+            with pytest.raises(asyncio.CancelledError):
+                await writes.commit(1, [again])
+
+        async def resume_late(writer: QueueWriter, since: Since) -> int | None:
+            monkeypatch.setattr(QueueWriter, "resume", resume)
+            cluster.end_at(queue(topic=DECISIONS), 0)
+            async with staged(producer) as other:
+                assert (await other.commit(1, [first])).is_first
+            return await resume(writer, since)
+
+        monkeypatch.setattr(QueueWriter, "resume", resume_late)
+        with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
+            await writes.commit(1, [again])
 
         assert stored(cluster) == ["a"]
 
