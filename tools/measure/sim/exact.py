@@ -455,16 +455,20 @@ async def _make_anew(_: Trouble, world: World) -> None:
 
 
 async def _unstopped(trouble: Trouble, world: World) -> None:
-    """Store a request of a process that was stopped between its look at the clock and the write."""
-    if not await world.is_at_work():
+    """Store a request of a process that was stopped between its look at the clock and the write.
+
+    If the others have come to the end meanwhile, nobody appends after it, and so nobody notices.
+    """
+    if not await world.is_at_work() or world.is_down:
         return
+    is_late = world.is_finished()
     last = world.writers[0].appender.last_position
     begin = 0 if last is None else last + 1
     world.is_contradicted |= begin < _END  # else the writer appends nothing more, and cannot notice it
     for position in range(begin, min(_END, begin + 1 + int(3 * trouble.number))):
         mark = str(AppendMark(position, "w"))
         world.cluster.store(_TOPIC, b"%d" % position, queue=_QUEUE, properties={APPEND_MARK: mark})
-        world.slipped.add(position)
+        (world.unseen if is_late else world.slipped).add(position)
 
 
 KINDS: Kinds = {

@@ -1,15 +1,17 @@
 """Findings of groups on a cluster in this process: what is healthy is not reported."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools import Admin, ClientConfig, MessageQueue, aio
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.group import FindingKind, GroupLimits
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import KVTable, SubscriptionData
 from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
+from rmqtools.policy.settling import SETTLE_SECONDS
 from rmqtools.protocol.wire.bodies import format_body
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster
@@ -149,3 +151,26 @@ def shifted(told: ConsumerRunningInfo, seconds: float) -> ConsumerRunningInfo:
         for queue, state in told.mq_table.items()
     }
     return replace(told, mq_table=moved)
+
+
+def owner(*queues: MessageQueue) -> ConsumerRunningInfo:
+    now_ms = SYSTEM_CLOCK.now_ms()
+    held = ProcessQueueInfo(last_pull_timestamp=now_ms, last_consume_timestamp=now_ms)
+    return ConsumerRunningInfo(subscription_set=SUBSCRIBED, mq_table=dict.fromkeys(queues, held))
+
+
+async def test_a_queue_that_waits_for_its_new_owner_is_no_finding_unless_it_goes_on_waiting():
+    async with FakeCluster() as cluster, aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        cluster.create_topic("orders", queues=2)
+        cluster.create_group("billing")
+        cluster.add_member("billing", "10.0.0.1@one", owner(FIRST))
+        looking = asyncio.create_task(admin.check_group("billing"))
+        await asyncio.sleep(SETTLE_SECONDS / 2)
+        cluster.add_member("billing", "10.0.0.1@one", owner(FIRST, SECOND))
+        during = await looking
+        cluster.add_member("billing", "10.0.0.1@one", owner(FIRST))
+        (lasting,) = (await admin.check_group("billing")).findings
+
+    assert during.findings == ()
+    assert set(during.view.members[0].queues) == {FIRST, SECOND}
+    assert (lasting.kind, lasting.queues) == (FindingKind.QUEUE_UNOWNED, (SECOND,))
