@@ -266,8 +266,11 @@ class Workers(Generic[H]):
         self._tasks.spawn("consume", work).add_done_callback(ended)
 
     def _start_another(self, probe: Worker[H]) -> None:
-        """After the first step of a task: if calls wait now, its listener waits for something."""
+        """After the first step of a task: if its listener waits for something, so may those of all calls."""
         probe.has_begun = True
+        if probe.call is None:
+            self._start_workers()
+            return
         if self._closing or self._yielding:
             return
         waiting = sum(1 if one.over is not None else length_hint(one.calls) for one in self._waiting)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer import consume_concurrently
 from rmqtools.model.codes import RequestCode
 from tests.unit.engine.consumer.push_scene import idle, pushing, refuses, stored, until
@@ -43,6 +44,26 @@ async def test_of_a_listener_that_waits_for_nothing_one_worker_makes_all_calls()
         await until(lambda: scene.committed == 100)
     assert [offset for offset, _ in heard] == list(range(100))
     assert len({task for _, task in heard}) == 1
+
+
+async def test_messages_that_arrive_while_a_quick_listener_ends_start_one_worker():
+    started, spawn = [], Background.spawn
+
+    def counting(background, name, work):
+        started.extend([name] if name == "consume" else ())
+        return spawn(background, name, work)
+
+    async def listen(messages, context):
+        """Wait for nothing."""
+
+    async with pushing(listen, consume_threads=20) as scene:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Background, "spawn", counting)
+            scene.arrive(stored(0))  # its worker runs in the next step of the loop, and then more arrive
+            asyncio.get_running_loop().call_soon(lambda: scene.arrive(*map(stored, range(1, 33))))
+            await until(lambda: scene.committed == 33)
+
+    assert len(started) <= 2
 
 
 async def test_a_failed_call_in_the_middle_of_a_run_is_settled_alone_and_each_call_is_counted():
