@@ -5,6 +5,7 @@ SLOW = {
     "tutorial.md",
     "spark.md",
     "spark-jobs.md",
+    "spark-pipeline.md",
     "spark-readers.md",
     "mirror.md",
     "kafka.md",
@@ -51,6 +52,12 @@ with Admin(ClientConfig(name_server="127.0.0.1:9876")) as admin:
     for queue in admin.fetch_subscribe_queues("Orders"):
         admin.update_consumer_offset("mirrored", queue, 0)
 """,
+    "spark-pipeline.md": """
+from rmqtools import Admin, ClientConfig
+with Admin(ClientConfig(name_server="127.0.0.1:9876")) as admin:
+    for topic in ("OrderTotals", "OrdersRejected"):
+        admin.create_topic(topic)
+""",
     "migrating.md": """
 import sys
 import rmqtools.compat.client, rmqtools.compat.exceptions  # in place of the native client
@@ -67,6 +74,10 @@ redis.Redis = fakeredis.FakeRedis
 """,
 }
 AFTER = {
+    "spark-pipeline.md": """
+consumer.close()
+spark.stop()
+""",
     "arrow.md": """
 assert dict(row[:2] for row in by_tag)["new"] >= 5, by_tag  # other pages send to the topic too
 assert len(frame) == sum(row[1] for row in by_tag)

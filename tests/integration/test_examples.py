@@ -219,15 +219,6 @@ def test_stream_windows(run: Run, fill: Fill, make_topic: Callable[..., str]) ->
 
 @pytest.mark.spark
 @pytest.mark.slow  # a Spark of its own
-def test_stream_json(run: Run, make_topic: Callable[..., str]) -> None:
-    printed = run("stream_json.py", "--topic", make_topic())
-
-    assert "| cup|     1|8.0|" in printed
-    assert "| tea|     2|7.0|" in printed
-
-
-@pytest.mark.spark
-@pytest.mark.slow  # a Spark of its own
 def test_spark35_read(run: Run, fill: Fill, make_topic: Callable[..., str]) -> None:
     """On Spark 3.5 itself: tests/spark/test_pyspark_versions.py."""
     topic = make_topic(queues=1)
@@ -242,7 +233,8 @@ def test_spark35_read(run: Run, fill: Fill, make_topic: Callable[..., str]) -> N
 def test_every_example_is_in_the_readme_and_has_a_test() -> None:
     named = {path.name for path in EXAMPLES.glob("*.py")} - {"__init__.py"}
     unit_tests = [path.read_text() for path in (EXAMPLES.parent / "tests/unit/examples").glob("test_*.py")]
-    beside = [Path(__file__).with_name(name).read_text() for name in ("test_demo.py", "test_sigterm.py")]
+    files = ("test_demo.py", "test_order_totals.py", "test_sigterm.py")
+    beside = [Path(__file__).with_name(name).read_text() for name in files]
     tests = "".join([Path(__file__).read_text(), *beside, *unit_tests])
     runnable = {name for name in named if not name.startswith("demo_")}
 

@@ -2,14 +2,18 @@
 
 python -m tests.spark.recipes bodies '{"nameServer": ...}' TOPICS...
 python -m tests.spark.recipes delta FOLDER '{"nameServer": ..., "topic": ...}'
+python -m tests.spark.recipes both FOLDER '{"nameServer": ..., "topic": ...}' TARGET
 
 ``bodies`` writes three rows to each of three topics, reads them by the recipes, and prints them as JSON.
 ``delta`` streams the topic into FOLDER/table until it is killed. If there is FOLDER/last, it ends with what
-is stored, and prints the number of rows, and the number of different places they were read from.
+is stored, and prints the number of rows, and the number of different places they were read from. ``both``
+streams the topic into FOLDER/table and the topic TARGET, does its last micro-batch again, and prints the
+numbers of rows in both.
 """
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +71,26 @@ def delta(folder: str, given: str) -> None:
     print(json.dumps([rows.count(), places.count()]))
 
 
+def both(folder: str, given: str, target: str) -> None:
+    spark = SparkSession.builder.getOrCreate()
+    options, table = json.loads(given), f"{folder}/table"
+    text = recipe("txnAppId").replace("127.0.0.1:9876", options["nameServer"]).replace("OrderTotals", target)
+    names: dict[str, Any] = {"table": table}
+    exec(text, names)
+    commits = Path(folder, "checkpoint", "commits")
+    for _ in range(2):
+        stream = spark.readStream.format("rocketmq").options(**options, startingOffsets="earliest").load()
+        query = stream.selectExpr("CAST(body AS STRING) AS text").writeStream.foreachBatch(names["store"])
+        query = query.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
+        query.start().awaitTermination()
+        last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
+        for name in (f"{last}", f".{last}.crc"):
+            (commits / name).unlink(missing_ok=True)
+    rows = spark.read.format("rocketmq").options(**options | {"topic": target}).load()
+    print(json.dumps([spark.read.format("delta").load(table).count(), rows.count()]))
+
+
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
-    bodies(*arguments) if what == "bodies" else delta(*arguments)
+    programs: dict[str, Callable[..., None]] = {"bodies": bodies, "delta": delta, "both": both}
+    programs[what](*arguments)

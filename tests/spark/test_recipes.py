@@ -39,7 +39,7 @@ def protobuf_module() -> str:
     )
 
 
-def variables(folder: Path, python: str, jars: str) -> dict[str, str]:
+def variables(folder: Path, python: str, jars: str, **more: str) -> dict[str, str]:
     """The environment of a session of its own, which leaves nothing outside of the folder."""
     settings = {
         "spark.ui.enabled": "false",
@@ -47,6 +47,7 @@ def variables(folder: Path, python: str, jars: str) -> dict[str, str]:
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
+        **more,
     }
     words = [word for setting in settings.items() for word in ("--conf", "=".join(setting))]
     arguments = ["--master", "local[2]", "--driver-class-path", jars, *words, "pyspark-shell"]
@@ -106,3 +107,23 @@ def test_a_delta_table_has_every_row_once_after_its_driver_was_killed_between_mi
     *_, printed = run(command, env, cwd=ROOT)
 
     assert json.loads(printed) == [900, 900]
+
+
+def test_a_micro_batch_done_again_adds_nothing_to_a_table_and_a_topic(
+    tmp_path, local_cluster, make_topic, producer, admin
+):
+    topic, target, python = make_topic(), make_topic(), python_with("4.1")
+    options = json.dumps({"nameServer": local_cluster.name_server, "topic": topic})
+    await_readable(admin, producer.send_many([Message(topic, b"order")] * 100))
+    delta = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+    *_, printed = run(
+        [python, "-m", "tests.spark.recipes", "both", str(tmp_path), options, target],
+        variables(tmp_path, python, class_path(DELTA), **delta),
+        cwd=ROOT,
+    )
+
+    assert json.loads(printed) == [100, 100]
