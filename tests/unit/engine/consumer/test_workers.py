@@ -47,7 +47,8 @@ async def test_of_a_listener_that_waits_for_nothing_one_worker_makes_all_calls()
 
 
 async def test_messages_that_arrive_while_a_quick_listener_ends_start_one_worker():
-    started, spawn = [], Background.spawn
+    started: list[str] = []
+    spawn = Background.spawn
 
     def counting(background, name, work):
         started.extend([name] if name == "consume" else ())
