@@ -7,6 +7,7 @@ broker that gets rows. Where rows are, their decision cannot have been lost unse
 
 import asyncio
 import uuid
+from collections.abc import Iterable
 
 from rmqtools.engine.admin.group_offsets import GroupOffsetAdmin
 from rmqtools.engine.exact.decision_log import Records
@@ -72,10 +73,13 @@ class WriterDecisions:
         await self._open(await self._topics.decisions_queue())
         noted = [] if self.last is None else [self.last.batch]
         if self._is_recurring:
-            queues = await self._topics.one_queue_each()
-            found = await asyncio.gather(*map(self._number, queues), return_exceptions=True)
-            noted += [number - 1 for number in found if isinstance(number, int) and number > 0]
+            noted += await self._noted(await self._topics.one_queue_each())
         return max(noted, default=None)
+
+    async def _noted(self, queues: Iterable[MessageQueue]) -> list[int]:
+        """Return the numbers of decisions that the brokers of these queues keep."""
+        found = await asyncio.gather(*map(self._number, queues), return_exceptions=True)
+        return [number - 1 for number in found if isinstance(number, int) and number > 0]
 
     async def _open(self, queue: MessageQueue) -> None:
         """Read from the place of the last decision on; from the begin, if another topic has that place."""
@@ -137,12 +141,18 @@ class WriterDecisions:
         """Store where the last decision is, and its number plus one on each broker that gets rows of it.
 
         Before the first row is copied: where rows are, their decision cannot be lost unseen. Only with the
-        locks of a commit that has not ended: so no later number can be there.
+        locks of a commit that has not ended: so no later number can be there. A commit without rows has no
+        locks: its number is stored on all brokers, unless a later one is there.
         """
-        if not self._is_recurring or not decided.parts:
+        if not self._is_recurring:
             return
-        own = self._opened.queue
-        brokers = {own.broker_name, *(part.target.broker_name for part in decided.parts)}
+        own, brokers = self._opened.queue, {part.target.broker_name for part in decided.parts}
+        if not brokers:
+            queues = await self._topics.one_queue_each()
+            if max(await self._noted(queues), default=-1) >= decided.batch:
+                return
+            brokers = {queue.broker_name for queue in queues}
+        brokers.add(own.broker_name)
         numbers = {MessageQueue(self._topics.staging, name, 0): decided.batch + 1 for name in brokers}
         numbers[own] = decided.queue_offset
         update = self._admin.update_consumer_offset

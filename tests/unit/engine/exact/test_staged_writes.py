@@ -16,6 +16,7 @@ from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
 from rmqtools.policy.exact_append import LOCK_SECONDS, Since
+from rmqtools.policy.staged import BatchDecision
 from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
 TOPIC, STAGING = "orders", "orders-staging"
@@ -217,6 +218,28 @@ async def test_an_empty_commit_is_decided_too():
             await writes.commit(1, [await stage(producer, "a")])
 
         assert stored(cluster) == []
+
+
+async def test_the_number_of_an_empty_commit_is_kept_too_and_lowers_no_later_one(monkeypatch):
+    async with scene() as (cluster, producer, writes):
+        await writes.commit(1, [])
+        store_place = WriterDecisions.store_place
+
+        async def store_late(decisions: WriterDecisions, decided: BatchDecision) -> None:
+            monkeypatch.setattr(WriterDecisions, "store_place", store_place)
+            async with staged(producer) as other:
+                await other.commit(3, [await stage(producer, "a")])
+            await store_place(decisions, decided)
+
+        monkeypatch.setattr(WriterDecisions, "store_place", store_late)
+        await writes.commit(2, [])
+        cluster.end_at(queue(topic=DECISIONS), 0)
+        async with staged(producer) as again:
+            for batch in (1, 3):
+                with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
+                    await again.commit(batch, [await stage(producer, "b")])
+
+        assert stored(cluster) == ["a"]
 
 
 async def test_a_lost_topic_of_decisions_is_an_error_and_nothing_is_stored_twice(monkeypatch):
