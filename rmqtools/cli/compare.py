@@ -9,13 +9,12 @@ import typer
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import Column, print_json, print_table, say
 from rmqtools.cli.settings_file import check_settings, differences, fetch_settings
 from rmqtools.errors import ConfigError
 from rmqtools.safe_file import replace_text
 from rmqtools.visible_text import visible_lines
-
-DIFFERS = 2  # exit code
 
 Side = Annotated[
     str, typer.Argument(metavar="SIDE", show_default=False, help="HOST:PORT of a name server, or a file.")
@@ -25,7 +24,9 @@ Side = Annotated[
 def export(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="The file to write. Default: stdout."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", dir_okay=False, help="The file to write. Default: stdout."
+        ),
     ] = None,
     name_server: NameServer = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
@@ -59,8 +60,8 @@ def diff(
 ) -> None:
     """Compare topics and groups of two clusters, or of a file of rmqtools export and a cluster.
 
-    Exit code 0: equal; 1: refused or failed; 2: they differ. A side that is no file is a name server. Files
-    need the extra export. Nothing is changed.
+    Exit code 0: equal; 1: they differ, or one cannot be read. A side that is no file is a name server.
+    Files need the extra export. Nothing is changed.
 
         rmqtools diff staging.yaml 10.0.0.5:9876
     """
@@ -76,7 +77,7 @@ def diff(
         rows = [(one.kind, one.name, one.setting or "-", one.left, one.right) for one in found]
         print_table(columns, rows)
     if found:
-        raise typer.Exit(DIFFERS)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _read(side: str | None, name_server: str, settings: Sequence[str] | None) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from rmqtools import Admin
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import warn
 from rmqtools.cli.profile import SECRETS, profile_settings, read_secret_files, refuse_secret
 from rmqtools.clock import SYSTEM_CLOCK
@@ -42,7 +43,6 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, not tables.")]
 
-INCOMPLETE = 3  # exit code: what is printed lacks servers that do not answer
 _ENVIRONMENT_PREFIX = "RMQTOOLS_"
 _COMPLETION_SECONDS = "1"  # a shell waits for it
 _PLAIN_NAMES = {match_name(name): name for name in SECRETS}
@@ -97,7 +97,7 @@ def partial_admin(config: ClientConfig) -> Iterator[Admin]:
     for name, error in missing.items():
         warn(f"warning: without broker {name}, which does not answer: {error}")
     if missing:
-        raise typer.Exit(INCOMPLETE)
+        raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 def broker_clock(admin: Admin, broker_name: str = "") -> Callable[[], int]:

@@ -12,10 +12,11 @@ from typing import IO, Annotated
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, Producer, ProducerConfig, QueueRange
+from rmqtools.cli.change import DryRun, Yes
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
 from rmqtools.cli.dead_letter_choice import Key, Where, choice_of
 from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, replayed
-from rmqtools.cli.pace import Pace
+from rmqtools.cli.pace import Pace, Rate
 from rmqtools.cli.printing import (
     Column,
     ends_quietly,
@@ -27,6 +28,7 @@ from rmqtools.cli.printing import (
     warning,
 )
 from rmqtools.cli.saving.progress import progress_bar
+from rmqtools.cli.selection import Limit
 from rmqtools.errors import (
     ConfigError,
     PermissionDeniedError,
@@ -38,6 +40,7 @@ from rmqtools.model.copy_message import origin_topic
 from rmqtools.model.group import TopicOffset
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
+from rmqtools.model.queue import queue_name
 from rmqtools.safe_file import open_new
 from rmqtools.visible_text import visible_json
 
@@ -49,11 +52,12 @@ app = typer.Typer(
     help="Messages of a group that failed too often (its dead letters), or wait for their next try.",
 )
 
-Group = Annotated[str, typer.Option("--group", "-g", help="The consumer group.", show_default=False)]
+Group = Annotated[
+    str, typer.Option("--group", "-g", metavar="GROUP", help="The consumer group.", show_default=False)
+]
 Retry = Annotated[
     bool, typer.Option("--retry", help="Messages that wait for a retry, instead of dead letters.")
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most this many messages. Default: all.")]
 MakeReadable = Annotated[
     bool,
     typer.Option(
@@ -150,7 +154,10 @@ def _letter(message: MessageExt) -> tuple[object, ...]:
 def export(
     group: Group,
     output: Annotated[
-        Path, typer.Option("--output", "-f", dir_okay=False, help="The file to write; '-': stdout.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", dir_okay=False, help="The file to write; '-': stdout."
+        ),
     ],
     name_server: NameServer = "",
     retry: Retry = False,
@@ -186,18 +193,18 @@ def replay(
     group: Group,
     name_server: NameServer = "",
     to_topic: Annotated[
-        str | None, typer.Option(help="The topic to send to. Default: where each message was first sent.")
+        str | None,
+        typer.Option(metavar="TOPIC", help="The topic to send to. Default: where each was first sent."),
     ] = None,
     progress: NotedIn = None,
     no_progress: Annotated[
         bool, typer.Option("--no-progress", help="Send all of them, and store no progress.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count the messages per topic, send nothing.")
-    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     key: Key = None,
     where: Where = None,
-    rate: Annotated[float | None, typer.Option(min=0.01, help="Maximum number of messages a second.")] = None,
+    rate: Rate = None,
     retry: Retry = False,
     limit: Limit = None,
     make_readable: MakeReadable = False,
@@ -312,8 +319,7 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
     """
     for range_ in ranges:
         if count := done.count_expired(range_):
-            place = f"{range_.queue.broker_name}:{range_.queue.queue_id}"
-            lost = f"{count} messages of queue {place} of {done.topic}"
+            lost = f"{count} messages of queue {queue_name(range_.queue)} of {done.topic}"
             warn(f"warning: {lost} expired before they were replayed")
     return [done.rest_of(range_) for range_ in ranges]
 
@@ -396,8 +402,7 @@ def _appearing(path: Path) -> Iterator[IO[str]]:
 
 def _say_ranges(ranges: list[QueueRange]) -> None:
     for range_ in ranges:
-        place = f"{range_.queue.broker_name}[{range_.queue.queue_id}]"
-        say(f"{place}: offsets {range_.begin} to {range_.end}, exclusive")
+        say(f"{queue_name(range_.queue)}: offsets {range_.begin} to {range_.end}, exclusive")
 
 
 def _say_sent(sent: Counter[str], topic: str, *, dry_run: bool) -> None:

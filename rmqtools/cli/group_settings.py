@@ -6,6 +6,7 @@ from typing import Annotated, get_type_hints
 import typer
 
 from rmqtools import Admin, ClientConfig
+from rmqtools.cli.change import DryRun, Yes
 from rmqtools.cli.connection import NameServer, Settings, client_config, pairs
 from rmqtools.cli.group import Group, unknown_group
 from rmqtools.cli.printing import print_table, say
@@ -52,7 +53,8 @@ def alter(
     group: Group,
     changes: Changes = None,
     name_server: NameServer = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change; change nothing.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     settings: Settings = None,
 ) -> None:
     """Change a group's settings on all masters; those not given stay as they are on each.
