@@ -1,6 +1,6 @@
 """``rmqtools broker`` and ``rmqtools health``: the state of brokers, their settings, one line for a probe."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +8,7 @@ import typer
 from rmqtools import Admin, ClientConfig
 from rmqtools.broker import BrokerState, broker_note
 from rmqtools.cli.change import DryRun, Yes, agreed
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, end_incomplete, pairs
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.findings import Ignore, MinSeverity, counted, finding_values, left_out
 from rmqtools.cli.moments import duration_option
@@ -32,10 +32,13 @@ def status(name_server: NameServer = "", settings: Settings = None, as_json: Jso
     number of requests that wait. A broker is read-only after drain, or by its brokerPermission.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        rows = [broker_values(broker) for broker in admin.fetch_brokers()]
-    if as_json:
-        print_json(rows)
-        return
+        brokers = admin.fetch_brokers()
+    rows = [broker_values(broker) for broker in brokers]
+    print_json(rows) if as_json else _print_brokers(rows)
+    end_incomplete({f"broker {one.broker_name}": one.error for one in brokers if one.error is not None})
+
+
+def _print_brokers(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = [
         Column("broker"),
         Column("role"),

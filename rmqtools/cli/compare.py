@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import Column, print_json, print_table, say
 from rmqtools.cli.settings_file import check_settings, differences, fetch_settings
@@ -34,21 +34,23 @@ def export(
 ) -> None:
     """Write all topics and groups with their settings as YAML: queues, permissions, attributes.
 
-    `rmqtools diff` compares such a file with a cluster. Needs the extra export.
+    `rmqtools diff` compares such a file with a cluster. If brokers do not answer, it has their names under
+    `incomplete`, and diff refuses it. Needs the extra export.
 
         rmqtools export -o staging.yaml
     """
     yaml = _yaml()
     if output is not None and output.exists() and not overwrite:
         raise ConfigError(f"{output} exists: give another file, or --overwrite")
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         found = fetch_settings(admin)
-    text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
-    if output is None:
-        sys.stdout.write(visible_lines(text) if sys.stdout.isatty() else text)
-        return
-    replace_text(output, text)
-    say(f"{len(found['topics'])} topics and {len(found['groups'])} groups written to {output}")
+        lacks = {"incomplete": sorted(admin.missing_brokers)} if admin.missing_brokers else {}
+        text = yaml.safe_dump(lacks | found, sort_keys=False, allow_unicode=True)
+        if output is None:
+            sys.stdout.write(visible_lines(text) if sys.stdout.isatty() else text)
+            return
+        replace_text(output, text)
+        say(f"{len(found['topics'])} topics and {len(found['groups'])} groups written to {output}")
 
 
 def diff(

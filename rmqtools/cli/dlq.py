@@ -122,17 +122,17 @@ def browse(
     With --json all of each message. `replay` takes the same --key and --where.
     """
     topic, choice = retry_topic(group) if retry else dlq_topic(group), choice_of(key, where)
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         ranges = _ranges(admin, topic, make_readable)
         found = list(islice(filter(choice.fits, _messages(admin, ranges, corrupt_body="raw")), limit))
-    if as_json:
-        print_json([as_row(message) for message in found])
-        return
-    columns = [Column("broker"), Column("queue"), Column("offset"), Column("stored", 3), Column("from", 4)]
-    columns += [Column("keys"), Column("tags", 2), Column("retries", 1), Column("body")]
-    print_table(columns, [_letter(message) for message in found])
-    if not found:
-        warn(f"{topic} has no {'such ' if not choice.is_all else ''}messages")
+        if as_json:
+            print_json([as_row(message) for message in found])
+            return
+        columns = [*map(Column, ("broker", "queue", "offset")), Column("stored", 3), Column("from", 4)]
+        columns += [Column("keys"), Column("tags", 2), Column("retries", 1), Column("body")]
+        print_table(columns, [_letter(message) for message in found])
+        if not found and not admin.missing_brokers:
+            warn(f"{topic} has no {'such ' if not choice.is_all else ''}messages")
 
 
 def _letter(message: MessageExt) -> tuple[object, ...]:
@@ -326,8 +326,12 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
 
 def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
     """Return the full range of every queue of a topic; see :func:`_queues`."""
-    queues = _queues(admin, topic, make_readable)
-    return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
+    queues, known = _queues(admin, topic, make_readable), admin.fetch_topic_stats(topic).offset_table
+    return [
+        QueueRange(queue, known[queue].min_offset, known[queue].max_offset)
+        for queue in queues
+        if queue in known
+    ]
 
 
 def _queues(admin: Admin, topic: str, make_readable: bool) -> list[MessageQueue]:

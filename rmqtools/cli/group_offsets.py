@@ -15,6 +15,7 @@ from rmqtools.cli.connection import (
     broker_clock,
     client_config,
     complete_topic,
+    partial_admin,
 )
 from rmqtools.cli.group import Group, known_group
 from rmqtools.cli.moments import moment_ms
@@ -66,7 +67,7 @@ def reset(
     given = [to_time is not None, bool(to_offset), to_earliest, to_latest]
     if sum(given) != 1:
         raise ConfigError("give one of --to-time, --to-offset, --to-earliest, --to-latest")
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig), partial=dry_run) as admin:
         known_group(admin, group)
         before = admin.fetch_consumer_offsets(group, topic)
         if to_offset:
@@ -145,7 +146,7 @@ def _skip_in_queue(
 ) -> None:
     """Skip messages of one queue, ``place``: its topic and name."""
     topic, name = place
-    with Admin(config) as admin:
+    with partial_admin(config, partial=asked.dry_run) as admin:
         known_group(admin, group)
         before = admin.fetch_consumer_offsets(group, topic)
         queue = named_queue("--queue", name, list(before))

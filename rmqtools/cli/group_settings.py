@@ -7,7 +7,7 @@ import typer
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.cli.change import DryRun, Yes
-from rmqtools.cli.connection import NameServer, Settings, client_config, pairs
+from rmqtools.cli.connection import NameServer, Settings, client_config, pairs, partial_admin
 from rmqtools.cli.group import Group, unknown_group
 from rmqtools.cli.printing import print_table, say
 from rmqtools.config.checked import kind_of
@@ -62,7 +62,8 @@ def alter(
     Without --change it shows them.
     """
     wanted = group_settings(changes)
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    config = client_config(name_server, settings, ClientConfig)
+    with partial_admin(config, partial=dry_run or not wanted) as admin:
         configs = admin.fetch_group_configs(group)
         if not configs:
             raise unknown_group(group, admin.fetch_group_list())

@@ -16,7 +16,7 @@ import typer
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import NO_PINS, AllocateByPins, Pins, client_address, newest, share
 from rmqtools.cli.change import DryRun, Yes
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, end_incomplete, partial_admin
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.moments import duration_option, moment_text
 from rmqtools.cli.printing import Column, now, plain, print_json, print_table, say, warn
@@ -150,22 +150,20 @@ def show(
 ) -> None:
     """Show the pins of every name server, and their effect on the current members.
 
-    Exit code 3 if a name server cannot be read.
+    Exit code 3 if a name server cannot be read, or a broker does not answer.
     """
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        silent = [one for one in admin.fetch_name_servers() if one.error is not None]
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
+        silent = {f"name server {one.addr}": one.error for one in admin.fetch_name_servers() if one.error}
         groups = [group] if group is not None else admin.fetch_pin_groups()
         copies = {name: admin.fetch_pin_copies(name) for name in groups}
-        members = {name: _members(admin, name) for name in groups}
-    rows = _rows(copies, members)
-    if as_json:
-        print_json(rows)
-    else:
-        _print_rows(rows, nothing="nothing is pinned" if not silent else "no pins are known")
-    for one in silent:
-        warn(f"warning: without name server {one.addr}, which does not answer: {one.error}")
-    if silent or any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
-        raise typer.Exit(ExitCode.INCOMPLETE)
+        rows = _rows(copies, {name: _members(admin, name) for name in groups})
+        if as_json:
+            print_json(rows)
+        else:
+            _print_rows(rows, nothing="nothing is pinned" if not silent else "no pins are known")
+        end_incomplete(silent)
+        if any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
+            raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 def _held(copies: Iterable[Pins | RocketMQError]) -> str | None:
