@@ -32,6 +32,7 @@ from rmqtools.cli.selection import Limit
 from rmqtools.errors import (
     ConfigError,
     PermissionDeniedError,
+    RemotingError,
     RocketMQError,
     TopicNotFoundError,
 )
@@ -326,12 +327,13 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
 
 def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
     """Return the full range of every queue of a topic; see :func:`_queues`."""
-    queues, known = _queues(admin, topic, make_readable), admin.fetch_topic_stats(topic).offset_table
-    return [
-        QueueRange(queue, known[queue].min_offset, known[queue].max_offset)
-        for queue in queues
-        if queue in known
-    ]
+    queues = _queues(admin, topic, make_readable)
+    try:
+        return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
+    except RemotingError:  # a partial admin knows which broker is missing; proxies serve no statistics
+        known = admin.fetch_topic_stats(topic).offset_table
+        found = [(queue, known[queue]) for queue in queues if queue in known]
+        return [QueueRange(queue, offsets.min_offset, offsets.max_offset) for queue, offsets in found]
 
 
 def _queues(admin: Admin, topic: str, make_readable: bool) -> list[MessageQueue]:
