@@ -32,7 +32,7 @@ from collections.abc import Sequence
 
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.message import MessageExt
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.queue import MessageQueue, queue_name
 from rmqtools.model.result import SendAttempt, SendResult
 
 
@@ -250,7 +250,7 @@ class SendError(RocketMQError):
 
     def __str__(self) -> str:
         tries = "; ".join(
-            f"{attempt.queue.broker_name}[{attempt.queue.queue_id}] at {attempt.broker_addr} "
+            f"{queue_name(attempt.queue)} at {attempt.broker_addr} "
             f"{attempt.outcome.value} after {attempt.seconds:.3f} s: {attempt.error}"
             for attempt in self.attempts
         )

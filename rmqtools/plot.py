@@ -13,7 +13,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from rmqtools.model.message_story import MessageStory, StoryEvent, StoryEventKind
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.queue import MessageQueue, queue_name
 from rmqtools.visible_text import visible
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _draw_shares(
 
 
 def _queue_name(queue: MessageQueue, *, one_topic: bool) -> str:
-    place = f"{queue.broker_name}:{queue.queue_id}"
+    place = queue_name(queue)
     return _label(place if one_topic else f"{queue.topic} {place}")
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rmqtools import aio, config, errors
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.model.group_view import FindingKind
 from rmqtools.model.read_columns import READ_COLUMNS
 from spark_connector.options.option_table import OPTIONS, describe_options
@@ -285,28 +286,7 @@ def _errors_shown() -> set[str]:
 
 
 def _exit_codes() -> dict[str, str]:
-    trees = [tree for path, tree in _trees().items() if path.is_relative_to(ROOT / "rmqtools" / "cli")]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    named = {
-        ast.unparse(node.targets[0]): node.value.value
-        for node in nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-    }
-    exits = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Exit"]
-    values = {value for one in exits for value in _outcomes(one.args, named)}
-    return dict.fromkeys(sorted({"0", *_SIGNALS, *map(str, values)}, key=int), "")
-
-
-def _outcomes(nodes: Iterable[ast.expr], named: dict[str, Any]) -> set[int]:
-    """Return the numbers that an expression may have; those of a condition are not among them."""
-    found: set[int] = set()
-    for node in nodes:
-        value = named.get(ast.unparse(node), getattr(node, "value", None))
-        if isinstance(node, ast.IfExp):
-            found |= _outcomes([node.body, node.orelse], named)
-        elif type(value) is int:
-            found.add(value)
-    return found
+    return dict.fromkeys(sorted({*_SIGNALS, *(str(code.value) for code in ExitCode)}, key=int), "")
 
 
 def _exit_codes_shown() -> set[str]:

@@ -1,7 +1,6 @@
 """The command ``rmqtools``: one file per group of commands, imported when one of them runs.
 
-Exit codes: 0 done; 1 refused or failed (one line on standard error: ``error: ...``); 2 wrong usage;
-130 interrupted by SIGINT, 143 by SIGTERM. A command may define more; docs/commands.md lists them.
+Exit codes are in :mod:`rmqtools.cli.exit_code`; after SIGINT 130, after SIGTERM 143.
 """
 
 import logging
@@ -13,6 +12,7 @@ from typing import Annotated
 import typer
 
 from rmqtools import __version__
+from rmqtools.cli.exit_code import exit_code_of
 from rmqtools.cli.printing import Interrupted, say, warn
 from rmqtools.cli.root.commands import COMMANDS
 from rmqtools.cli.root.lazy_group import lazy_app
@@ -55,7 +55,7 @@ def main() -> None:
     try:
         app()
     except RocketMQError as error:
-        sys.exit(_fail(str(error), 1))
+        sys.exit(_fail(str(error), exit_code_of(error)))
     except Interrupted as error:
         name = signal.Signals(error.args[0]).name
         sys.exit(_fail(f"interrupted by {name}; what was started is stopped", error.exit_code))

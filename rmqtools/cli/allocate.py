@@ -17,31 +17,35 @@ from rmqtools.errors import ConfigError
 from rmqtools.group import GroupView
 from rmqtools.plot import Owners, shares_figure
 
-Topic = Annotated[str, typer.Option("--topic", "-t", help="The topic to share.", show_default=False)]
+Topic = Annotated[
+    str, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic to share.", show_default=False)
+]
 Strategy = Annotated[
     str,
     typer.Option(
         "--strategy",
         "-s",
+        metavar="STRATEGY",
         help=f"{', '.join(STRATEGIES)}, or module:Class.",
         show_default=False,
     ),
 ]
 Group = Annotated[
     str | None,
-    typer.Option("--group", "-g", help="The group whose live members share it, and whose pins count."),
+    typer.Option(
+        "--group", "-g", metavar="GROUP", help="The group whose live members share it, and whose pins count."
+    ),
 ]
 Options = Annotated[
     list[str] | None,
-    typer.Option(
-        "--option", "-o", metavar="NAME=VALUE", help="An option of the strategy, e.g. ips=10.0.0.1."
-    ),
+    typer.Option("--option", metavar="NAME=VALUE", help="An option of the strategy, e.g. ips=10.0.0.1."),
 ]
 Members = Annotated[
     str | None, typer.Option(metavar="ID,ID,...", help="Client ids (ip@name), instead of the live members.")
 ]
 Queues = Annotated[
-    str | None, typer.Option(metavar="BROKER:COUNT,...", help="Queues, instead of those of the route.")
+    str | None,
+    typer.Option("--queue-counts", metavar="BROKER:COUNT,...", help="Queues, instead of those of the route."),
 ]
 
 Compare = Annotated[
@@ -69,11 +73,11 @@ def allocate(
 ) -> None:
     """Show which member would own each queue of a topic, beside its owner now. Changes nothing.
 
-    With --members and --queues no cluster is needed.
+    With --members and --queue-counts no cluster is needed.
 
-        rmqtools allocate -t orders -s PINNED_BY_IP -o ips=10.0.0.1 -o when_absent=nobody -g billing
+        rmqtools allocate -t orders -g pay -s PINNED_BY_IP --option ips=10.0.0.1 --option when_absent=nobody
 
-        rmqtools allocate -t orders -s AVG --queues broker-a:4,broker-b:4 --members 10.0.0.1@a,10.0.0.2@b
+        rmqtools allocate -t orders -s AVG --queue-counts broker-a:4 --members 10.0.0.1@a,10.0.0.2@b
 
         rmqtools allocate -t orders -s AVG --compare CONSISTENT_HASH -g billing --plot shares.svg
     """
@@ -165,7 +169,7 @@ def _with_pins(
     if must_say and pins.ips and pins.when_absent is None:
         raise ConfigError(
             f"the pins of group {group!r} do not say who consumes while no pinned member is there: give "
-            "-o when_absent=nobody or -o when_absent=everybody, as its members do"
+            "--option when_absent=nobody or when_absent=everybody, as its members do"
         )
     warn(f"pins in force: {', '.join(pins.ips) or 'none'} (version {pins.version})")
     return strategy.with_pins(pins)
@@ -191,7 +195,7 @@ def _queues(topic: str, text: str) -> list[MessageQueue]:
     for part in text.split(","):
         broker_name, _, count = part.strip().rpartition(":")
         if not (broker_name and count.isascii() and count.isdigit() and int(count)):
-            raise ConfigError(f"--queues {text!r}: want BROKER:COUNT, e.g. broker-a:4,broker-b:4")
+            raise ConfigError(f"--queue-counts {text!r}: want BROKER:COUNT, e.g. broker-a:4,broker-b:4")
         queues += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(count))]
     return sorted(queues)
 

@@ -1,20 +1,22 @@
 """``rmqtools broker`` and ``rmqtools health``: the state of brokers, their settings, one line for a probe."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.broker import BrokerState, broker_note
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
+from rmqtools.cli.change import DryRun, Yes, agreed
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, end_incomplete, pairs
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.findings import Ignore, MinSeverity, counted, finding_values, left_out
-from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, warn, warning
-from rmqtools.errors import ConfigError, RemotingError, RocketMQError
+from rmqtools.cli.moments import duration_option
+from rmqtools.cli.printing import Column, finding, print_json, print_table, say, warning
+from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import Severity
 from rmqtools.unknown_name import unknown_name
 
-UNHEALTHY, CANNOT_TELL = 1, 2  # exit codes of health
 _NEARLY_FULL = 85  # percent of the disk
 
 app = typer.Typer(no_args_is_help=True, help="Brokers: their state and their settings.")
@@ -30,10 +32,13 @@ def status(name_server: NameServer = "", settings: Settings = None, as_json: Jso
     number of requests that wait. A broker is read-only after drain, or by its brokerPermission.
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        rows = [broker_values(broker) for broker in admin.fetch_brokers()]
-    if as_json:
-        print_json(rows)
-        return
+        brokers = admin.fetch_brokers()
+    rows = [broker_values(broker) for broker in brokers]
+    print_json(rows) if as_json else _print_brokers(rows)
+    end_incomplete({f"broker {one.broker_name}": one.error for one in brokers if one.error is not None})
+
+
+def _print_brokers(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = [
         Column("broker"),
         Column("role"),
@@ -60,9 +65,9 @@ def config(
         typer.Option("--change", "-c", metavar="NAME=VALUE", help="Change a setting; several times."),
     ] = None,
     name_server: NameServer = "",
-    match: Annotated[str, typer.Option(help="Only names that contain this.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the difference; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    match: Annotated[str, typer.Option(metavar="TEXT", help="Only names that contain this.")] = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -89,9 +94,9 @@ def config(
             print_table(["setting", "before", "after"], [tuple(row.values()) for row in rows])
         else:
             say(f"{addr} has these settings already")
-        if dry_run or not changed:
+        question = f"Change {len(changed)} settings of {addr}?"
+        if not changed or not agreed(question, yes=yes, dry_run=dry_run):
             return
-        confirm(f"Change {len(changed)} settings of {addr}?", yes=yes)
         admin.update_broker_config(addr, changed)
         now = admin.fetch_broker_config(addr)
     for name, value in changed.items():
@@ -107,8 +112,7 @@ def health(
         int | None, typer.Option(min=1, help="Minimum number of masters. Default: one.")
     ] = None,
     timeout: Annotated[
-        float,
-        typer.Option(min=0.1, metavar="SECONDS", help="For all questions; what is silent then is named."),
+        float, duration_option("For all questions; what is silent then is named.", least=0.1)
     ] = 10.0,
     min_severity: MinSeverity = Severity.WARNING,
     ignore: Ignore = None,
@@ -121,15 +125,11 @@ def health(
 ) -> None:
     """Print one line, for probes: whether all name servers and all brokers that they know are well.
 
-    Exit code 0: healthy; 1: something is wrong, which the line says; 2: no name server answers.
+    Exit code 0: healthy; 1: something is wrong, which the line says; 3: no name server answers.
     """
     config = client_config(name_server, settings, ClientConfig)
-    try:
-        with Admin(config) as admin:
-            check = admin.check_cluster(timeout=timeout)
-    except RemotingError as error:
-        warn(f"error: {error}")
-        raise typer.Exit(CANNOT_TELL) from error
+    with Admin(config) as admin:
+        check = admin.check_cluster(timeout=timeout)
     masters = sum(broker.broker_id == 0 and broker.error is None for broker in check.brokers)
     found = counted(check.findings, min_severity, ignore)
     wrong = [finding.text for finding in found]
@@ -149,7 +149,7 @@ def health(
         well = f"healthy: {len(check.brokers)} brokers, {masters} masters{left_out(check.findings, found)}"
         say(f"unhealthy: {'; '.join(wrong)}" if wrong else well)
     if wrong:
-        raise typer.Exit(UNHEALTHY)
+        raise typer.Exit(ExitCode.NO)
 
 
 def broker_values(broker: BrokerState) -> dict[str, Any]:

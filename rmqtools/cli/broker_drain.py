@@ -7,14 +7,15 @@ import typer
 
 from rmqtools import Admin, Client, ClientConfig
 from rmqtools.broker import BrokerBacklog, awaited, incoming, left_behind
+from rmqtools.cli.change import DryRun, Yes, agreed
 from rmqtools.cli.connection import NameServer, Settings, client_config
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.group import is_system_group
-from rmqtools.cli.moments import clock_text
-from rmqtools.cli.printing import confirm, ends_quietly, now, say
+from rmqtools.cli.moments import clock_text, duration_option
+from rmqtools.cli.printing import ends_quietly, now, say
 from rmqtools.cli.topic import user_topics
 from rmqtools.clock import SYSTEM_CLOCK
 
-NOT_EMPTY = 1  # exit code of drain
 _QUIET_LOOKS = 2  # so many looks in a row without a new message: producers look at routes every 30 s
 
 Broker = Annotated[str, typer.Argument(help="The broker's name.", show_default=False)]
@@ -23,13 +24,10 @@ Broker = Annotated[str, typer.Argument(help="The broker's name.", show_default=F
 def drain(
     broker: Broker,
     name_server: NameServer = "",
-    timeout: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="End after so long, drained or not.")
-    ] = 600,
-    interval: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds between two looks.")
-    ] = 15,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    timeout: Annotated[float, duration_option("End after so long, drained or not.")] = 600,
+    interval: Annotated[float, duration_option("Time between two looks.", least=0.1)] = 15,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     settings: Settings = None,
 ) -> None:
     """Forbid writing to a broker, wait until its messages are consumed, and say when it may be stopped.
@@ -40,7 +38,10 @@ def drain(
     """
     with ends_quietly(), Client(client_config(name_server, settings, ClientConfig)) as client:
         admin, before = Admin(client), _backlog(client, broker)
-        confirm(f"Forbid writing to broker {broker}, and wait until it is drained?", yes=yes)
+        question = f"Forbid writing to broker {broker}, and wait until it is drained?"
+        if not agreed(question, yes=yes, dry_run=dry_run):
+            say(f"broker {broker} waits for: {'; '.join(awaited(before)) or 'nothing'}")
+            return
         admin.forbid_writing(broker)
         say(f"broker {broker} is read-only: producers look at routes every 30 s")
         deadline, quiet = SYSTEM_CLOCK.monotonic() + timeout, 0
@@ -59,16 +60,26 @@ def drain(
                 break
             if SYSTEM_CLOCK.monotonic() > deadline:
                 say(f"broker {broker} is not drained after {timeout:.0f} s; it stays read-only")
-                raise typer.Exit(NOT_EMPTY)
+                raise typer.Exit(ExitCode.NO)
     if left := left_behind(backlog):
         say(f"broker {broker} has messages that nobody consumes now: {'; '.join(left)}")
-        raise typer.Exit(NOT_EMPTY)
+        raise typer.Exit(ExitCode.NO)
     say(f"broker {broker} may be stopped")
 
 
-def undrain(broker: Broker, name_server: NameServer = "", settings: Settings = None) -> None:
+def undrain(
+    broker: Broker,
+    name_server: NameServer = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    settings: Settings = None,
+) -> None:
     """Allow writing to a broker again: after drain, or where brokerPermission forbids it."""
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+        if dry_run:
+            is_read_only = broker in admin.fetch_read_only_brokers()
+            say(f"broker {broker} is {'read-only' if is_read_only else 'not read-only'} now")
+            return
         admin.allow_writing(broker)
     say(f"broker {broker} is writable: producers send to it within 30 s")
 

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import ends_quietly, print_table, say
 from rmqtools.cluster import ClusterSecurity, DownloadProgress, LocalCluster, fetch_status, stop_cluster
 from rmqtools.cluster.lock import DEFAULT_VERSION, locked_versions
@@ -22,7 +23,6 @@ from rmqtools.cluster.security import FOLDER, USER
 from rmqtools.errors import ConfigError
 from rmqtools.visible_text import visible
 
-NOT_ALL_UP = 3  # exit code of status
 _LOG_PAUSE = 0.2  # seconds between checks for new lines of a log
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ Directory = Annotated[
     Path,
     typer.Option(
         "--dir",
+        metavar="DIRECTORY",
         envvar="RMQTOOLS_CLUSTER_DIR",
         default_factory=_default_directory,
         resolve_path=True,
@@ -55,6 +56,14 @@ Slaves = Annotated[
 ]
 Secure = Annotated[
     bool, typer.Option("--secure", help="TLS, access keys, and no port that other machines reach.")
+]
+Version = Annotated[
+    str,
+    typer.Option(
+        "--server-version",
+        metavar="VERSION",
+        help=f"Version of the servers: {', '.join(locked_versions())}.",
+    ),
 ]
 Foreground = Annotated[
     bool, typer.Option("--foreground", help="Do not return; stop the cluster at Ctrl-C or SIGTERM.")
@@ -82,9 +91,7 @@ def up(
     timer_wheel: TimerWheel = False,
     proxy: Proxy = False,
     secure: Secure = False,
-    version: Annotated[
-        str, typer.Option(help=f"Version of the servers: {', '.join(locked_versions())}.")
-    ] = DEFAULT_VERSION,
+    version: Version = DEFAULT_VERSION,
     foreground: Foreground = False,
 ) -> None:
     """Start a cluster, wait until all brokers answer, and leave it running (down stops it).
@@ -131,7 +138,7 @@ def _say_security(cluster: LocalCluster, *, secure: bool) -> None:
 def status(directory: Directory) -> None:
     """Show the servers of a cluster. Exit code 0: all are up; 3: some are not, or there is no cluster."""
     if not _print_status(directory):
-        raise typer.Exit(NOT_ALL_UP)
+        raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 @app.command()

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import Column, print_json, print_table, say
 from rmqtools.cli.settings_file import check_settings, differences, fetch_settings
 from rmqtools.errors import ConfigError
 from rmqtools.safe_file import replace_text
 from rmqtools.visible_text import visible_lines
-
-DIFFERS = 2  # exit code
 
 Side = Annotated[
     str, typer.Argument(metavar="SIDE", show_default=False, help="HOST:PORT of a name server, or a file.")
@@ -25,7 +24,9 @@ Side = Annotated[
 def export(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="The file to write. Default: stdout."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", dir_okay=False, help="The file to write. Default: stdout."
+        ),
     ] = None,
     name_server: NameServer = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
@@ -33,21 +34,23 @@ def export(
 ) -> None:
     """Write all topics and groups with their settings as YAML: queues, permissions, attributes.
 
-    `rmqtools diff` compares such a file with a cluster. Needs the extra export.
+    `rmqtools diff` compares such a file with a cluster. If brokers do not answer, it has their names under
+    `incomplete`, and diff refuses it. Needs the extra export.
 
         rmqtools export -o staging.yaml
     """
     yaml = _yaml()
     if output is not None and output.exists() and not overwrite:
         raise ConfigError(f"{output} exists: give another file, or --overwrite")
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         found = fetch_settings(admin)
-    text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
-    if output is None:
-        sys.stdout.write(visible_lines(text) if sys.stdout.isatty() else text)
-        return
-    replace_text(output, text)
-    say(f"{len(found['topics'])} topics and {len(found['groups'])} groups written to {output}")
+        lacks = {"incomplete": sorted(admin.missing_brokers)} if admin.missing_brokers else {}
+        text = yaml.safe_dump(lacks | found, sort_keys=False, allow_unicode=True)
+        if output is None:
+            sys.stdout.write(visible_lines(text) if sys.stdout.isatty() else text)
+            return
+        replace_text(output, text)
+        say(f"{len(found['topics'])} topics and {len(found['groups'])} groups written to {output}")
 
 
 def diff(
@@ -59,8 +62,8 @@ def diff(
 ) -> None:
     """Compare topics and groups of two clusters, or of a file of rmqtools export and a cluster.
 
-    Exit code 0: equal; 1: refused or failed; 2: they differ. A side that is no file is a name server. Files
-    need the extra export. Nothing is changed.
+    Exit code 0: equal; 1: they differ, or one cannot be read. A side that is no file is a name server.
+    Files need the extra export. Nothing is changed.
 
         rmqtools diff staging.yaml 10.0.0.5:9876
     """
@@ -76,7 +79,7 @@ def diff(
         rows = [(one.kind, one.name, one.setting or "-", one.left, one.right) for one in found]
         print_table(columns, rows)
     if found:
-        raise typer.Exit(DIFFERS)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _read(side: str | None, name_server: str, settings: Sequence[str] | None) -> dict[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Shared by all commands: how to reach the cluster, and the options that say so."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Annotated, TypeVar
@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from rmqtools import Admin
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import warn
 from rmqtools.cli.profile import SECRETS, profile_settings, read_secret_files, refuse_secret
 from rmqtools.clock import SYSTEM_CLOCK
@@ -42,7 +43,6 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, not tables.")]
 
-INCOMPLETE = 3  # exit code: what is printed lacks servers that do not answer
 _ENVIRONMENT_PREFIX = "RMQTOOLS_"
 _COMPLETION_SECONDS = "1"  # a shell waits for it
 _PLAIN_NAMES = {match_name(name): name for name in SECRETS}
@@ -81,23 +81,28 @@ def client_config(
 
 
 @contextmanager
-def partial_admin(config: ClientConfig) -> Iterator[Admin]:
+def partial_admin(config: ClientConfig, *, partial: bool = True) -> Iterator[Admin]:
     """Yield an administration for commands that only show something: one hung broker does not hide the rest.
 
     At the end, brokers that the results lack are named on standard error, and the exit code is 3: also where
-    the command found nothing, because they may have it.
+    the command found nothing, because they may have it. ``partial``: False for a run that changes something.
     """
-    with Admin(config, partial=True) as admin:
+    with Admin(config, partial=partial) as admin:
         try:
             yield admin
         except typer.Exit:
             if not admin.missing_brokers:
                 raise
         missing = admin.missing_brokers
+    end_incomplete({f"broker {name}": error for name, error in missing.items()})
+
+
+def end_incomplete(missing: Mapping[str, object]) -> None:
+    """End with exit code 3 if what is printed lacks servers; name them with the reasons."""
     for name, error in missing.items():
-        warn(f"warning: without broker {name}, which does not answer: {error}")
+        warn(f"warning: without {name}, which does not answer: {error}")
     if missing:
-        raise typer.Exit(INCOMPLETE)
+        raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 def broker_clock(admin: Admin, broker_name: str = "") -> Callable[[], int]:

@@ -22,10 +22,11 @@ from rmqtools import (
     QueueRange,
 )
 from rmqtools.cli.connection import NameServer, Settings, broker_clock, client_config, complete_topic
-from rmqtools.cli.moments import moment_ms
+from rmqtools.cli.moments import duration_option, moment_ms
 from rmqtools.cli.output_messages import FORMAT_HELP
 from rmqtools.cli.printing import Interrupted, ends_quietly
 from rmqtools.cli.saving.sink import Sink, message_sink
+from rmqtools.cli.selection import Limit, Sql, Tags
 from rmqtools.cli.topic import known_route, named_queue
 from rmqtools.errors import ConfigError
 
@@ -80,34 +81,33 @@ def consume(
     group: Annotated[
         str | None,
         typer.Option(
-            "--group", "-g", help="Read as a member of this group, and commit. Default: touch nothing."
+            "--group",
+            "-g",
+            metavar="GROUP",
+            help="Read as a member of this group, and commit. Default: touch nothing.",
         ),
     ] = None,
     begin: Annotated[
         str | None,
-        typer.Option("--from", metavar="FROM", help="earliest, latest, an offset, a time, or -30m (ago)."),
+        typer.Option("--from", metavar="earliest|latest|OFFSET|TIME", help="Where to begin."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="UNTIL", help="An offset or a time, exclusive. Default: now.")
+        str | None, typer.Option(metavar="OFFSET|TIME", help="Where to end, exclusive. Default: now.")
     ] = None,
     last: Annotated[int | None, typer.Option(min=1, help="Only this many of the newest messages.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more, until Ctrl-C.")] = False,
-    count: Annotated[
-        int | None, typer.Option("--count", "-c", min=1, help="End after this many messages.")
-    ] = None,
+    limit: Limit = None,
     queue: Annotated[str | None, typer.Option(metavar="BROKER:QUEUE", help="Only this queue.")] = None,
-    tags: Annotated[str | None, typer.Option(help="Only these tags: 'a || b'.")] = None,
-    sql: Annotated[
-        str | None, typer.Option(help="Only messages whose properties meet this SQL92 condition.")
-    ] = None,
+    tags: Tags = None,
+    sql: Sql = None,
     form: Form = Format.text,
     output: Output = None,
     own: Annotated[
-        str | None, typer.Option("-f", metavar="TEXT", help=f"A format of your own: {FORMAT_HELP}.")
+        str | None,
+        typer.Option("--format-string", metavar="TEXT", help=f"A format of your own: {FORMAT_HELP}."),
     ] = None,
     idle: Annotated[
-        float,
-        typer.Option(min=0.1, help="With --group, without --follow: end after this many idle seconds."),
+        float, duration_option("With --group, without --follow: end if nothing comes for so long.", least=0.1)
     ] = 3.0,
     raw: Raw = False,
     settings: Settings = None,
@@ -118,7 +118,7 @@ def consume(
     --follow and --last in the order of their store time. With a group, its other members share the queues,
     and printed messages count as consumed; a new group begins at --from earliest or latest.
 
-        rmqtools consume orders --last 10 -f '%t %q %o %k %s\\n'
+        rmqtools consume orders --last 10 --format-string '%t %q %o %k %s\\n'
 
         rmqtools consume orders --from -1h --format parquet -o orders.parquet
     """
@@ -127,11 +127,11 @@ def consume(
             given = {"--until": until, "--last": last, "--queue": queue}
             _refuse_with_group(begin, given)
             config = client_config(name_server, settings, PullConsumerConfig, group=group, **_start(begin))
-            _print_all(_of_group(config, topic, tags, sql, count, None if follow else idle), write, None)
+            _print_all(_of_group(config, topic, tags, sql, limit, None if follow else idle), write, None)
             return
         wanted = Wanted(topic, begin, until, last, queue, _tag_set(tags), sql, follow)
         with Client(client_config(name_server, settings, ClientConfig)) as client:
-            _print_all(_without_group(client, wanted), write, count)
+            _print_all(_without_group(client, wanted), write, limit)
 
 
 def _tag_set(text: str | None) -> frozenset[str]:

@@ -9,7 +9,9 @@ import typer
 from rmqtools import MessageExt
 from rmqtools.cli.connection import pairs
 
-Key = Annotated[str | None, typer.Option(metavar="KEY", help="Only messages that have this key.")]
+Key = Annotated[
+    str | None, typer.Option("--key", "-k", metavar="KEY", help="Only messages that have this key.")
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(

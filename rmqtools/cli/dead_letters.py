@@ -14,6 +14,7 @@ from rmqtools.cli.output_messages import message_row
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.model.copy_message import copy_message, origin_topic
 from rmqtools.model.names import without_this_namespace
+from rmqtools.model.queue import queue_name
 from rmqtools.safe_file import PRIVATE, open_new_descriptor
 
 
@@ -93,7 +94,7 @@ class Progress:
         """
         noted = self._noted(range_.queue)
         if noted > range_.end:
-            place = _key(range_.queue.broker_name, range_.queue.queue_id)
+            place = queue_name(range_.queue)
             raise ConfigError(
                 f"queue {place} of {self.topic} ends at offset {range_.end}, before {noted}, where the "
                 "replay is to go on: the topic was made anew; give another --progress file"
@@ -107,18 +108,18 @@ class Progress:
 
     def note(self, message: MessageExt) -> None:
         """Note that a message was sent, with all before it in its queue."""
-        key = _key(message.broker_name, message.queue_id)
+        key = queue_name(message)
         self.next_offsets[key] = message.queue_offset + 1
         if key in self.singles:
             self.singles[key] = {offset for offset in self.singles[key] if offset > message.queue_offset}
 
     def note_single(self, message: MessageExt) -> None:
         """Note that a message was sent, and maybe not those before it."""
-        self.singles.setdefault(_key(message.broker_name, message.queue_id), set()).add(message.queue_offset)
+        self.singles.setdefault(queue_name(message), set()).add(message.queue_offset)
 
     def has_sent(self, message: MessageExt) -> bool:
         """Return whether a message beyond the next offset was sent by a choice."""
-        return message.queue_offset in self.singles.get(_key(message.broker_name, message.queue_id), ())
+        return message.queue_offset in self.singles.get(queue_name(message), ())
 
     def format(self) -> str:
         """Return the text of a progress file."""
@@ -127,7 +128,7 @@ class Progress:
         return json.dumps(parts, indent=1, sort_keys=True) + "\n"
 
     def _noted(self, queue: MessageQueue) -> int:
-        return self.next_offsets.get(_key(queue.broker_name, queue.queue_id), 0)
+        return self.next_offsets.get(queue_name(queue), 0)
 
 
 def default_progress(topic: str, *target: object) -> Path:
@@ -210,7 +211,3 @@ class ProgressFile:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-
-def _key(broker_name: str, queue_id: int) -> str:
-    return f"{broker_name}:{queue_id}"

@@ -12,10 +12,11 @@ from typing import IO, Annotated
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, Producer, ProducerConfig, QueueRange
+from rmqtools.cli.change import DryRun, Yes
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
 from rmqtools.cli.dead_letter_choice import Key, Where, choice_of
 from rmqtools.cli.dead_letters import Progress, ProgressFile, as_row, default_progress, replayed
-from rmqtools.cli.pace import Pace
+from rmqtools.cli.pace import Pace, Rate
 from rmqtools.cli.printing import (
     Column,
     ends_quietly,
@@ -27,9 +28,11 @@ from rmqtools.cli.printing import (
     warning,
 )
 from rmqtools.cli.saving.progress import progress_bar
+from rmqtools.cli.selection import Limit
 from rmqtools.errors import (
     ConfigError,
     PermissionDeniedError,
+    RemotingError,
     RocketMQError,
     TopicNotFoundError,
 )
@@ -38,6 +41,7 @@ from rmqtools.model.copy_message import origin_topic
 from rmqtools.model.group import TopicOffset
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
+from rmqtools.model.queue import queue_name
 from rmqtools.safe_file import open_new
 from rmqtools.visible_text import visible_json
 
@@ -49,11 +53,12 @@ app = typer.Typer(
     help="Messages of a group that failed too often (its dead letters), or wait for their next try.",
 )
 
-Group = Annotated[str, typer.Option("--group", "-g", help="The consumer group.", show_default=False)]
+Group = Annotated[
+    str, typer.Option("--group", "-g", metavar="GROUP", help="The consumer group.", show_default=False)
+]
 Retry = Annotated[
     bool, typer.Option("--retry", help="Messages that wait for a retry, instead of dead letters.")
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most this many messages. Default: all.")]
 MakeReadable = Annotated[
     bool,
     typer.Option(
@@ -118,17 +123,17 @@ def browse(
     With --json all of each message. `replay` takes the same --key and --where.
     """
     topic, choice = retry_topic(group) if retry else dlq_topic(group), choice_of(key, where)
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         ranges = _ranges(admin, topic, make_readable)
         found = list(islice(filter(choice.fits, _messages(admin, ranges, corrupt_body="raw")), limit))
-    if as_json:
-        print_json([as_row(message) for message in found])
-        return
-    columns = [Column("broker"), Column("queue"), Column("offset"), Column("stored", 3), Column("from", 4)]
-    columns += [Column("keys"), Column("tags", 2), Column("retries", 1), Column("body")]
-    print_table(columns, [_letter(message) for message in found])
-    if not found:
-        warn(f"{topic} has no {'such ' if not choice.is_all else ''}messages")
+        if as_json:
+            print_json([as_row(message) for message in found])
+            return
+        columns = [*map(Column, ("broker", "queue", "offset")), Column("stored", 3), Column("from", 4)]
+        columns += [Column("keys"), Column("tags", 2), Column("retries", 1), Column("body")]
+        print_table(columns, [_letter(message) for message in found])
+        if not found and not admin.missing_brokers:
+            warn(f"{topic} has no {'such ' if not choice.is_all else ''}messages")
 
 
 def _letter(message: MessageExt) -> tuple[object, ...]:
@@ -150,7 +155,10 @@ def _letter(message: MessageExt) -> tuple[object, ...]:
 def export(
     group: Group,
     output: Annotated[
-        Path, typer.Option("--output", "-f", dir_okay=False, help="The file to write; '-': stdout.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", dir_okay=False, help="The file to write; '-': stdout."
+        ),
     ],
     name_server: NameServer = "",
     retry: Retry = False,
@@ -186,18 +194,18 @@ def replay(
     group: Group,
     name_server: NameServer = "",
     to_topic: Annotated[
-        str | None, typer.Option(help="The topic to send to. Default: where each message was first sent.")
+        str | None,
+        typer.Option(metavar="TOPIC", help="The topic to send to. Default: where each was first sent."),
     ] = None,
     progress: NotedIn = None,
     no_progress: Annotated[
         bool, typer.Option("--no-progress", help="Send all of them, and store no progress.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count the messages per topic, send nothing.")
-    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     key: Key = None,
     where: Where = None,
-    rate: Annotated[float | None, typer.Option(min=0.01, help="Maximum number of messages a second.")] = None,
+    rate: Rate = None,
     retry: Retry = False,
     limit: Limit = None,
     make_readable: MakeReadable = False,
@@ -312,8 +320,7 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
     """
     for range_ in ranges:
         if count := done.count_expired(range_):
-            place = f"{range_.queue.broker_name}:{range_.queue.queue_id}"
-            lost = f"{count} messages of queue {place} of {done.topic}"
+            lost = f"{count} messages of queue {queue_name(range_.queue)} of {done.topic}"
             warn(f"warning: {lost} expired before they were replayed")
     return [done.rest_of(range_) for range_ in ranges]
 
@@ -321,7 +328,12 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
 def _ranges(admin: Admin, topic: str, make_readable: bool) -> list[QueueRange]:
     """Return the full range of every queue of a topic; see :func:`_queues`."""
     queues = _queues(admin, topic, make_readable)
-    return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
+    try:
+        return [QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue)) for queue in queues]
+    except RemotingError:  # a partial admin knows which broker is missing; proxies serve no statistics
+        known = admin.fetch_topic_stats(topic).offset_table
+        found = [(queue, known[queue]) for queue in queues if queue in known]
+        return [QueueRange(queue, offsets.min_offset, offsets.max_offset) for queue, offsets in found]
 
 
 def _queues(admin: Admin, topic: str, make_readable: bool) -> list[MessageQueue]:
@@ -396,8 +408,7 @@ def _appearing(path: Path) -> Iterator[IO[str]]:
 
 def _say_ranges(ranges: list[QueueRange]) -> None:
     for range_ in ranges:
-        place = f"{range_.queue.broker_name}[{range_.queue.queue_id}]"
-        say(f"{place}: offsets {range_.begin} to {range_.end}, exclusive")
+        say(f"{queue_name(range_.queue)}: offsets {range_.begin} to {range_.end}, exclusive")
 
 
 def _say_sent(sent: Counter[str], topic: str, *, dry_run: bool) -> None:

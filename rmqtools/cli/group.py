@@ -9,12 +9,14 @@ import typer
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.cli.change import DryRun, Yes, agreed
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_group, partial_admin
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.findings import Ignore, MinSeverity, counted, finding_values, left_out
 from rmqtools.cli.group_member import show_member
+from rmqtools.cli.moments import duration_option
 from rmqtools.cli.printing import (
     Column,
-    confirm,
     finding,
     print_json,
     print_table,
@@ -40,7 +42,6 @@ from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
 from rmqtools.model.group_view import DEFAULT_LIMITS
 from rmqtools.unknown_name import unknown_name
 
-FOUND, CANNOT_TELL = 1, 2  # exit codes of check
 _UNCLEAR = (  # there may be more than is found
     FindingKind.MEMBER_SILENT,
     FindingKind.BROKER_SILENT,
@@ -72,12 +73,9 @@ Group = Annotated[
 ]
 
 MaxLag = Annotated[
-    int | None, typer.Option(min=0, metavar="MESSAGES", help="Report a group that is further behind.")
+    int | None, typer.Option(min=0, metavar="NUMBER", help="Report a group that is further behind.")
 ]
-MaxAge = Annotated[
-    float | None,
-    typer.Option(min=0, metavar="SECONDS", help="Report a group that has not consumed an older message."),
-]
+MaxAge = Annotated[float | None, duration_option("Report a group that has not consumed an older message.")]
 
 
 @app.command()
@@ -145,7 +143,8 @@ def delete(
     group: Group,
     name_server: NameServer = "",
     keep_offsets: Annotated[bool, typer.Option("--keep-offsets", help="Keep its offsets.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     settings: Settings = None,
 ) -> None:
     """Delete a group's settings and offsets on all brokers. Refused while it has members.
@@ -160,7 +159,8 @@ def delete(
                 f"({', '.join(ids)})"
             )
         lost = "its settings" if keep_offsets else "its settings and offsets"
-        confirm(f"Delete group {group}, {lost}, on all brokers?", yes=yes)
+        if not agreed(f"Delete group {group}, {lost}, on all brokers?", yes=yes, dry_run=dry_run):
+            return
         admin.delete_group(group, clean_offset=not keep_offsets)
     say(f"group {group} is deleted: {lost}")
 
@@ -212,17 +212,12 @@ def check(
     group: Group,
     name_server: NameServer = "",
     within: Annotated[
-        float,
-        typer.Option(
-            min=0, metavar="SECONDS", help="Repeat until nothing is found: a restart takes some 30 s."
-        ),
+        float, duration_option("Repeat until nothing is found: a restart takes some 30 s.")
     ] = 0,
-    limit: Annotated[
+    max_stall: Annotated[
         float,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Report longer listener calls, and longer times without a fetch or a consumed message.",
+        duration_option(
+            "Report longer listener calls, and longer times without a fetch or a consumed message."
         ),
     ] = 60,
     max_lag: MaxLag = None,
@@ -243,25 +238,21 @@ def check(
 ) -> None:
     """Report a group's problems: queues with no owner or two, and members that differ, fail or are stuck.
 
-    Exit code 0: nothing; 1: something; 2: unknown, because a member or a server does not answer, or no broker
-    knows the group.
+    Exit code 0: nothing; 1: something, or no broker knows the group; 3: nothing is found but members or
+    servers that do not answer.
     """
     config = client_config(name_server, settings, ClientConfig)
-    try:
-        with Admin(config, partial=True) as admin:
-            if repair:
-                _repair_pins(admin, group)
-            limits = GroupLimits(listener=limit, fetch=limit, max_lag=max_lag, max_age=max_age)
-            check, findings = _findings(
-                lambda: known_group(admin, group, limits), within, min_severity, ignore
-            )
-    except RocketMQError as error:
-        warn(f"error: {error}")
-        raise typer.Exit(CANNOT_TELL) from error
+    limits = GroupLimits(listener=max_stall, fetch=max_stall, max_lag=max_lag, max_age=max_age)
+    with Admin(config, partial=True) as admin:
+        if repair:
+            _repair_pins(admin, group)
+        check, findings = _findings(lambda: known_group(admin, group, limits), within, min_severity, ignore)
     if findings or not quiet:
         print_json([finding_values(one) for one in findings]) if as_json else _print_findings(check, findings)
     if findings:
-        raise typer.Exit(CANNOT_TELL if all(one.kind in _UNCLEAR for one in findings) else FOUND)
+        raise typer.Exit(
+            ExitCode.INCOMPLETE if all(one.kind in _UNCLEAR for one in findings) else ExitCode.NO
+        )
 
 
 def _repair_pins(admin: Admin, group: str) -> None:

@@ -3,14 +3,13 @@
 import typer
 
 from rmqtools import Admin
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import Column, now, print_json, print_table, say, time_text, warning
 from rmqtools.errors import ConfigError
 from rmqtools.group import GroupMember, member_of
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.unknown_name import unknown_name
-
-NO_STACK = 1  # exit code: the member did not send its stacks
 
 
 def show_member(
@@ -37,7 +36,7 @@ def show_member(
         _print_rates(member)
     if stack and not info.jstack:
         say("the member sent no stacks: members in Java and Python do")
-        raise typer.Exit(NO_STACK)
+        raise typer.Exit(ExitCode.NO)
     if stack:
         for line in str(info.jstack).splitlines():
             say(line)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.cli.change import DryRun, Yes, agreed
 from rmqtools.cli.connection import (
     Json,
     NameServer,
@@ -14,21 +15,24 @@ from rmqtools.cli.connection import (
     broker_clock,
     client_config,
     complete_topic,
+    partial_admin,
 )
 from rmqtools.cli.group import Group, known_group
 from rmqtools.cli.moments import moment_ms
-from rmqtools.cli.printing import Column, confirm, print_json, print_table, say, time_text, warn, warning
+from rmqtools.cli.printing import Column, print_json, print_table, say, time_text, warn, warning
 from rmqtools.cli.topic import named_queue
 from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.model.queue import queue_name
 
 Offsets = dict[MessageQueue, int]
 _LATER_MS = 24 * 3600 * 1000  # so much later than now, no message was stored: the end of a queue
 
 Topic = Annotated[
-    str, typer.Option("--topic", "-t", help="The topic.", show_default=False, autocompletion=complete_topic)
+    str,
+    typer.Option(
+        "--topic", "-t", metavar="TOPIC", help="The topic.", show_default=False, autocompletion=complete_topic
+    ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show before, after and difference; change nothing.")]
 
 
 def reset(
@@ -45,7 +49,7 @@ def reset(
     to_offset: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[BROKER:QUEUE=]OFFSET",
+            metavar="OFFSET|BROKER:QUEUE=OFFSET",
             help="An offset of all queues or of one; several times. The group must have no members.",
         ),
     ] = None,
@@ -63,7 +67,7 @@ def reset(
     given = [to_time is not None, bool(to_offset), to_earliest, to_latest]
     if sum(given) != 1:
         raise ConfigError("give one of --to-time, --to-offset, --to-earliest, --to-latest")
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig), partial=dry_run) as admin:
         known_group(admin, group)
         before = admin.fetch_consumer_offsets(group, topic)
         if to_offset:
@@ -142,7 +146,7 @@ def _skip_in_queue(
 ) -> None:
     """Skip messages of one queue, ``place``: its topic and name."""
     topic, name = place
-    with Admin(config) as admin:
+    with partial_admin(config, partial=asked.dry_run) as admin:
         known_group(admin, group)
         before = admin.fetch_consumer_offsets(group, topic)
         queue = named_queue("--queue", name, list(before))
@@ -160,7 +164,7 @@ def _behind(admin: Admin, queue: MessageQueue, offset: int, now_at: int | None) 
         ConfigError: the queue has no such message, or the group has consumed it.
     """
     begin, end = admin.min_offset(queue), admin.max_offset(queue)
-    name = f"{queue.broker_name}:{queue.queue_id}"
+    name = queue_name(queue)
     if begin == end:
         raise ConfigError(f"--offset {offset}: queue {name} has no messages")
     if not begin <= offset < end:
@@ -173,9 +177,7 @@ def _behind(admin: Admin, queue: MessageQueue, offset: int, now_at: int | None) 
 def _agreed(question: str, before: Mapping[MessageQueue, int | None], after: Offsets, asked: _Asked) -> bool:
     """Show a change, and return whether to make it."""
     _show(before, after, as_json=asked.as_json)
-    if not asked.dry_run:
-        confirm(question, yes=asked.yes)
-    return not asked.dry_run
+    return agreed(question, yes=asked.yes, dry_run=asked.dry_run)
 
 
 def _show(before: Mapping[MessageQueue, int | None], after: Offsets, *, as_json: bool) -> None:
@@ -204,7 +206,7 @@ def _given_offsets(admin: Admin, queues: list[MessageQueue], texts: list[str]) -
     Raises:
         ConfigError: another form, an unknown queue, or an offset that the queue does not have.
     """
-    by_name = {f"{queue.broker_name}:{queue.queue_id}": queue for queue in queues}
+    by_name = {queue_name(queue): queue for queue in queues}
     after: Offsets = {}
     for text in texts:
         name, equals, number = text.rpartition("=")
@@ -215,8 +217,7 @@ def _given_offsets(admin: Admin, queues: list[MessageQueue], texts: list[str]) -
     for queue, offset in after.items():
         begin, end = admin.min_offset(queue), admin.max_offset(queue)
         if not begin <= offset <= end:
-            place = f"{queue.broker_name}:{queue.queue_id}"
-            raise ConfigError(f"--to-offset {offset}: queue {place} has offsets {begin} to {end}")
+            raise ConfigError(f"--to-offset {offset}: queue {queue_name(queue)} has offsets {begin} to {end}")
     return after
 
 

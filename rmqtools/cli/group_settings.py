@@ -6,7 +6,8 @@ from typing import Annotated, get_type_hints
 import typer
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cli.connection import NameServer, Settings, client_config, pairs
+from rmqtools.cli.change import DryRun, Yes
+from rmqtools.cli.connection import NameServer, Settings, client_config, pairs, partial_admin
 from rmqtools.cli.group import Group, unknown_group
 from rmqtools.cli.printing import print_table, say
 from rmqtools.config.checked import kind_of
@@ -52,7 +53,8 @@ def alter(
     group: Group,
     changes: Changes = None,
     name_server: NameServer = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change; change nothing.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     settings: Settings = None,
 ) -> None:
     """Change a group's settings on all masters; those not given stay as they are on each.
@@ -60,7 +62,8 @@ def alter(
     Without --change it shows them.
     """
     wanted = group_settings(changes)
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    config = client_config(name_server, settings, ClientConfig)
+    with partial_admin(config, partial=dry_run or not wanted) as admin:
         configs = admin.fetch_group_configs(group)
         if not configs:
             raise unknown_group(group, admin.fetch_group_list())

@@ -14,7 +14,7 @@ import typer
 from rmqtools import Admin, Client, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.group import Group, known_group
-from rmqtools.cli.moments import zone_text, zoned
+from rmqtools.cli.moments import duration_option, zone_text, zoned
 from rmqtools.cli.printing import cell_text, ends_quietly, now
 from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.clock import SYSTEM_CLOCK
@@ -29,9 +29,7 @@ _LINE = "{:<13}  {:>7}  {:>9}  {:>8}  {:>8}  {}"
 def watch(
     group: Group,
     name_server: NameServer = "",
-    interval: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds between two looks.")
-    ] = 2.0,
+    interval: Annotated[float, duration_option("Time between two looks.", least=0.1)] = 2.0,
     looks: Annotated[int | None, typer.Option(min=1, help="End after this many checks.")] = None,
     plot: Annotated[
         Path | None,

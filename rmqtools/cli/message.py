@@ -10,6 +10,7 @@ import typer
 
 from rmqtools import Admin, ClientConfig, MessageExt
 from rmqtools.cli.connection import Json, NameServer, Settings, broker_clock, client_config, partial_admin
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.message_copies import MessageCopies, MessageCopy
 from rmqtools.cli.message_story import story
 from rmqtools.cli.moments import moment_ms
@@ -18,8 +19,8 @@ from rmqtools.cli.printing import Column, print_json, print_table, say, time_tex
 from rmqtools.cli.topic import known_route
 from rmqtools.errors import ConfigError
 from rmqtools.model.copy_message import own_properties
+from rmqtools.model.queue import queue_name
 
-_NOT_FOUND = 1  # exit code
 _SHOWN_BYTES = 1000  # of a body; --json has all of it
 _FOREVER_MS = 2**63 - 1
 _MOST = 64  # messages that a broker looks up by a key at a time
@@ -41,11 +42,13 @@ def get(
     name_server: NameServer = "",
     id_: Annotated[
         str | None,
-        typer.Option("--id", help="An id as clients print it: msgId (give the topic too) or offsetMsgId."),
+        typer.Option(
+            "--id", metavar="ID", help="An id as clients print it: msgId (give the topic too) or offsetMsgId."
+        ),
     ] = None,
-    key: Annotated[str | None, typer.Option(help="One of its keys.")] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", metavar="KEY", help="One of its keys.")] = None,
     unique_key: Annotated[
-        str | None, typer.Option(help="The id that the producing client gave it (msg_id).")
+        str | None, typer.Option(metavar="ID", help="The id that the producing client gave it (msg_id).")
     ] = None,
     begin: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Stored at or after: a time, or -2h.")
@@ -86,7 +89,7 @@ def get(
             given = {"id": id_, "key": key, "unique key": unique_key}
             (name,) = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
             warn(f"error: topic {topic!r} has no message with {name} that a broker still has")
-            raise typer.Exit(_NOT_FOUND)
+            raise typer.Exit(ExitCode.NO)
 
 
 def _times(admin: Admin, begin: str | None, until: str | None) -> dict[str, int]:
@@ -156,7 +159,7 @@ def _print(message: MessageExt, row: dict[str, Any]) -> None:
     lines = {
         "topic": row["topic"],
         **({"state": row["state"].text} if row["state"] else {}),
-        "queue": f"{message.broker_name}:{message.queue_id}, offset {message.queue_offset}",
+        "queue": f"{queue_name(message)}, offset {message.queue_offset}",
         "message id": message.msg_id,
         "offset id": message.offset_msg_id,
         "tags": message.tags or "-",

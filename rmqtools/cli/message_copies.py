@@ -25,6 +25,7 @@ from rmqtools.model.message_const import (
     PROPERTY_TIMER_OUT_MS,
 )
 from rmqtools.model.names import DELAY_TOPICS, dlq_topic, pop_retry_topic, retry_topic, without_this_namespace
+from rmqtools.model.queue import queue_name
 
 
 class CopyState(StrEnum):
@@ -53,7 +54,7 @@ class MessageCopy:
     @property
     def text(self) -> str:
         """The state in words."""
-        place = f"{self.topic} {self.broker_name}:{self.queue_id} offset {self.queue_offset}"
+        place = f"{self.topic} {queue_name(self)} offset {self.queue_offset}"
         until = time_text(self.until_ms) or "a time that is not known"
         return {
             CopyState.DELAYED: f"delayed until {until}",
@@ -140,7 +141,7 @@ class MessageCopies:
             settings = self._admin.fetch_broker_config(brokers[message.broker_name].broker_addrs[0])
             levels = settings["messageDelayLevel"].split()
             level = levels[min(int(message.properties[PROPERTY_DELAY_TIME_LEVEL]), len(levels)) - 1]
-            return message.store_timestamp_ms + int(duration_seconds("messageDelayLevel", level) * 1000)
+            return message.store_timestamp_ms + int(duration_seconds(level) * 1000)
         except (RocketMQError, LookupError, ValueError):
             return None
 

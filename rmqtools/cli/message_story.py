@@ -1,5 +1,7 @@
 """``rmqtools message story``: the life of a message, as text, JSON or a picture."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +9,7 @@ import typer
 
 from rmqtools import ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.moments import zone_text, zoned
 from rmqtools.cli.printing import Column, no_time_text, print_json, print_table, say, warn
 from rmqtools.cli.saving.picture import check_picture, save_picture
@@ -15,7 +18,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.message_story import MessageStory, StoryEvent
 from rmqtools.plot import story_figure
 
-_NOT_FOUND = 1  # exit code
+_ENDS = 12  # events of a group that are shown at its begin, and at its end: four attempts
 _COLOURS = {"delivered": "", "sent back": "yellow", "retry": "yellow", "dead letter": "bold red"}
 
 
@@ -27,7 +30,12 @@ def story(
     name_server: NameServer = "",
     topic: Annotated[
         str | None,
-        typer.Option("--topic", "-t", help="Its topic; not needed if its producer sends trace records."),
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="Its topic; not needed if its producer sends trace records.",
+        ),
     ] = None,
     trace_topic: Annotated[
         str, typer.Option(metavar="TOPIC", help="The topic of the trace records.")
@@ -39,6 +47,9 @@ def story(
             metavar="FILE", help="Save a time line: .svg, .png or .pdf (extra plot). One message only."
         ),
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="All events, also of a group with very many attempts.")
+    ] = False,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -54,11 +65,11 @@ def story(
             print_json(stories)
         else:
             for found in stories:
-                _print(found)
+                _print(found, whole=whole)
         if not stories:
             where = "no trace record has it: give --topic" if topic is None else f"topic {topic!r} has none"
             warn(f"error: no message with key or id {key!r}: {where}")
-            raise typer.Exit(_NOT_FOUND)
+            raise typer.Exit(ExitCode.NO)
         if plot is not None:
             _save(plot, key, stories)
 
@@ -75,11 +86,11 @@ def _save(plot: Path, key: str, stories: list[MessageStory]) -> None:
         raise ConfigError(f"--plot {plot}: message {stories[0].msg_id}: {error}") from error
 
 
-def _print(found: MessageStory) -> None:
+def _print(found: MessageStory, *, whole: bool) -> None:
     say(f"message {found.msg_id} of topic {found.topic}, tags {found.tags or '-'}, keys {found.keys or '-'}")
     columns = [Column(f"time ({zone_text()})"), Column("event", style=lambda kind: _COLOURS.get(kind, ""))]
     columns += [Column("group"), Column("client", 1), Column("details", style=_colour)]
-    print_table(columns, [_row(event) for event in found.events])
+    print_table(columns, _rows(found.events, whole=whole))
     tracks = [group.track for group in found.groups if group.track is not None]
     if tracks:
         say("")
@@ -93,6 +104,21 @@ def _print(found: MessageStory) -> None:
         for text in found.unknown:
             say(f"- {text}")
     say("")
+
+
+def _rows(events: Sequence[StoryEvent], *, whole: bool) -> list[tuple[str, str, str, str, str]]:
+    """Return a row for each event; of a group with very many only the first and the last ones."""
+    totals, seen = Counter(event.group for event in events), Counter[str]()
+    rows = []
+    for event in events:
+        seen[event.group] += 1
+        hidden = totals[event.group] - 2 * _ENDS
+        if whole or hidden <= 1 or not _ENDS < seen[event.group] <= _ENDS + hidden:
+            rows.append(_row(event))
+        elif seen[event.group] == _ENDS + 1:
+            more = f"{hidden} more events of the group: --all shows them"
+            rows.append((_time(event.at_ms), "...", event.group or "-", "-", more))
+    return rows
 
 
 def _row(event: StoryEvent) -> tuple[str, str, str, str, str]:

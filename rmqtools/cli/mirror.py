@@ -1,20 +1,23 @@
 """``rmqtools mirror``: copies topics, each message once and in order, and moves groups to the copies."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
 from typing import Annotated
 
 import typer
 
-from rmqtools import Admin, ClientConfig, Mirror, MirrorConfig, ProducerConfig, QueueMirror
+from rmqtools import Admin, ClientConfig, MessageQueue, Mirror, MirrorConfig, ProducerConfig, QueueMirror
+from rmqtools.cli.change import DryRun, Yes, agreed
 from rmqtools.cli.connection import Json, NameServer, Settings, broker_clock, client_config
-from rmqtools.cli.moments import clock_text, moment_ms
+from rmqtools.cli.moments import clock_text, duration_option, moment_ms
+from rmqtools.cli.pace import Rate
 from rmqtools.cli.printing import (
     Column,
-    confirm,
     ends_quietly,
     now,
     print_json,
@@ -23,8 +26,11 @@ from rmqtools.cli.printing import (
     warn,
     warning,
 )
+from rmqtools.cli.selection import Sql, Tags
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.config.mirror import Begin
+from rmqtools.errors import ConfigError, ExactAppendError
+from rmqtools.model.queue import queue_name
 
 _LINE_SECONDS = 5.0  # between two lines of progress
 
@@ -52,13 +58,15 @@ ToSettings = Annotated[
 ]
 Name = Annotated[
     str | None,
-    typer.Option(help="Name of the mirror, the same after a restart. Default: the source cluster's."),
+    typer.Option(
+        metavar="NAME", help="Name of the mirror, the same after a restart. Default: the source cluster's."
+    ),
 ]
 SourceName = Annotated[
-    str | None, typer.Option(help="Name of the source cluster, if both clusters have the same.")
+    str | None, typer.Option(metavar="NAME", help="Name of the source cluster, if both have the same.")
 ]
 From = Annotated[
-    str, typer.Option("--from", metavar="FROM", help="earliest, latest, a time, or -30m: at the first start.")
+    str, typer.Option("--from", metavar="earliest|latest|TIME", help="Where the first start begins.")
 ]
 Until = Annotated[
     str | None, typer.Option(metavar="TIME", help="Only messages stored before this time; waits for it.")
@@ -70,7 +78,21 @@ Refused = Annotated[
         help="Messages that the target refuses: stop their topic, skip them, or send them to TOPIC.",
     ),
 ]
-TargetName = Annotated[str | None, typer.Option(help="Name of the target cluster.")]
+TargetName = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the target cluster.")]
+
+
+_OPTIONS = {  # of the settings that errors of the mirror name
+    "max_messages_per_second": "--rate",
+    "settle_seconds": "--settle",
+    "source_name": "--source-name",
+    "target_name": "--target-name",
+    "is_new": "--new",
+    "refused": "--refused",
+    "share": "--share",
+    "tags": "--tags",
+    "name": "--name",
+    "sql": "--sql",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +124,28 @@ class _Look:
         reasons = Counter(state.waits_for for state in self.states if state.waits_for and not state.error)
         parts += [f"{count} queues wait for {reason}" for reason, count in reasons.items()]
         stopped = {state.source.topic: state.error for state in self.states if state.error}
-        parts += [f"topic {topic} has stopped: {error}" for topic, error in stopped.items()]
+        parts += [f"topic {topic} has stopped: {_in_options(error)}" for topic, error in stopped.items()]
         if len(parts) == 3:
             done = ((before.lag or 0) - (self.lag or 0)) / seconds
             parts.append(f"{(self.lag or 0) / done:.0f} s left" if done > 0 else "time left unknown")
         return f"{clock_text(now())}  {', '.join(parts)}"
 
 
+@contextmanager
+def _options_in_errors() -> Iterator[None]:
+    """Let errors name options instead of settings."""
+    try:
+        yield
+    except (ConfigError, ExactAppendError) as error:
+        raise type(error)(_in_options(str(error))) from error
+
+
+def _in_options(text: str) -> str:
+    return re.sub(r"\b(\w+_\w+|\w+(?==))", lambda found: _OPTIONS.get(found[0], found[0]), text)
+
+
 @app.command()
+@_options_in_errors()
 def run(
     topics: Topics,
     name_server: NameServer = "",
@@ -118,12 +154,12 @@ def run(
     begin: From = "earliest",
     until: Until = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with new messages, until Ctrl-C.")] = False,
-    tags: Annotated[str | None, typer.Option(help="Only these tags: 'a || b'.")] = None,
-    sql: Annotated[
-        str | None, typer.Option(help="Only messages whose properties meet this SQL92 condition.")
-    ] = None,
-    share: Annotated[float, typer.Option(help="Part of the messages, by key: 0.01 is one key in 100.")] = 1.0,
-    rate: Annotated[float | None, typer.Option(help="Messages a second at most, of all queues.")] = None,
+    tags: Tags = None,
+    sql: Sql = None,
+    share: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Part of the messages, by key: 0.01 is one key in 100.")
+    ] = 1.0,
+    rate: Rate = None,
     name: Name = None,
     source_name: SourceName = None,
     target_name: TargetName = None,
@@ -131,9 +167,7 @@ def run(
     new: Annotated[
         bool, typer.Option("--new", help="Allow a first copy to queues whose first messages have expired.")
     ] = False,
-    settle: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Wait for late requests of a mirror that died.")
-    ] = 10.0,
+    settle: Annotated[float, duration_option("Wait for late requests of a mirror that died.")] = 10.0,
     settings: Settings = None,
     to_settings: ToSettings = None,
     as_json: Json = False,
@@ -172,17 +206,18 @@ def run(
 
 
 @app.command()
+@_options_in_errors()
 def groups(
     topics: Topics,
     group: Annotated[
         list[str],
-        typer.Option("--group", "-g", metavar="NAME", help="The group; several times.", show_default=False),
+        typer.Option("--group", "-g", metavar="GROUP", help="The group; several times.", show_default=False),
     ],
     name_server: NameServer = "",
     to: To = "",
     to_profile: ToProfile = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the offsets; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     name: Name = None,
     source_name: SourceName = None,
     target_name: TargetName = None,
@@ -215,9 +250,9 @@ def groups(
             ]
             columns = ["group", "topic", "queue", "offset", "copy", "queue of copy", "offset there"]
             print_table(columns, rows)
-        if dry_run:
+        question = f"Set these offsets of {', '.join(group)} at the target?"
+        if not agreed(question, yes=yes, dry_run=dry_run):
             return
-        confirm(f"Set these offsets of {', '.join(group)} at the target?", yes=yes)
         for each in group:
             mirror.move_group(each)
     if not as_json:
@@ -313,6 +348,5 @@ def _show(states: Sequence[QueueMirror], *, as_json: bool) -> None:
     print_table(columns, rows)
 
 
-def _place(queue: object) -> tuple[str, str]:
-    topic, broker_name, queue_id = (getattr(queue, name) for name in ("topic", "broker_name", "queue_id"))
-    return topic, f"{broker_name}:{queue_id}"
+def _place(queue: MessageQueue) -> tuple[str, str]:
+    return queue.topic, queue_name(queue)

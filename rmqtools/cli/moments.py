@@ -7,12 +7,15 @@ UTC. What a command shows can be given to another.
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import typer
 
 from rmqtools.clock import SYSTEM_CLOCK, as_time
 from rmqtools.errors import ConfigError
 
-_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
+_SECONDS = {None: 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 _shown = {"utc": False}  # of this run; threads of a command read it too
@@ -45,19 +48,37 @@ def clock_text(moment: datetime) -> str:
     return moment_text(moment)[len("2026-01-31 ") :]
 
 
-def duration_seconds(option: str, text: str) -> float:
-    """Parse ``250ms``, ``90s``, ``30m``, ``2h``, ``1d``.
+def duration_option(about: str, *, name: str | None = None, least: float = 0.0) -> Any:
+    """Return the declaration of an option that takes a duration; its value is seconds.
+
+    ``name``: that of the option, if it is not its parameter's. ``least``: the shortest that is accepted.
+    """
+
+    def parse(given: str | float) -> float:
+        try:
+            seconds = duration_seconds(str(given))
+        except ConfigError as error:
+            raise typer.BadParameter(str(error)) from error
+        if seconds < least:
+            raise typer.BadParameter(f"{given!r} is too short: want {least:g}s or more")
+        return seconds
+
+    return typer.Option(*filter(None, [name]), parser=parse, metavar="DURATION", help=about)
+
+
+def duration_seconds(text: str) -> float:
+    """Parse ``250ms``, ``90s``, ``30m``, ``2h``, ``1d``, ``1.5h``; a number alone is seconds.
 
     Raises:
         ConfigError: another form, or longer than a time can be.
     """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise ConfigError(f"{option} {text!r} is no duration: want e.g. 250ms, 90s, 30m, 2h or 1d")
+        raise ConfigError(f"{text!r} is no duration: want e.g. 250ms, 90s, 30m, 2h or 1d")
     try:
-        return timedelta(seconds=int(found[1]) * _SECONDS[found[2]]).total_seconds()
-    except (OverflowError, ValueError) as error:  # ValueError: the number has thousands of digits
-        raise ConfigError(f"{option} {text[:40]!r} is too long a time: give less") from error
+        return timedelta(seconds=float(found[1]) * _SECONDS[found[2]]).total_seconds()
+    except (OverflowError, ValueError) as error:  # the number is infinite, or has thousands of digits
+        raise ConfigError(f"{text[:40]!r} is too long a time: give less") from error
 
 
 def moment_ms(option: str, text: str, now_ms: Callable[[], int] = SYSTEM_CLOCK.now_ms) -> int:
@@ -68,11 +89,13 @@ def moment_ms(option: str, text: str, now_ms: Callable[[], int] = SYSTEM_CLOCK.n
     Raises:
         ConfigError: another form.
     """
-    if text.startswith("-"):
-        return now_ms() - int(duration_seconds(option, text[1:]) * 1000)
     try:
+        if text.startswith("-") and text[-1].isalpha():  # a number alone may be meant as an offset
+            return now_ms() - int(duration_seconds(text[1:]) * 1000)
         moment = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
         return int(_with_zone(moment).timestamp() * 1000)
+    except ConfigError as error:
+        raise ConfigError(f"{option} {error}") from error
     except (ValueError, OverflowError) as error:  # OverflowError: the year 1 or 9999, in another zone
         raise ConfigError(
             f"{option} {text!r} is no time: want e.g. 2026-01-31T12:00, 2026-01-31T12:00+02:00, or -30m"

@@ -9,6 +9,7 @@ from typing import Any
 from rmqtools import MessageExt
 from rmqtools.errors import ConfigError
 from rmqtools.model.copy_message import own_properties
+from rmqtools.model.queue import queue_name
 from rmqtools.visible_text import visible, visible_bytes, visible_json
 
 Formatter = Callable[[MessageExt], bytes]
@@ -96,7 +97,7 @@ def _as_json(message: MessageExt) -> bytes:
 
 
 def _as_hex(message: MessageExt) -> bytes:
-    place = f"{message.topic} {message.broker_name}:{message.queue_id} offset {message.queue_offset}"
+    place = f"{message.topic} {queue_name(message)} offset {message.queue_offset}"
     body = message.body
     lines = [visible(f"{place}, {len(body)} bytes")]
     for start in range(0, len(body), _HEX_WIDTH):
@@ -119,7 +120,7 @@ def _as_format(text: str, shown: Callable[[bytes], bytes]) -> Formatter:
             parts.append(_ESCAPES[escape])
         else:
             wrong = f"%{field}" if field else f"\\{escape}"
-            raise ConfigError(f"-f {text!r}: {wrong!r} is unknown; known: {FORMAT_HELP}")
+            raise ConfigError(f"--format-string {text!r}: {wrong!r} is unknown; known: {FORMAT_HELP}")
     return lambda message: b"".join(
         part if isinstance(part, bytes) else shown(_bytes(part(message))) for part in parts
     )

@@ -1,8 +1,15 @@
 """Keeps a command within a number of messages a second (``--rate``)."""
 
 from threading import Event
+from typing import Annotated
+
+import typer
 
 from rmqtools.clock import SYSTEM_CLOCK
+
+Rate = Annotated[
+    float | None, typer.Option(min=0.01, metavar="NUMBER", help="Maximum number of messages a second.")
+]
 
 
 class Pace:

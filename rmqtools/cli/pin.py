@@ -15,8 +15,10 @@ import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import NO_PINS, AllocateByPins, Pins, client_address, newest, share
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
-from rmqtools.cli.moments import moment_text
+from rmqtools.cli.change import DryRun, Yes
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, end_incomplete, partial_admin
+from rmqtools.cli.exit_code import ExitCode
+from rmqtools.cli.moments import duration_option, moment_text
 from rmqtools.cli.printing import Column, now, plain, print_json, print_table, say, warn
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import GroupMember, GroupView, pin_obstacles
@@ -30,9 +32,6 @@ app = typer.Typer(
     "Works for groups whose members share by the strategy PINS.",
 )
 
-_DURATION = re.compile(r"(\d*[1-9]\d*)([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
 
 class WhenAbsent(StrEnum):
     """Owners of the queues while no member runs on a pinned machine."""
@@ -41,7 +40,9 @@ class WhenAbsent(StrEnum):
     everybody = "everybody"
 
 
-Group = Annotated[str, typer.Option("--group", "-g", help="The consumer group.", show_default=False)]
+Group = Annotated[
+    str, typer.Option("--group", "-g", metavar="GROUP", help="The consumer group.", show_default=False)
+]
 
 Ips = Annotated[
     list[str],
@@ -73,8 +74,7 @@ def set_(
     ],
     name_server: NameServer = "",
     for_: Annotated[
-        str | None,
-        typer.Option("--for", metavar="30m", help="Expire after this many s, m, h or d. Default: never."),
+        float | None, duration_option("Expire after this. Default: never.", name="--for", least=0.001)
     ] = None,
     allowed_groups: AllowedGroups = "",
     replace: Annotated[
@@ -88,9 +88,8 @@ def set_(
             "Over somebody else's pins only with --replace.",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show each member's queues now and then; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     settings: Settings = None,
 ) -> None:
     """Pin a group: its members on these machines share all queues, the others get none.
@@ -116,7 +115,13 @@ def set_(
 
 
 @app.command()
-def clear(group: Group, name_server: NameServer = "", settings: Settings = None) -> None:
+def clear(
+    group: Group,
+    name_server: NameServer = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    settings: Settings = None,
+) -> None:
     """Remove the pins of a group: all members share again.
 
     Writes a newer, empty version instead of deleting. Exit code 1 if a name server did not store it.
@@ -128,6 +133,8 @@ def clear(group: Group, name_server: NameServer = "", settings: Settings = None)
             return
         if held := _held(copies):
             warn(f"note: {held}")
+        if dry_run:
+            return
         written = admin.clear_pins(group, set_by=who())
     say(f"group {group} is not pinned any more (version {written.version})")
 
@@ -135,28 +142,28 @@ def clear(group: Group, name_server: NameServer = "", settings: Settings = None)
 @app.command()
 def show(
     name_server: NameServer = "",
-    group: Annotated[str | None, typer.Option("--group", "-g", help="Only this one.")] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", metavar="GROUP", help="Only this one.")
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Show the pins of every name server, and their effect on the current members.
 
-    Exit code 1 if a name server cannot be read.
+    Exit code 3 if a name server cannot be read, or a broker does not answer.
     """
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        silent = [one for one in admin.fetch_name_servers() if one.error is not None]
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
+        silent = {f"name server {one.addr}": one.error for one in admin.fetch_name_servers() if one.error}
         groups = [group] if group is not None else admin.fetch_pin_groups()
         copies = {name: admin.fetch_pin_copies(name) for name in groups}
-        members = {name: _members(admin, name) for name in groups}
-    rows = _rows(copies, members)
-    if as_json:
-        print_json(rows)
-    else:
-        _print_rows(rows, nothing="nothing is pinned" if not silent else "no pins are known")
-    for one in silent:
-        warn(f"warning: without name server {one.addr}, which does not answer: {one.error}")
-    if silent or any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
-        raise typer.Exit(1)
+        rows = _rows(copies, {name: _members(admin, name) for name in groups})
+        if as_json:
+            print_json(rows)
+        else:
+            _print_rows(rows, nothing="nothing is pinned" if not silent else "no pins are known")
+        end_incomplete(silent)
+        if any(isinstance(copy, RocketMQError) for each in copies.values() for copy in each.values()):
+            raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 def _held(copies: Iterable[Pins | RocketMQError]) -> str | None:
@@ -203,38 +210,19 @@ def _members(admin: Admin, group: str) -> list[str]:
         return []
 
 
-def end_of_pin(text: str) -> datetime:
-    """Return when a pin that is set now ends, for the text of a :func:`duration`.
+def end_of_pin(seconds: float) -> datetime:
+    """Return when a pin that is set now ends.
 
     Raises:
-        ConfigError: the text is not a duration, or it is too long for a date.
+        ConfigError: later than a date can be.
     """
     try:
-        return now() + duration(text)
+        return now() + timedelta(seconds=seconds)
     except OverflowError as error:
-        raise _too_long(text) from error
-
-
-def duration(text: str) -> timedelta:
-    """Parse ``90s``, ``30m``, ``2h``, ``1d``.
-
-    Raises:
-        ConfigError: another form, or too long.
-    """
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise ConfigError(f"{text!r} is no duration: want e.g. 90s, 30m, 2h or 1d")
-    try:
-        return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
-    except (OverflowError, ValueError) as error:  # ValueError: the number has thousands of digits
-        raise _too_long(text) from error
-
-
-def _too_long(text: str) -> ConfigError:
-    return ConfigError(
-        f"--for {text!r} is too long: no date is later than the year {MAXYEAR}; give less, or leave it out "
-        "for a pin without end"
-    )
+        raise ConfigError(
+            f"--for is too long: no date is later than the year {MAXYEAR}; give less, or leave it out for a "
+            "pin without end"
+        ) from error
 
 
 def not_allowed(group: str, patterns: str) -> list[str]:

@@ -184,28 +184,12 @@ def ends_quietly() -> Iterator[None]:
         raise typer.Exit(signal.exit_code) from signal
     except BrokenPipeError as error:
         drop_output()
-        raise typer.Exit(0) from error
+        raise typer.Exit from error
 
 
 def drop_output() -> None:
     """Send standard output nowhere from now on: its reader is gone, and the flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is lost; ``--yes`` answers.
-
-    Raises:
-        typer.Exit: the answer is no, or there is no terminal to answer.
-    """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        warn(f"error: {question} Nobody can answer here: give --yes")
-        raise typer.Exit(1)
-    if not typer.confirm(visible(question), err=True):
-        warn("nothing was changed")
-        raise typer.Exit(1)
 
 
 def fitting(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:

@@ -15,6 +15,7 @@ import typer
 
 from rmqtools import Admin, Message, Producer, ProducerConfig, SendResult
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.input_messages import (
     Template,
     messages_of_json,
@@ -22,8 +23,8 @@ from rmqtools.cli.input_messages import (
     messages_of_rows,
     read_chunks,
 )
-from rmqtools.cli.moments import duration_seconds
-from rmqtools.cli.pace import Pace
+from rmqtools.cli.moments import duration_option
+from rmqtools.cli.pace import Pace, Rate
 from rmqtools.cli.printing import print_json, print_table, say, warn
 from rmqtools.cli.topic import known_route
 from rmqtools.clock import SYSTEM_CLOCK
@@ -35,7 +36,6 @@ from rmqtools.errors import (
     UnknownOutcomeError,
 )
 
-_FAILED = 1  # exit code if a message was not stored, or may not be
 _FEW = 10  # so many messages are named without --ids
 
 
@@ -51,6 +51,10 @@ class Format(StrEnum):
 Topic = Annotated[
     str,
     typer.Argument(help="The topic to send to.", show_default=False, autocompletion=complete_topic),
+]
+Input = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", help="Read this; default, and '-': standard input."),
 ]
 Keys = Annotated[list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="A key; several times.")]
 Properties = Annotated[
@@ -111,23 +115,22 @@ class Summary:
 def produce(
     topic: Topic,
     name_server: NameServer = "",
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Read this file; default, and '-': standard input.")
-    ] = None,
+    file: Input = None,
     form: Annotated[
         Format, typer.Option("--format", help="A body a line; JSON objects; a Parquet or CSV file.")
     ] = Format.lines,
-    tags: Annotated[str | None, typer.Option(help="The tag of every message.")] = None,
+    tags: Annotated[str | None, typer.Option(metavar="TAGS", help="The tag of every message.")] = None,
     keys: Keys = None,
     properties: Properties = None,
     sharding_key: Annotated[
-        str | None, typer.Option(help="Send to the queue of this key, in order, one message at a time.")
+        str | None,
+        typer.Option(metavar="KEY", help="Send to the queue of this key, in order, one message at a time."),
     ] = None,
     delay: Annotated[
-        str | None, typer.Option(metavar="30s", help="Deliver after so long (brokers 5.x, timer wheel).")
+        float | None, duration_option("Deliver after so long (brokers 5.x, timer wheel).")
     ] = None,
     delay_level: Annotated[int, typer.Option(min=0, max=18, help="Deliver after this level's delay.")] = 0,
-    rate: Annotated[float | None, typer.Option(min=0.01, help="Maximum number of messages a second.")] = None,
+    rate: Rate = None,
     create: Create = False,
     ids: Ids = False,
     settings: Settings = None,
@@ -150,7 +153,7 @@ def produce(
         properties=pairs(properties),
         sharding_key=sharding_key,
         delay_level=delay_level,
-        delay=None if delay is None else duration_seconds("--delay", delay),
+        delay=delay,
     )
     summary = Summary(ids=ids)
     start = SYSTEM_CLOCK.monotonic()
@@ -166,7 +169,7 @@ def produce(
         summary.seconds = SYSTEM_CLOCK.monotonic() - start
         _print_summary(topic, summary, as_json=as_json)
     if summary.failed or summary.unknown:
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _find_topic(config: ProducerConfig, topic: str, *, create: bool) -> None:

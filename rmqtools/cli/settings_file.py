@@ -19,7 +19,7 @@ from rmqtools import Admin
 from rmqtools.cli.group import is_system_group
 from rmqtools.cli.printing import plain
 from rmqtools.cli.topic import is_usable, perm_text, user_topics
-from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.errors import ConfigError, RemotingError, TopicNotFoundError
 from rmqtools.group import SubscriptionGroupConfig
 from rmqtools.model.route import TopicConfig
 
@@ -44,20 +44,24 @@ def fetch_settings(admin: Admin) -> dict[str, dict[str, Any]]:
     """Return the topics and groups of a cluster with their settings.
 
     Raises:
-        RocketMQError: a broker does not answer: a part of the settings would look like a difference.
+        RocketMQError: a broker does not answer, unless ``admin`` is partial.
     """
     info = admin.fetch_cluster_info()
-    masters = {name for name, data in info.broker_addr_table.items() if 0 in data.broker_addrs}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         names = user_topics(admin)
-        topics = zip(names, pool.map(lambda name: _topic(admin, name, masters), names), strict=True)
-        found = {name: one for name, one in topics if one is not None}
+        found = dict(zip(names, pool.map(lambda name: _topic(admin, name), names), strict=True))
+    topics = {name: by_broker for name, by_broker in found.items() if by_broker is not None}
     groups = {
-        name: _merged({broker: _group_settings(config) for broker, config in configs.items()}, masters)
+        name: {broker: _group_settings(config) for broker, config in configs.items()}
         for name, configs in admin.fetch_all_group_configs().items()
         if not is_system_group(name)
     }
-    return {"topics": found, "groups": groups}
+    masters = {name for name, data in info.broker_addr_table.items() if 0 in data.broker_addrs}
+    answer = masters - admin.missing_brokers.keys()
+    return {
+        kind: {name: _merged(by_broker, answer) if by_broker else {} for name, by_broker in each.items()}
+        for kind, each in (("topics", topics), ("groups", groups))
+    }
 
 
 def check_settings(given: Any, where: str) -> dict[str, dict[str, Any]]:
@@ -67,6 +71,8 @@ def check_settings(given: Any, where: str) -> dict[str, dict[str, Any]]:
         ConfigError: it is not of the form of an export.
     """
     given = {} if given is None else given  # an empty file
+    if isinstance(given, Mapping) and (lacks := given.get("incomplete")):
+        raise ConfigError(f"{where} is incomplete: brokers {lacks} did not answer: export again")
     if not isinstance(given, Mapping) or not set(given) <= set(_KINDS):
         raise ConfigError(f"{where}: want topics and groups, as rmqtools export writes them")
     parts = {kind: given.get(kind) or {} for kind in _KINDS}
@@ -113,15 +119,19 @@ def _flat(values: Values, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _topic(admin: Admin, name: str, masters: set[str]) -> dict[str, Any] | None:
-    """Return a topic's settings; None: it was deleted meanwhile."""
+def _topic(admin: Admin, name: str) -> dict[str, dict[str, Any]] | None:
+    """Return a topic's settings by broker; None: it was deleted meanwhile, or none of its brokers answers."""
     if not is_usable(name):
         return {}
     try:
         configs = admin.fetch_topic_configs(name)
     except TopicNotFoundError:
         return None
-    return _merged({broker: _topic_settings(config) for broker, config in configs.items()}, masters)
+    except RemotingError:
+        if not admin.missing_brokers:
+            raise
+        return None
+    return {broker: _topic_settings(config) for broker, config in configs.items()}
 
 
 def _topic_settings(config: TopicConfig) -> dict[str, Any]:

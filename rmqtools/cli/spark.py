@@ -7,12 +7,18 @@ from typing import Annotated
 
 import typer
 
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.errors import ConfigError
 
 app = typer.Typer(no_args_is_help=True, help="The data source for Spark.")
 
-Server = Annotated[str | None, typer.Option("--name-server", "-n", help="Read a message from this cluster.")]
-Topic = Annotated[str | None, typer.Option("--topic", "-t", help="The topic to read a message of.")]
+Server = Annotated[
+    str | None,
+    typer.Option("--name-server", "-n", metavar="HOST:PORT", help="Read a message from this cluster."),
+]
+Topic = Annotated[
+    str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic to read a message of.")
+]
 
 
 @app.callback()
@@ -30,4 +36,4 @@ def check(name_server: Server = None, topic: Topic = None) -> None:
     given = {"--name-server": name_server, "--topic": topic}
     arguments = [part for name, value in given.items() if value is not None for part in (name, value)]
     done = subprocess.run([sys.executable, "-m", "spark_connector.doctor", *arguments], check=False)
-    raise typer.Exit(done.returncode)
+    raise typer.Exit(ExitCode.NO if done.returncode else ExitCode.DONE)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm, QueueData, TopicMessageType, TopicRouteData
+from rmqtools.cli.change import DryRun, Yes, agreed
 from rmqtools.cli.connection import (
     Json,
     NameServer,
@@ -17,10 +18,11 @@ from rmqtools.cli.connection import (
     pairs,
     partial_admin,
 )
-from rmqtools.cli.printing import Column, confirm, finding, print_json, print_table, say, time_text, warn
+from rmqtools.cli.printing import Column, finding, print_json, print_table, say, time_text, warn
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.model.group import TopicOffset
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
+from rmqtools.model.queue import queue_name
 from rmqtools.model.route import TopicConfig
 from rmqtools.model.staged import OWN_TOPIC_PREFIX
 from rmqtools.unknown_name import unknown_name
@@ -45,7 +47,7 @@ _PERMS = {Access.rw: Perm.READ | Perm.WRITE, Access.r: Perm.READ, Access.w: Perm
 
 Topic = Annotated[str, typer.Argument(help="The topic.", show_default=False, autocompletion=complete_topic)]
 Brokers = Annotated[
-    list[str] | None, typer.Option("--broker", metavar="NAME", help="Only on this broker; several times.")
+    list[str] | None, typer.Option("--broker", metavar="BROKER", help="Only on this broker; several times.")
 ]
 Cluster = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="Only in this cluster.")]
 MessageType = Annotated[
@@ -153,7 +155,8 @@ def alter(
         typer.Option("--attribute", metavar="NAME=VALUE", help="NAME= removes it; several times."),
     ] = None,
     brokers: Brokers = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change; change nothing.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     settings: Settings = None,
 ) -> None:
     """Change a topic, broker by broker; settings not given stay as they are.
@@ -211,7 +214,8 @@ def _say_attributes(
 def delete(
     topic: Topic,
     name_server: NameServer = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     cluster: Cluster = None,
     settings: Settings = None,
 ) -> None:
@@ -227,7 +231,9 @@ def delete(
             table, groups = [], []
         count = sum(offsets.max_offset - offsets.min_offset for offsets in table)
         readers = f", read by {', '.join(groups)}" if groups else ""
-        confirm(f"Delete topic {topic} with about {count} messages{readers}?", yes=yes)
+        question = f"Delete topic {topic} with about {count} messages{readers}?"
+        if not agreed(question, yes=yes, dry_run=dry_run):
+            return
         admin.delete_topic(topic, cluster_name=cluster)
     say(f"topic {topic} is deleted")
 
@@ -271,7 +277,7 @@ def named_queue(option: str, name: str, queues: list[MessageQueue]) -> MessageQu
     Raises:
         ConfigError: it is none of the topic's.
     """
-    by_name = {f"{queue.broker_name}:{queue.queue_id}": queue for queue in queues}
+    by_name = {queue_name(queue): queue for queue in queues}
     if name not in by_name:
         raise ConfigError(f"{option} {name!r}: topic {queues[0].topic!r} has only {', '.join(by_name)}")
     return by_name[name]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import Admin, ClientConfig, MessageExt, QueueRange
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, partial_admin
 from rmqtools.cli.printing import Column, print_json, print_table, say, time_text
 from rmqtools.cli.topic import Topic, known_route
 
@@ -26,28 +26,23 @@ def producers(
     Brokers know producers by group, and not the topics they send to. So the machines are those that the
     messages name; a producer on such a machine may send to other topics only.
     """
-    with Admin(client_config(name_server, settings, ClientConfig)) as admin:
+    with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         known_route(admin, topic)
         rows = _rows(_newest(admin, topic, last), _by_host(admin))
-    if as_json:
-        print_json(rows)
-    elif not rows:
-        say(f"topic {topic} has no messages")
-    else:
-        columns = [
-            Column("host"),
-            Column("messages", 1),
-            Column("last message", 2),
-            Column("group"),
-            Column("producers"),
-        ]
-        print_table(columns, [tuple(row.values()) for row in rows])
+        if as_json:
+            print_json(rows)
+        elif rows:
+            columns = [Column("host"), Column("messages", 1), Column("last message", 2)]
+            print_table([*columns, "group", "producers"], [tuple(row.values()) for row in rows])
+        elif not admin.missing_brokers:
+            say(f"topic {topic} has no messages")
 
 
 def _newest(admin: Admin, topic: str, last: int) -> Iterable[MessageExt]:
+    known = admin.fetch_topic_stats(topic).offset_table
     for queue in admin.fetch_subscribe_queues(topic):
-        end = admin.max_offset(queue)
-        begin = max(admin.min_offset(queue), end - last)
+        end = known[queue].max_offset if queue in known else 0
+        begin = max(known[queue].min_offset, end - last) if end else 0
         if begin < end:
             for messages in admin.read_messages(QueueRange(queue, begin, end), corrupt_body="raw"):
                 yield from messages

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import total_ordering
+from typing import Protocol
 
 from rmqtools.model.names import without_this_namespace
 
@@ -9,6 +10,23 @@ from rmqtools.model.names import without_this_namespace
 def java_order(text: str) -> bytes:
     """Return a sort key that orders text like Java's ``String.compareTo``: by UTF-16 unit, not code point."""
     return text.encode("utf-16-be", "surrogatepass")
+
+
+class Placed(Protocol):
+    """A queue, or a message in one."""
+
+    @property
+    def broker_name(self) -> str:
+        """The name of the broker."""
+
+    @property
+    def queue_id(self) -> int:
+        """The number of the queue."""
+
+
+def queue_name(placed: Placed) -> str:
+    """Return ``broker-a:1``: a queue of a topic, as options of commands take it and people read it."""
+    return f"{placed.broker_name}:{placed.queue_id}"
 
 
 @total_ordering

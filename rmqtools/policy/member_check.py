@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rmqtools.model.group_view import Finding, FindingKind, GroupLimits, GroupMember, GroupView
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.queue import MessageQueue, queue_name
 from rmqtools.policy.clocks import CLOCK_LIMIT, difference
 
 _MOST_NAMED = 8  # queues in a text
@@ -63,7 +63,7 @@ def member_clocks(view: GroupView) -> Iterator[Finding]:
 
 def named(queues: Sequence[MessageQueue]) -> str:
     """Return queues as a text, each as options take it: ``BROKER:QUEUE``."""
-    names = [f"{queue.topic} {queue.broker_name}:{queue.queue_id}" for queue in queues]
+    names = [f"{queue.topic} {queue_name(queue)}" for queue in queues]
     if len(names) == 1:
         return f"queue {names[0]}"
     more = len(names) - _MOST_NAMED

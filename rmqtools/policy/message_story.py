@@ -30,6 +30,7 @@ from rmqtools.model.message_story import (
     StoryEventKind,
 )
 from rmqtools.model.names import DELAY_TOPICS, dlq_topic, retry_topic, without_this_namespace
+from rmqtools.model.queue import queue_name
 from rmqtools.model.trace import (
     ConsumeReturnType,
     EndTransactionTrace,
@@ -337,7 +338,7 @@ def _outcome(delivery: Delivery) -> str:
 
 
 def _place(copy: StoredCopy) -> str:
-    return f"{copy.broker_name}:{copy.queue_id}, offset {copy.queue_offset}"
+    return f"{queue_name(copy)}, offset {copy.queue_offset}"
 
 
 def _level(copy: StoredCopy) -> str:

@@ -97,7 +97,7 @@ def test_a_dead_name_server_is_found_by_health_and_is_no_difference_of_pins(site
     assert health.exit_code == 1
     assert "name server 127.0.0.1:1 does not answer: " in health.stdout
     assert [one["kind"] for one in json.loads(checked.stdout)] == ["no_members"]
-    assert pins.exit_code == 1
+    assert pins.exit_code == 3
     assert pins.stderr.startswith("warning: without name server 127.0.0.1:1, which does not answer: ")
 
 

@@ -48,7 +48,12 @@ def list_topics(broker: str, topic: str, group: str) -> None:
         admin.fetch_topic_list()
 
 
-@pytest.mark.parametrize("use", [send, consume, poll, list_topics])
+def list_pins(broker: str, topic: str, group: str) -> None:
+    with Admin(ClientConfig(name_server=broker)) as admin:
+        admin.fetch_pin_groups()
+
+
+@pytest.mark.parametrize("use", [send, consume, poll, list_topics, list_pins])
 def test_a_broker_that_is_given_as_name_server_is_named(
     site: Site, topic: str, group: str, use: Callable[[str, str, str], None]
 ) -> None:

@@ -162,7 +162,7 @@ TASKS = (
         "messages in a format of one's own",
         NONE,
         "`kcat -C -f`, `rpk topic consume -f`",
-        "rmqtools consume orders -f '%t %q %o %k %s\\n'",
+        "rmqtools consume orders --format-string '%t %q %o %k %s\\n'",
     ),
     Task(
         "messages of a time, as JSON",
@@ -379,7 +379,8 @@ def scene() -> Iterator[tuple[Path, dict[str, str]]]:
         shop = stack.enter_context(Producer(ProducerConfig(name_server=cluster.name_server, group="shop")))
         wait_until(lambda: len(admin.fetch_group("billing").members) == 2)
         run(
-            "seq 100 | rmqtools produce payments && rmqtools consume payments -g audit --from earliest -c 50;"
+            "seq 100 | rmqtools produce payments;"
+            "rmqtools consume payments -g audit --from earliest --limit 50;"
             """echo '{"body": "2 pears", "keys": "order-9", "delay_level": 18}' > later.jsonl""",
             100,
             folder,

@@ -96,7 +96,7 @@ def test_a_topic_that_was_made_anew_since_the_last_replay_is_refused(letters, tm
     replay = ("dlq", "replay", "-g", group, "--to-topic", topic, "--progress", progress)
     refused = rmqtools(*replay, **variables)
 
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert f"queue broker-a:0 of {dlq_topic(group)} ends at offset 3, before 500" in refused.stderr
     assert progress.read_text() == text
 

@@ -106,7 +106,7 @@ def test_members_that_disagree_and_one_too_many_are_found_with_exit_code_1(
     assert f"AVG_BY_CIRCLE: {second.client_id}" in found["strategies_differ"]
 
 
-def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_2(
+def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_3(
     java_peer, local_cluster, make_topic, group, variables
 ):
     topic = make_topic(queues=1)
@@ -115,7 +115,7 @@ def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_2(
         with member.paused():
             checked = rmqtools("group", "check", group, "--set", "request_timeout=1", **variables)
 
-    assert checked.returncode == 2
+    assert checked.returncode == 3
     assert "member_silent" in checked.stdout
     assert member.client_id in checked.stdout
 
@@ -125,7 +125,7 @@ def test_a_group_without_members_is_a_finding_and_an_unreachable_cluster_cannot_
     empty = rmqtools("group", "check", group, **variables)
     nowhere = rmqtools("group", "check", group, "-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
 
-    assert (empty.returncode, nowhere.returncode) == (1, 2)
+    assert (empty.returncode, nowhere.returncode) == (1, 3)
     assert "no_members" in empty.stdout
     assert nowhere.stderr.startswith("error: cannot connect to 127.0.0.1:1")
 

@@ -7,6 +7,7 @@ import typer
 
 from rmqtools import Admin, Client, ClientConfig
 from rmqtools.cli.connection import NameServer, Settings, client_config
+from rmqtools.cli.moments import duration_option
 from rmqtools.cli.printing import ends_quietly, say
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
@@ -18,17 +19,14 @@ if TYPE_CHECKING:
 def exporter(
     name_server: NameServer = "",
     address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0: on every address.")
+        str, typer.Option(metavar="HOST", help="Where to listen; 0.0.0.0: on every address.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one, which is printed.")
     ] = 5557,
-    interval: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Seconds between two looks at the cluster.")
-    ] = 15.0,
+    interval: Annotated[float, duration_option("Time between two looks at the cluster.", least=1)] = 15.0,
     deadline: Annotated[
-        float,
-        typer.Option(min=1, metavar="SECONDS", help="A look begins no further group or topic after this."),
+        float, duration_option("A look begins no further group or topic after this.", least=1)
     ] = 30.0,
     settings: Settings = None,
 ) -> None:

@@ -20,7 +20,7 @@ def end_with_reader(command: Any) -> None:
             sys.stdout.flush()
         except BrokenPipeError as error:
             drop_output()
-            raise typer.Exit(0) from error
+            raise typer.Exit from error
         return result
 
     command.callback = quiet

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from rmqtools.cli.root.closed_pipe import end_with_reader
+from rmqtools.cli.root.old_spellings import OLD_SPELLINGS, accept_old
 from rmqtools.cli.root.utc_option import add_utc
 
 MARKUP: Any = "markdown"  # paragraphs of help texts flow
@@ -47,19 +48,20 @@ def load(name: str, command: LazyCommand) -> Any:
     else:
         alone.command(name)(found)
     loaded: Any = get_command(alone)
-    for leaf in _leaves(loaded.commands[name]):
+    for path, leaf in _leaves(name, loaded.commands[name]):
         add_utc(leaf)
+        accept_old(leaf, OLD_SPELLINGS.get(path, {}))
         end_with_reader(leaf)
     return loaded.commands[name]
 
 
-def _leaves(command: Any) -> Iterator[Any]:
+def _leaves(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     children = getattr(command, "commands", None)
     if children is None:
-        yield command
+        yield path, command
     else:
-        for child in children.values():
-            yield from _leaves(child)
+        for name, child in children.items():
+            yield from _leaves(f"{path} {name}", child)
 
 
 def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:

@@ -48,7 +48,7 @@ _SORTS = ("name", "rate", "lag")
 class TopApp(App[int]):
     """Looks at a cluster every ``interval`` seconds, and shows the tab or group that is open.
 
-    Only what is shown is asked for. Ends with the exit code: 0, or 128 and the number of a signal.
+    Only what is shown is asked for. Returns the number of the signal that ended it, or nothing.
 
     Args:
         config: how to reach the cluster.
@@ -116,7 +116,7 @@ class TopApp(App[int]):
         self.query_one("#findings-table").focus()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.exit, 128 + number)
+            loop.add_signal_handler(number, self.exit, number)
         self._look_again()
 
     @work(exclusive=True, group="looks")
@@ -246,7 +246,7 @@ class TopApp(App[int]):
 
     def action_interrupt(self) -> None:
         """End as SIGINT does: the terminal sends a key instead of the signal."""
-        self.exit(128 + signal.SIGINT)
+        self.exit(signal.SIGINT)
 
     def action_sort(self) -> None:
         """Sort by the next of name, rate, lag."""

@@ -1,20 +1,21 @@
 """The command ``rmqtools top``. Imports textual only when it runs."""
 
 import logging
+import sys
 from typing import Annotated
 
 import typer
 
 from rmqtools import ClientConfig
 from rmqtools.cli.connection import NameServer, Settings, client_config
+from rmqtools.cli.moments import duration_option
+from rmqtools.cli.printing import Interrupted
 from rmqtools.errors import ConfigError
 
 
 def top(
     name_server: NameServer = "",
-    interval: Annotated[
-        float, typer.Option(min=0.2, metavar="SECONDS", help="Seconds between two looks at the cluster.")
-    ] = 2.0,
+    interval: Annotated[float, duration_option("Time between two looks at the cluster.", least=0.2)] = 2.0,
     allowed_groups: Annotated[
         str,
         typer.Option(
@@ -37,6 +38,12 @@ def top(
         raise ConfigError(
             f"rmqtools top needs textual ({error}): install it with pip install 'rmqtools[top]'"
         ) from error
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(
+            "rmqtools top reads keys from standard input and draws on standard error, and one of them is no "
+            "terminal: redirect neither"
+        )
     logging.getLogger("rmqtools").addHandler(logging.NullHandler())  # a line would spoil the picture
-    code = TopApp(config, interval=interval, allowed_groups=allowed_groups).run()
-    raise typer.Exit(code or 0)
+    signal = TopApp(config, interval=interval, allowed_groups=allowed_groups).run()
+    if signal:
+        raise typer.Exit(Interrupted(signal).exit_code)

@@ -100,6 +100,10 @@ class NameServerClient:
         command = RemotingCommand(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return (await self._ask(command, parse_topic_list, bool)).found or ()
 
+    async def check_is_no_broker(self, addr: str) -> None:
+        """Raise an UnsupportedError if an address given as name server does not know routes."""
+        await self._invoke(addr, _ANY_ROUTE, self._timeout)
+
     async def _ask(
         self, command: RemotingCommand, parse: Callable[[bytes], T], has: Callable[[T], bool]
     ) -> _Answers[T]:

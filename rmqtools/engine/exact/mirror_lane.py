@@ -281,5 +281,5 @@ class MirrorLane(CopyLane):
 
 _REMEDY = (
     "its topic was deleted and made again, or its broker has lost its end. Nothing more is copied. To copy "
-    "what is there now behind the old copies, give the mirror another name, and is_new (--name NAME --new)"
+    "what is there now behind the old copies, give the mirror another name, and is_new"
 )

@@ -214,6 +214,8 @@ class PinStore:
         except BrokerError as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
+            if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                await self._client.name_server.check_is_no_broker(addr)
             raise
 
 

@@ -34,6 +34,15 @@ def test_an_empty_broker_may_be_stopped_and_is_read_only_until_undrain(run):
     assert run("health").exit_code == 0
 
 
+def test_a_dry_run_says_what_waits_and_changes_nothing(run):
+    waits = run("broker", "drain", "broker-b", "--dry-run")
+    state = run("broker", "undrain", "broker-b", "--dry-run", "--yes")
+
+    assert waits.stdout == "broker broker-b waits for: nothing\n"
+    assert "without it: Forbid writing to broker broker-b" in waits.stderr
+    assert state.stdout == "broker broker-b is not read-only now\n"
+
+
 def test_messages_of_a_group_without_members_are_named_and_the_broker_is_not_empty(run, cluster):
     cluster.commit("billing", QUEUE, 1)
 

@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from rmqtools import Perm
+from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.settings_file import Difference, check_settings, differences
 from rmqtools.errors import ConfigError, RemotingError
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, Reaction
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ def test_a_cluster_is_equal_to_its_own_export(run, file):
     assert (shown.exit_code, shown.stdout) == (0, "equal: 3 topics, 1 groups\n")
 
 
-def test_what_differs_is_listed_and_ends_with_2(run, file, cluster):
+def test_what_differs_is_listed_and_ends_with_1(run, file, cluster):
     run("topic", "alter", "only", "--perm", "rw")
     run("group", "create", "fresh")
     try:
@@ -66,7 +67,7 @@ def test_what_differs_is_listed_and_ends_with_2(run, file, cluster):
     finally:
         run("group", "delete", "fresh", "--yes")
 
-    assert shown.exit_code == 2
+    assert shown.exit_code == ExitCode.NO
     assert shown.stdout.splitlines() == [
         f"left: {file}, right: {cluster.name_server}",
         "KIND    NAME   SETTING     LEFT  RIGHT",
@@ -89,6 +90,17 @@ def test_two_clusters_are_compared_whatever_their_brokers_are_called(run, cluste
 def test_a_cluster_that_does_not_answer_is_an_error_and_no_difference(run, file):
     with pytest.raises(RemotingError):
         run("diff", file, "127.0.0.1:1", "--set", "request_timeout=0.2")
+
+
+def test_an_export_that_lacks_a_broker_says_so_and_is_not_compared(run, tmp_path, cluster):
+    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+    lacks = run("export", "-o", tmp_path / "part.yaml")
+    fault.remove()
+
+    assert lacks.exit_code == ExitCode.INCOMPLETE
+    assert "brokers" not in (tmp_path / "part.yaml").read_text()
+    with pytest.raises(ConfigError, match=r"part.yaml is incomplete: brokers \['broker-b'\] did not answer"):
+        run("diff", tmp_path / "part.yaml")
 
 
 def test_an_existing_file_is_kept_unless_told_otherwise(run, file):

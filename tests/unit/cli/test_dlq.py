@@ -13,6 +13,7 @@ from rmqtools.cli import app
 from rmqtools.cli.dlq import paced
 from rmqtools.compiled import state
 from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.testing import RequestCode, ResponseCode
 
 LETTERS = MessageQueue("%DLQ%billing", "broker-a", 0)
 
@@ -142,6 +143,15 @@ def test_letters_are_shown_with_their_place_origin_keys_and_bodies(run, kinds):
         f"to-{kinds}",
         {"color": "blue"},
     )
+
+
+def test_letters_are_shown_where_no_statistics_are_served_as_by_proxies(run, cluster, kinds):
+    code = RequestCode.GET_TOPIC_STATS_INFO
+    refusal = cluster.fault(code=code, times=None, answer=ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+    shown = run("dlq", "browse", "-g", kinds, "--json").stdout
+    refusal.remove()
+
+    assert len(json.loads(shown)) == 4
 
 
 def test_what_nothing_fits_is_said(run, kinds):

@@ -1,11 +1,13 @@
 """``rmqtools message story`` on the cluster in this process."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from rmqtools import Message, MessageQueue, Producer, ProducerConfig
+from rmqtools import Admin, Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.model.message_story import MessageStory, StoryEvent, StoryEventKind
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,33 @@ def test_a_story_as_json_has_events_groups_and_what_is_not_known(run, sent):
     assert (row["msg_id"], row["topic"], row["groups"][0]["group"]) == (sent.msg_id, "told", "done")
     assert [event["kind"] for event in row["events"]] == ["born", "stored"]
     assert row["unknown"][0].startswith("sends and deliveries: there is no trace topic 'RMQ_SYS_TRACE_TOPIC'")
+
+
+def attempts(run, monkeypatch, *options):
+    """Print the story of a message that failed 100 times in one group, and was delivered once in another."""
+    delivered = StoryEvent(at_ms=1_000, kind=StoryEventKind.DELIVERED, text="success", group="well")
+    failed = [replace(delivered, text=f"failed {number}", group="poisoned") for number in range(1, 101)]
+    told = MessageStory(**dict.fromkeys(MessageStory.__dataclass_fields__, ()) | {"msg_id": "A"})  # type: ignore[arg-type]
+    told = replace(told, events=(*failed[:50], delivered, *failed[50:]))
+    monkeypatch.setattr(Admin, "fetch_message_stories", lambda *_, **__: [told])
+    return run("message", "story", "k", *options).stdout.splitlines()[2:]
+
+
+def test_of_many_attempts_the_first_and_the_last_are_shown_and_how_many_are_between(run, monkeypatch):
+    shown = attempts(run, monkeypatch)
+
+    assert [line.split()[-1] for line in shown if "failed" in line] == [
+        str(number) for number in (*range(1, 13), *range(89, 101))
+    ]
+    assert shown[12].endswith("...        poisoned  -       76 more events of the group: --all shows them")
+    assert "success" in shown[13]
+
+
+def test_all_attempts_are_shown_if_wished(run, monkeypatch):
+    shown = attempts(run, monkeypatch, "--all")
+
+    assert sum("failed" in line for line in shown) == 100
+    assert not any("..." in line for line in shown)
 
 
 @pytest.mark.process

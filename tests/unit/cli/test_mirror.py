@@ -49,6 +49,24 @@ def test_an_error_of_the_run_ends_the_command(run, cluster, target):
         run("mirror", "run", "mirrored", *QUICK)
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--share", "2"), "--share=2.0: want a part of 1"),
+        (("--source-name", "x/y"), "--source-name='x/y': want letters"),
+        (("--tags", "a", "--sql", "b"), r"both --tags=\['a'\] and --sql='b': give one"),
+    ],
+)
+def test_errors_name_options(run, cluster, target, options, text):
+    with pytest.raises(ConfigError, match=text):
+        run("mirror", "run", "mirrored", "--to", target.name_server, *options)
+
+
+def test_a_group_that_cannot_be_moved_is_refused_with_the_names_of_options(run, cluster):
+    with FakeCluster() as same, pytest.raises(ConfigError, match="give --source-name and --target-name"):
+        run("mirror", "groups", "mirrored", "--to", same.name_server, "-g", "billing")
+
+
 def test_lists_leave_out_what_a_mirror_makes_for_itself(run, cluster, target):
     cluster.store("mirrored", b"1", queue=QUEUE)
     run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK)

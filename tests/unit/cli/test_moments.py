@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rmqtools.cli import app
-from rmqtools.cli.moments import moment_ms, moment_text, show_utc, zone_text
+from rmqtools.cli.moments import duration_seconds, moment_ms, moment_text, show_utc, zone_text
 from rmqtools.errors import ConfigError
 
 WINTER = datetime(2026, 1, 31, 11, tzinfo=UTC)
@@ -54,6 +54,18 @@ def test_the_zone_has_a_name_for_headings():
     show_utc(True)
 
     assert (local in ("+01:00", "+02:00"), zone_text()) == (True, "UTC")
+
+
+@pytest.mark.parametrize("text", ["", "m", "-1m", "1w", "1m30s", "1.h", "inf", "1 h"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(ConfigError, match="is no duration"):
+        duration_seconds(text)
+
+
+def test_a_number_without_a_unit_is_no_time_ago_because_it_may_be_an_offset():
+    assert moment_ms("--from", "-1.5h", lambda: 10_000_000) == 10_000_000 - 5_400_000
+    with pytest.raises(ConfigError, match="--from '-30' is no time"):
+        moment_ms("--from", "-30")
 
 
 def test_a_time_before_the_first_year_of_utc_is_an_error():

@@ -180,6 +180,6 @@ def test_pins_that_leave_it_to_the_members_must_be_told_what_those_do(run, admin
     admin.set_pins("vague", Pins(0, ["10.0.0.1"]))
     allocate = ("allocate", "-t", "shared", "-s", "PINS", "-g", "vague", "--members", "10.0.0.2@x", "--json")
 
-    with pytest.raises(ConfigError, match="give -o when_absent=nobody or -o when_absent=everybody"):
+    with pytest.raises(ConfigError, match="give --option when_absent=nobody or when_absent=everybody"):
         run(*allocate)
     assert json.loads(run(*allocate, "-o", "when_absent=nobody").stdout)[0]["then"] == []

@@ -189,7 +189,6 @@ def test_rows_of_a_parquet_or_csv_file_are_sent(run, cluster, topic, tmp_path):
             ("--format", "csv", "-f", __file__, "--tags", "t"),
             r"--tags, .* are for lines, JSON lines and files of consume",
         ),
-        (("--delay", "soon"), "--delay 'soon' is no duration"),
         (("--property", "x"), "'x': want NAME=VALUE"),
     ],
 )
