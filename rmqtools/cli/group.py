@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -24,9 +24,11 @@ from rmqtools.cli.printing import (
     say,
     table_lines,
     terminal_width,
+    time_text,
     warn,
     warning,
 )
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import (
     Finding,
@@ -118,23 +120,33 @@ def show(
 def list_(
     name_server: NameServer = "",
     system: Annotated[bool, typer.Option("--system", help="RocketMQ's own groups too.")] = False,
+    idle: Annotated[
+        float | None,
+        duration_option("Only groups without members whose last consumed message is older than this."),
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """List all groups: members, messages not consumed yet, messages consumed a second.
 
-    Where a group has committed nothing yet, all messages of the queue count as not consumed.
+    Where a group has committed nothing yet, all messages of the queue count as not consumed. "last consumed"
+    is when the newest consumed message was stored; brokers do not know when it was consumed.
     """
     with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         names = [name for name in admin.fetch_group_list() if system or not is_system_group(name)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = list(pool.map(lambda name: _summary(admin, name), names))
+        if idle is not None:
+            since_ms = SYSTEM_CLOCK.now_ms() - idle * 1000
+            rows = [row for row in rows if not row["members"] and row["last_consumed_ms"] < since_ms]
+        for row in rows:
+            row["last_consumed"] = time_text(row.pop("last_consumed_ms"))
         if as_json:
             print_json(rows)
             return
         columns = [Column("group"), Column("members"), Column("lag", style=warning), Column("rate/s", 1)]
-        shown = ("group", "members", "lag", "consume_tps", "message_model", "consume_type")
-        table = [*columns, Column("model", 3), Column("type", 2)]
+        shown = ("group", "members", "lag", "consume_tps", "message_model", "consume_type", "last_consumed")
+        table = [*columns, Column("model", 3), Column("type", 2), Column("last consumed", 4)]
         print_table(table, [tuple(row[name] for name in shown) for row in rows])
 
 
@@ -185,7 +197,7 @@ def unknown_group(group: str, known: Iterable[str]) -> RocketMQError:
     )
 
 
-def _summary(admin: Admin, group: str) -> dict[str, object]:
+def _summary(admin: Admin, group: str) -> dict[str, Any]:
     """One row of ``list``."""
     connection = admin.fetch_consumer_connection(group)
     stats = admin.fetch_consume_stats(group)
@@ -199,6 +211,7 @@ def _summary(admin: Admin, group: str) -> dict[str, object]:
         "consume_tps": stats.consume_tps,
         "message_model": connection.message_model,
         "consume_type": connection.consume_type,
+        "last_consumed_ms": max((each.last_timestamp for each in stats.offset_table.values()), default=0),
     }
 
 

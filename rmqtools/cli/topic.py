@@ -18,7 +18,9 @@ from rmqtools.cli.connection import (
     pairs,
     partial_admin,
 )
+from rmqtools.cli.moments import duration_option
 from rmqtools.cli.printing import Column, finding, print_json, print_table, say, time_text, warn
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.model.group import TopicOffset
 from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
@@ -70,6 +72,9 @@ def list_(
     stats: Annotated[
         bool, typer.Option("--stats", help="Ask the brokers too: messages, rate, last time.")
     ] = False,
+    idle: Annotated[
+        float | None, duration_option("Only topics without a message since then; with their statistics.")
+    ] = None,
     system: Annotated[
         bool, typer.Option("--system", help="Show RocketMQ's own topics, and those of retries, too.")
     ] = False,
@@ -77,10 +82,13 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List all topics: brokers, queues, permission; with --stats messages, rate and time of the last one."""
+    stats = stats or idle is not None
+    before_ms = None if idle is None else SYSTEM_CLOCK.now_ms() - int(idle * 1000)
     with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         names = admin.fetch_topic_list() if system else user_topics(admin)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            rows = [row for row in pool.map(lambda name: _summary(admin, name, stats=stats), names) if row]
+            found = pool.map(lambda name: _summary(admin, name, stats=stats, before_ms=before_ms), names)
+            rows = [row for row in found if row is not None]
         if as_json:
             print_json(rows)
             return
@@ -283,8 +291,8 @@ def named_queue(option: str, name: str, queues: list[MessageQueue]) -> MessageQu
     return by_name[name]
 
 
-def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:
-    """One row of ``list``; None: the topic was deleted meanwhile, or its brokers are down."""
+def _summary(admin: Admin, topic: str, *, stats: bool, before_ms: int | None) -> dict[str, Any] | None:
+    """One row of ``list``; None: it has a message since then, or was deleted, or its brokers are down."""
     if not is_usable(topic):
         empty = dict.fromkeys(("brokers", "read_queues", "write_queues"))
         figures = dict.fromkeys(("messages", "put_tps", "last_message")) if stats else {}
@@ -306,7 +314,10 @@ def _summary(admin: Admin, topic: str, *, stats: bool) -> dict[str, Any] | None:
         offsets = found.offset_table.values()
         row["messages"] = sum(each.max_offset - each.min_offset for each in offsets)
         row["put_tps"] = found.topic_put_tps
-        row["last_message"] = time_text(max((each.last_update_timestamp for each in offsets), default=0))
+        last_ms = max((each.last_update_timestamp for each in offsets), default=0)
+        if before_ms is not None and last_ms >= before_ms:
+            return None
+        row["last_message"] = time_text(last_ms)
     return row
 
 

@@ -142,7 +142,12 @@ class Offsets:
             for queue_id in range(0 if topic is None else topic.read_queue_nums):
                 queue = self._state.log.queue(name, queue_id)
                 consumed = self._state.offsets.get((header.consumer_group, name, queue_id), 0)
+                is_stored = queue.min_offset < consumed <= queue.max_offset
+                last = queue.at(consumed - 1) if is_stored else None
                 table[MessageQueue(name, self._state.name, queue_id)] = OffsetWrapper(
-                    broker_offset=queue.max_offset, consumer_offset=consumed, pull_offset=consumed
+                    broker_offset=queue.max_offset,
+                    consumer_offset=consumed,
+                    pull_offset=consumed,
+                    last_timestamp=0 if last is None else last.store_timestamp_ms,
                 )
         return succeeded(body=format_body(ConsumeStats(offset_table=table)))

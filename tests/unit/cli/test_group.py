@@ -35,9 +35,27 @@ def offset(cluster):
 
 def test_groups_are_listed_with_members_and_lag(run):
     assert run("group", "list").stdout.splitlines() == [
-        "GROUP    MEMBERS  LAG  RATE/S  MODEL  TYPE",
-        "billing        0    2     0.0  -      -",
+        "GROUP    MEMBERS  LAG  RATE/S  MODEL  TYPE  LAST CONSUMED",
+        "billing        0    2     0.0  -      -     1970-01-01 00:00:01 UTC",
     ]
+
+
+def test_idle_groups_have_no_members_and_have_consumed_nothing_new(run, cluster):
+    cluster.create_topic("new", queues=1)
+    cluster.store("new", b"x", queue=MessageQueue("new", "broker-a", 0))
+    for group in ("reading", "joined", "never"):
+        cluster.create_group(group)
+    cluster.commit("reading", MessageQueue("new", "broker-a", 0), 1)
+    cluster.add_member("joined", "10.0.0.1@one")
+
+    rows = json.loads(run("group", "list", "--idle", "30d", "--json").stdout)
+    cluster.remove_member("joined", "10.0.0.1@one")
+    for group in ("reading", "joined", "never"):
+        run("group", "delete", group, "--yes")
+    run("topic", "delete", "new", "--yes")
+
+    assert [row["group"] for row in rows] == ["billing", "never"]
+    assert rows[1]["last_consumed"] is None
 
 
 def test_a_list_for_programs_has_the_same(run):

@@ -37,6 +37,18 @@ def test_a_list_with_statistics_counts_messages(run):
     assert (row["topic"], row["messages"], row["last_message"]) == ("orders", 2, "2023-11-14 22:13:20 UTC")
 
 
+def test_idle_topics_have_no_message_since(run, cluster):
+    cluster.create_topic("busy", queues=1)
+    cluster.store("busy", b"x")
+    cluster.create_topic("empty", queues=1)
+
+    rows = json.loads(run("topic", "list", "--idle", "30d", "--json").stdout)
+    for topic in ("busy", "empty"):
+        run("topic", "delete", topic, "--yes")
+
+    assert [(row["topic"], row["messages"]) for row in rows] == [("empty", 0), ("orders", 2)]
+
+
 def test_a_topic_is_described_queue_by_queue(run, cluster):
     cluster.commit("billing", MessageQueue("orders", "broker-a", 0), 0)
 
