@@ -1,9 +1,11 @@
 """Messages: ``Message`` to send, ``MessageExt`` as stored and received."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from itertools import repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from rmqtools.compiled import twins
 from rmqtools.model.message_const import (
@@ -126,8 +128,6 @@ def message_texts(message: Message) -> tuple[str, ...]:
     )
 
 
-POPPED = "popped"
-"""The key of the filler that :func:`fill_popped` calls; no field has this name."""
 RECEIPT = "receipt"
 """The key of the function that :func:`receipt_of` calls; it fills no slot."""
 
@@ -243,7 +243,7 @@ SLOTS: Mapping[str, Callable[[MessageExt, Any], None]] = {
 }
 
 
-_set_topic, _set_broker_name = SLOTS["topic"], SLOTS["broker_name"]
+_UNDECODED = [attrgetter(name) for name in ("_head", "_properties", "_fillers")]
 _set_fillers = vars(_Stored)["_fillers"].__set__
 
 
@@ -253,13 +253,28 @@ def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> Non
     SLOTS["queue_offset"](message, queue_offset)
 
 
-def undecoded_parts(message: MessageExt) -> tuple[bytes, Mapping[str, Filler]] | None:
-    """Return the bytes of a stored message's properties and :func:`fillers_of` it; None: it has none."""
+class Undecoded(NamedTuple):
+    """The bytes of messages that are decoded on use: heads, properties, and what decodes all of them."""
+
+    heads: list[bytes]
+    properties: list[bytes]
+    fillers: Mapping[str, Filler]
+
+
+def undecoded_alike(messages: Sequence[MessageExt]) -> Undecoded | None:
+    """Return the bytes of stored messages; None: not all of them are decoded on use, in the same way."""
     try:
-        text, fillers = message._properties, message._fillers
+        heads, texts, fillers = ([*map(get, messages)] for get in _UNDECODED)
     except AttributeError:
         return None
-    return None if text is None else (text, fillers)
+    if not fillers or None in texts or fillers.count(fillers[0]) < len(fillers):
+        return None
+    return Undecoded(heads, texts, fillers[0])
+
+
+def set_all(name: str, messages: Sequence[MessageExt], values: Iterable[Any]) -> None:
+    """Set a field of messages that were just decoded and have no other reference yet."""
+    deque(map(SLOTS[name], messages, values), maxlen=0)
 
 
 def fillers_of(message: MessageExt) -> Mapping[str, Filler]:
@@ -267,21 +282,21 @@ def fillers_of(message: MessageExt) -> Mapping[str, Filler]:
     return message._fillers if hasattr(message, "_fillers") else {}
 
 
-def fill_popped(message: MessageExt) -> None:
-    """Fill the fields that every popped message needs at once. Only for a message that is decoded on use."""
-    message._fillers[POPPED](message, message._head, b"")
-
-
-def receive_popped(message: MessageExt, topic: str, broker_name: str, fillers: Mapping[str, Filler]) -> None:
-    """Set the answer's data in a popped message that was just decoded and has no other reference yet."""
-    _set_topic(message, topic)
-    _set_broker_name(message, broker_name)
-    _set_fillers(message, fillers)
+def receive_popped(
+    messages: Sequence[MessageExt], topic: str, broker_name: str, fillers: Mapping[str, Filler]
+) -> None:
+    """Set the answer's data in popped messages that were just decoded and have no other reference yet."""
+    set_all("topic", messages, repeat(topic))
+    set_all("broker_name", messages, repeat(broker_name))
+    deque(map(_set_fillers, messages, repeat(fillers)), maxlen=0)
 
 
 def receipt_of(message: MessageExt) -> tuple[str, int] | None:
     """Return the parts of POP_CK before its queue offset, and this; None: only the property has them."""
-    fill = fillers_of(message).get(RECEIPT)
+    try:
+        fill = message._fillers.get(RECEIPT)
+    except AttributeError:
+        return None
     return None if fill is None else fill(message, b"", b"")
 
 

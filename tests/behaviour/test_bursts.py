@@ -33,7 +33,7 @@ def loans(monkeypatch) -> Iterator[list[int]]:
     lent: list[int] = []
     lend = Burst.lend
     monkeypatch.setattr(
-        Burst, "lend", lambda self, one: (lent.append(one.queue.queue_id), lend(self, one))[1]
+        Burst, "lend", lambda self, one: (lent.append(one.held.queue.queue_id), lend(self, one))[1]
     )
     yield lent
     assert lent

@@ -25,6 +25,7 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.cluster import LocalCluster
+from rmqtools.engine.consumer.burst import Burst
 from rmqtools.group import FindingKind, MessageRequestMode
 from rmqtools.model.trace import SubAfterTrace, SubBeforeTrace
 from rmqtools.protocol.messages.trace import parse_traces
@@ -161,6 +162,26 @@ def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admi
     assert {queue.queue_id for queue in info.mq_pop_table} == {-1}
     assert info.status_table[topic].pull_tps > 0
     assert {one.kind for one in found} <= {FindingKind.MEMBER_FAILS}
+
+
+def test_what_threads_pop_is_acknowledged_and_what_failed_comes_once_more(
+    cluster, producer, group, topic, monkeypatch
+):
+    lent: list[object] = []
+    lend = Burst.lend
+    monkeypatch.setattr(Burst, "lend", lambda self, one: (lent.append(one), lend(self, one))[1])
+    heard = Heard(b"m-7000")
+    bodies = send(producer, topic, 8000)
+    with member(cluster, group, topic, heard, "one"):
+        wait_until(lambda: len(heard.seen()) == 8000)
+        wait_until(
+            lambda: heard.seen()[b"m-7000"] == 2, seconds=REVIVED
+        )  # later than what was not acknowledged
+        seen = heard.seen()
+
+    assert lent
+    assert set(seen) == bodies
+    assert {body for body, count in seen.items() if count > 1} == {b"m-7000"}
 
 
 def all_bodies(heard: Sequence[Heard]) -> Counter[bytes]:

@@ -26,6 +26,7 @@ from rmqtools.policy.endpoint.features import BATCH_ACKNOWLEDGEMENTS
 from rmqtools.policy.endpoint.versions import parse_version
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, has_sys_flag, is_inner_batch
+from rmqtools.protocol.wire.command import RemotingCommand
 
 log = get_logger(__name__)
 
@@ -69,6 +70,18 @@ class Acknowledger:
             self._take_many.add(broker_name)
         else:
             self._take_many.discard(broker_name)
+
+    def takes_many(self, broker_name: str) -> bool:
+        """Return whether a broker takes many acknowledgements at once, as far as its answers are known."""
+        return broker_name in self._take_many
+
+    def together(self, messages: Sequence[MessageExt]) -> RemotingCommand | None:
+        """Return the request that acknowledges messages of such a broker; None: no request takes them all.
+
+        Safe on any thread. None of them may belong to a stored batch.
+        """
+        command, left_out = self._requests.acknowledge_many(messages)
+        return None if left_out else command
 
     async def acknowledge_all(self, messages: Sequence[MessageExt]) -> None:
         """Acknowledge consumed messages: those of a broker by one request, where it knows such requests.

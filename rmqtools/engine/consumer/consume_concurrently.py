@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rmqtools.config.consumer import PushConsumerConfig
-from rmqtools.engine.consumer.burst import Burst, Lent
+from rmqtools.engine.consumer.burst import Burst
+from rmqtools.engine.consumer.lent import LentPull
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
@@ -45,12 +46,9 @@ class ConcurrentConsumption:
         )
         member.longest_call = self._workers.longest_call
         self._burst = Burst(
-            member,
-            listeners,
-            self._workers,
-            call_size=config.consume_message_batch_max_size,
-            take_up=self._take_up,
+            member.client, listeners, self._workers, arrange=self._arrange, take_up=self._take_up
         )
+        member.held.on_leave(self._burst.note_leaving)
         self.may_lend, self.lend = self._burst.may_lend, self._burst.lend
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
@@ -99,13 +97,19 @@ class ConcurrentConsumption:
             log.warning("listener_timed_out", queue=str(arrival.held.queue), count=len(messages))
             await self._send_back_failed(call, messages, _TIMEOUT_DELAY_LEVEL)
 
-    def _take_up(self, lent: Lent, in_call: bool) -> bool:
+    def _arrange(self, held: ProcessQueue, messages: Sequence[MessageExt]) -> list[Arrival[ProcessQueue]]:
+        """See :class:`Burst`. The names of what is lent are plain."""
+        calls = calls_of(messages, self._config.consume_message_batch_max_size)
+        return [Arrival(held, held.queue.topic, held.queue, calls)]
+
+    def _take_up(self, lent: LentPull, in_call: bool) -> bool:
         """See :class:`Burst`. Other workers make the calls that have not begun."""
         if not lent.held.is_dropped:
             assert lent.part is not None
             arrival = lent.part.arrival
             arrival.answer = lent.held.put(lent.messages)
             self._workers.add(arrival)
+            lent.held.next_offset = lent.after
         return True
 
     def consumed(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:

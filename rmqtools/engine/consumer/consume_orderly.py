@@ -11,7 +11,8 @@ from math import inf
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
-from rmqtools.engine.consumer.burst import Burst, Lent
+from rmqtools.engine.consumer.burst import Burst
+from rmqtools.engine.consumer.lent import LentPull
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
@@ -60,29 +61,36 @@ class OrderlyConsumption:
         member.longest_call = self._workers.longest_call
         self._tasks = Background()  # one for each queue
         self._closing = asyncio.Event()
-        self._loans: dict[ProcessQueue, Lent] = {}  # that no queue's task has taken up
+        self._loans: dict[ProcessQueue, LentPull] = {}  # that no queue's task has taken up
         self._pauses: dict[ProcessQueue, float] = {}  # seconds, after a call on a thread
         self._burst = Burst(
-            member,
-            listeners,
-            self._workers,
-            call_size=config.consume_message_batch_max_size,
-            take_up=self._take_up,
+            member.client, listeners, self._workers, arrange=self._arrange, take_up=self._take_up
         )
+        member.held.on_leave(self._burst.note_leaving)
         self.may_lend = self._burst.may_lend
 
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Do nothing: the queue's own task takes them."""
 
-    def lend(self, lent: Lent) -> None:
+    def lend(self, lent: LentPull) -> None:
         """Let a listener's thread pull a queue, whose messages are all consumed."""
         self._loans[lent.held] = lent
         lent.held.wake()
 
-    def _take_up(self, lent: Lent, in_call: bool) -> bool:
+    def _arrange(self, held: ProcessQueue, messages: Sequence[MessageExt]) -> list[Arrival[ProcessQueue]]:
+        """See :class:`Burst`. The names of what is lent are plain."""
+        calls = calls_of(messages, self._config.consume_message_batch_max_size)
+        return [Arrival(held, held.queue.topic, held.queue, calls, until=self._until(held))]
+
+    def _until(self, held: ProcessQueue) -> float:
+        """Return the monotonic time from which on no call of a queue may begin."""
+        return inf if self._is_broadcasting else held.lock_ends
+
+    def _take_up(self, lent: LentPull, in_call: bool) -> bool:
         """See :class:`Burst`. Nobody else may have messages of the queue while a call of it runs."""
         if not in_call:
             lent.held.put(lent.messages)
+            lent.held.next_offset = lent.after
         return not in_call
 
     def consumed(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:
@@ -143,7 +151,7 @@ class OrderlyConsumption:
             if suspend:
                 await self._suspend(held, suspend)
 
-    async def _serve(self, loan: Lent) -> None:
+    async def _serve(self, loan: LentPull) -> None:
         """Let a thread pull a queue and call its listener until the loan ends.
 
         A release of the queue waits for this. The loop pulls the queue again when no call of it runs.
@@ -186,9 +194,7 @@ class OrderlyConsumption:
             topic = names.plain_message(messages[0]).topic
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue = names.plain_queue(held.queue)
-        return Arrival(
-            held, topic, queue, calls, until=inf if self._is_broadcasting else held.lock_ends, over=over
-        )
+        return Arrival(held, topic, queue, calls, until=self._until(held), over=over)
 
     def _largest_batch(self, held: ProcessQueue) -> int:
         """Messages per listener call. For a retry topic, which holds messages of several topics: 1."""

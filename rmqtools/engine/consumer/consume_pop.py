@@ -10,16 +10,18 @@ batches again (see ``acknowledge``).
 import asyncio
 import math
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 
-from rmqtools.clock import Clock
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
+from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.consumer.acknowledge import Acknowledger
+from rmqtools.engine.consumer.burst import Burst
+from rmqtools.engine.consumer.lent import LentPop
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
-from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
+from rmqtools.engine.consumer.workers import Arrival, Call, Ended, Workers, calls_of
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext
@@ -29,6 +31,7 @@ from rmqtools.policy.pop_delay import exhausted_delay, pop_delay
 from rmqtools.policy.reconsume import NO_MORE_TRIES, failed_messages, max_reconsume_times
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, has_sys_flag, is_inner_batch
 from rmqtools.protocol.messages.popped import extra_info_of
+from rmqtools.protocol.wire.template import Request
 
 log = get_logger(__name__)
 
@@ -45,32 +48,79 @@ class PopConsumption:
         *,
         acknowledger: Acknowledger,
         send_back: SendBack,
-        clock: Clock,
+        client: ClientCore,
     ) -> None:
         self._config = config
         self._acknowledger = acknowledger
         self._send_back = send_back
-        self._clock = clock
+        self._clock = client.clock
         self._max_times = max_reconsume_times(config.max_reconsume_times)
-        self._workers: Workers[PopProcessQueue] = Workers(clock, listeners, self, most=config.consume_threads)
+        self._workers: Workers[PopProcessQueue] = Workers(
+            client.clock, listeners, self, most=config.consume_threads
+        )
+        self._burst = Burst(
+            client,
+            listeners,
+            self._workers,
+            arrange=self._arrange,
+            take_up=self._take_up,
+            take_back=self._take_back,
+        )
+        self.may_lend, self.lend = self._burst.may_lend, self._burst.lend
         self._telling = Background()  # requests that settle messages
         self._consumed: dict[str, list[_Consumed]] = {}  # by broker: waits while a request is on the wire
 
     def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Queue messages for consumption as soon as a listener call is free."""
-        size, now = self._config.consume_message_batch_max_size, self._clock.monotonic()
+        for arrival in self._arrange(held, messages):
+            self._workers.add(arrival)
+
+    def _arrange(
+        self, held: PopProcessQueue, messages: Sequence[MessageExt]
+    ) -> list[Arrival[PopProcessQueue]]:
+        """Return the arrivals of messages that came just now. Safe on any thread."""
+        size, now, arrivals = self._config.consume_message_batch_max_size, self._clock.monotonic(), []
         has_batches = has_sys_flag(messages, INNER_BATCH)
         for _, group in groupby(messages, key=_place_of if has_batches else _queue_id_of):
             part = list(group)
             first = part[0]
             queue = MessageQueue(first.topic, first.broker_name, first.queue_id)
             until = now + _hidden_for(first)
-            self._workers.add(Arrival(held, first.topic, queue, calls_of(part, size), until=until))
+            arrivals.append(Arrival(held, first.topic, queue, calls_of(part, size), until=until))
+        return arrivals
+
+    def acknowledgement(self, ended: Sequence[Ended[PopProcessQueue]]) -> Request | None:
+        """Return the request that acknowledges all these calls; None: the loop is to look at each.
+
+        Safe on any thread.
+        """
+        now = self._clock.monotonic()
+        if any(now >= part.arrival.until for part in ended):
+            return None
+        calls = chain.from_iterable(part.calls for part in ended)
+        return self._acknowledger.together(list(chain.from_iterable(calls)))
+
+    def _take_up(self, lent: LentPop, in_call: bool) -> bool:
+        """See :class:`Burst`. Other workers make the calls that have not begun."""
+        self._take_back(lent)
+        return True
+
+    def _take_back(self, lent: LentPop) -> None:
+        """See :class:`Burst`."""
+        ended, lent.ended = lent.ended, []
+        arrivals, lent.arrivals = lent.arrivals, []
+        if lent.part is not None:
+            ended.append(lent.part)
+            arrivals.insert(0, lent.part.arrival)
+        for part in ended:
+            self._workers.count_ended(part)
+        for arrival in arrivals:
+            self._workers.add(arrival)
 
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""
         ended = self._clock.monotonic() + timeout
-        await self._workers.close(timeout)
+        await asyncio.gather(self._workers.close(timeout), self._burst.close(timeout))
         if self._telling:
             await asyncio.wait(self._telling.tasks, timeout=max(0.0, ended - self._clock.monotonic()))
         await self._telling.stop()

@@ -55,10 +55,12 @@ class Popped(NamedTuple):
     Attributes:
         portions: the messages to hand out, nearly always in one portion.
         broken: acknowledgement data of messages with broken heads, which can never be consumed.
+        rest: how many more messages the broker has.
     """
 
     portions: Iterator[Portion]
     broken: list[PopExtraInfo]
+    rest: int
 
 
 class AnswerDecoder:
@@ -134,7 +136,8 @@ class AnswerDecoder:
             (queue_id_at(answer.body, start), queue_offset_at(answer.body, start)) for start in found.broken
         ]
         broken = broken_extra_infos(places, found.messages, header, broker_name=broker_name)
-        return Popped(popped_portions(messages, max_body_bytes=self._max_body_bytes), broken)
+        portions = popped_portions(messages, max_body_bytes=self._max_body_bytes)
+        return Popped(portions, broken, header.rest_num)
 
     def _placed(
         self, queue: MessageQueue, result: PullResult, messages: list[MessageExt], begin: int

@@ -7,8 +7,8 @@ client).
 from typing import Protocol
 
 from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
-from rmqtools.engine.consumer.burst import Lent
 from rmqtools.engine.consumer.hand_out import HandOut
+from rmqtools.engine.consumer.lent import LentPull
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
@@ -63,7 +63,7 @@ class FetchPolicy(Protocol):
     def may_lend(self) -> bool:
         """Return whether a queue may be lent to a listener's thread."""
 
-    def lend(self, lent: Lent) -> None:
+    def lend(self, lent: LentPull) -> None:
         """Let a listener's thread pull a queue that holds no messages."""
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
@@ -82,7 +82,7 @@ class Consumption(Protocol):
     def may_lend(self) -> bool:
         """Return whether a queue may be lent to a listener's thread."""
 
-    def lend(self, lent: Lent) -> None:
+    def lend(self, lent: LentPull) -> None:
         """Let a listener's thread pull a queue that holds no messages."""
 
     def work_on(self, held: ProcessQueue) -> None:
@@ -168,7 +168,7 @@ class PollFetch:
         """See :class:`FetchPolicy`: there is no listener."""
         return False
 
-    def lend(self, lent: Lent) -> None:
+    def lend(self, lent: LentPull) -> None:
         """See :class:`FetchPolicy`."""
         raise NotImplementedError
 

@@ -8,15 +8,16 @@ client). Ours: nothing of an unsubscribed topic is requested or handed out.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.consume_pop import PopConsumption
-from rmqtools.engine.consumer.decode_answers import AnswerDecoder
+from rmqtools.engine.consumer.decode_answers import AnswerDecoder, Popped
 from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
 from rmqtools.engine.consumer.fetch_policy import PushFetch
+from rmqtools.engine.consumer.lent import LentPop
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.reading.range_filter import is_wanted
@@ -29,14 +30,14 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import pop_init_mode
 from rmqtools.policy.reconsume import max_reconsume_times
 from rmqtools.protocol.headers.pull import PopMessageRequestHeader
-from rmqtools.protocol.messages.popped import Portion
-from rmqtools.protocol.wire.command import request
-from rmqtools.protocol.wire.template import Request, RequestTemplate
+from rmqtools.protocol.wire.command import RemotingCommand, request
+from rmqtools.protocol.wire.template import RequestTemplate
 
 log = get_logger(__name__)
 
 _NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND)
 _ANSWER_PATIENCE = 10.0  # seconds beyond the long poll; upstream PullAPIWrapper.popAsync
+_LEND_AGAIN = 1.0  # seconds after a loan that brought nothing
 
 
 class Popper:
@@ -60,7 +61,9 @@ class Popper:
         self._invisible_time = config.pop_invisible_time
         self._max_times = max_reconsume_times(config.max_reconsume_times)
         self._loop = FetchLoop(member, policy.rate, self._pop_once, self._log_failure)
-        self._forms: dict[tuple[MessageQueue, str, str], RequestTemplate] = {}  # by queue and filter
+        # by queue, filter and seconds of the poll
+        self._forms: dict[tuple[MessageQueue, str, str, float], RequestTemplate] = {}
+        self._lends_after: dict[MessageQueue, float] = {}  # monotonic time: the last loan brought nothing
         self._decoder = AnswerDecoder(
             member.note_passed_over,
             max_messages=config.pop_batch_nums,
@@ -70,53 +73,64 @@ class Popper:
     def start(self, held: PopProcessQueue) -> None:
         """Begin to pop a queue."""
         task = self._loop.start(held, f"pop {held.queue}")
-        task.add_done_callback(lambda _: self._loop.forget(held.queue))
+        task.add_done_callback(lambda _: self._ended(held.queue))
+
+    def _ended(self, queue: MessageQueue) -> None:
+        self._loop.forget(queue)
+        self._lends_after.pop(queue, None)
 
     async def close(self) -> None:
         """Stop popping."""
         await self._loop.tasks.stop()
 
-    async def pop(self, held: PopProcessQueue) -> Iterator[Portion] | None:
+    async def pop(self, held: PopProcessQueue) -> Popped | None:
         """Send one pop; the broker holds the answer until it has messages or the long poll ends.
 
-        They come in portions, nearly always one. None: too many clients already wait at the broker.
+        None: too many clients already wait at the broker.
         """
-        addr = self._client.routes.master_addr(self._client.routes.broker_name(held.queue))
-        timeout = self._config.long_poll_timeout + _ANSWER_PATIENCE
         wanted = self._member.subscriptions.of(held.queue.topic)
         asked = await self._client.queue_types.filter_at_broker(held.queue, wanted)
-        answer = await self._client.remoting.invoke(addr, self._request(held.queue, asked), timeout=timeout)
+        poll_time = self._config.long_poll_timeout
+        command = self._form(held.queue, asked, poll_time).fill(self._client.clock.now_ms(), self._most)
+        timeout, addr = poll_time + _ANSWER_PATIENCE, self._addr(held.queue)
+        answer = await self._client.remoting.invoke(addr, command, timeout=timeout)
+        return self._parse(held.queue, answer, addr)
+
+    def _addr(self, queue: MessageQueue) -> str:
+        return self._client.routes.master_addr(self._client.routes.broker_name(queue))
+
+    def _parse(self, queue: MessageQueue, answer: RemotingCommand, addr: str) -> Popped | None:
         if answer.code == ResponseCode.SUCCESS:
-            self._acknowledger.note_version(held.queue.broker_name, answer.version)
-            topic = self._member.names.plain_topic(held.queue.topic)
-            popped = self._decoder.popped(held.queue, answer, topic=topic)
-            if popped.broken:
-                tell = self._acknowledger.acknowledge_broken
-                await asyncio.gather(*(tell(topic, info) for info in popped.broken))
-            return popped.portions
+            self._acknowledger.note_version(queue.broker_name, answer.version)
+            return self._decoder.popped(queue, answer, topic=self._member.names.plain_topic(queue.topic))
         if answer.code == ResponseCode.POLLING_FULL:
             return None
         if answer.code in _NOTHING:
-            return iter(())
+            return Popped(iter(()), [], 0)
         raise BrokerError(answer.code, answer.remark, addr)
 
-    def _request(self, queue: MessageQueue, asked: SubscriptionData) -> Request:
-        key = (queue, asked.expression_type, asked.sub_string)
+    @property
+    def _most(self) -> int:
+        return self._policy.rate.batch_size(self._config.pop_batch_nums)
+
+    def _form(self, queue: MessageQueue, asked: SubscriptionData, poll_time: float) -> RequestTemplate:
+        key = (queue, asked.expression_type, asked.sub_string, poll_time)
         form = self._forms.get(key)
         if form is None:
-            command = request(self._header(queue, asked))
+            command = request(self._header(queue, asked, poll_time))
             form = self._forms[key] = RequestTemplate(command, ("bornTime", "maxMsgNums"))
-        most = self._policy.rate.batch_size(self._config.pop_batch_nums)
-        return form.fill(self._client.clock.now_ms(), most)
+        return form
 
-    def _header(self, queue: MessageQueue, asked: SubscriptionData) -> PopMessageRequestHeader:
+    def _header(
+        self, queue: MessageQueue, asked: SubscriptionData, poll_time: float
+    ) -> PopMessageRequestHeader:
         return PopMessageRequestHeader(
             consumer_group=self._member.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             max_msg_nums=self._config.pop_batch_nums,
             invisible_time=round(self._invisible_time * 1000),
-            poll_time=round(self._config.long_poll_timeout * 1000),
+            poll_time=round(poll_time * 1000),
             born_time=self._client.clock.now_ms(),
             init_mode=pop_init_mode(self._config.consume_from),
             exp_type=asked.expression_type,
@@ -131,14 +145,71 @@ class Popper:
             await held.changed(rest)
             return
         began = self._client.clock.monotonic()
-        portions = await self.pop(held)
+        popped = await self.pop(held)
         self._client.refusals.accepted(FETCH, held.queue.broker_name)
-        if portions is None:
+        if popped is None:
             await held.changed(self._config.delay_after_error)
             return
         seconds = self._client.clock.monotonic() - began
-        found = await self._handle_each(held, portions, seconds)
+        found = await self._handle_each(held, popped, seconds)
         self._loop.answered(held.queue, has_progress=found or self._loop.is_held(seconds))
+        if self._may_lend(held, popped):
+            await self._lend(held)
+
+    def _may_lend(self, held: PopProcessQueue, popped: Popped) -> bool:
+        """Return whether a listener's thread may pop the queue: the broker has at least another full pop."""
+        if popped.rest < self._config.pop_batch_nums or self._policy.rate.is_limited or held.is_dropped:
+            return False
+        if self._client.clock.monotonic() < self._lends_after.get(held.queue, 0.0):
+            return False
+        is_known = self._acknowledger.takes_many(held.queue.broker_name)
+        return is_known and self._consumption.may_lend() and self._policy.may_pop(held)
+
+    async def _lend(self, held: PopProcessQueue) -> None:
+        """Let a listener's thread pop the queue, and handle the answer that it could not use."""
+        wanted = self._member.subscriptions.of(held.queue.topic)
+        asked = await self._client.queue_types.filter_at_broker(held.queue, wanted)
+        lent = self._loan(held, wanted, self._form(held.queue, asked, 0.0))
+        self._consumption.lend(lent)
+        await lent.returned
+        if lent.is_unfit and not lent.messages:
+            self._lends_after[held.queue] = self._client.clock.monotonic() + _LEND_AGAIN
+        popped = lent.popped
+        if lent.numbers:
+            popped = self._parse(held.queue, await asyncio.to_thread(self._late_answer, lent), lent.addr)
+        if lent.error is not None:
+            raise lent.error
+        if popped is not None:
+            await self._handle_each(held, popped, 0.0)
+
+    def _late_answer(self, lent: LentPop) -> RemotingCommand:
+        """Wait on a thread for the messages that a broker has been asked for; it has hidden them."""
+        assert lent.connection is not None
+        try:
+            return lent.connection.finish(lent.numbers[-1], _ANSWER_PATIENCE)
+        finally:
+            self._client.remoting.pool.give_back(lent.connection)
+
+    def _loan(self, held: PopProcessQueue, wanted: SubscriptionData, form: RequestTemplate) -> LentPop:
+        queue, most, subscriptions = held.queue, self._most, self._member.subscriptions
+        topic = self._member.names.plain_topic(queue.topic)
+
+        def note_pops(count: int, times: int, seconds: float) -> None:
+            held.popped()
+            self._member.note_pulled(queue.topic, count=count, pulls=times, seconds=seconds)
+
+        return LentPop(
+            held=held,
+            topic=topic,
+            addr=self._addr(queue),
+            note_fetched=note_pops,
+            may_go_on=lambda: self._policy.may_pop(held) and subscriptions.of(queue.topic) == wanted,
+            returned=asyncio.get_running_loop().create_future(),
+            request=lambda: form.fill(0, most),  # born now, by the broker's clock
+            acknowledge=self._consumption.acknowledgement,
+            decode=lambda answer: self._decoder.popped(queue, answer, topic=topic),
+            are_wanted=lambda messages: len(self._wanted(messages, wanted)) == len(messages),
+        )
 
     def _log_failure(self, held: PopProcessQueue, error: Exception) -> None:
         queue, group = str(held.queue), self._member.group
@@ -151,14 +222,18 @@ class Popper:
         """Seconds after which a queue is looked at again; 0: it is popped now."""
         return self._loop.delay(held.queue) if self._policy.may_pop(held) else LOOK_AGAIN
 
-    async def _handle_each(self, held: PopProcessQueue, portions: Iterator[Portion], seconds: float) -> bool:
+    async def _handle_each(self, held: PopProcessQueue, popped: Popped, seconds: float) -> bool:
         """Hand out portion by portion; of bodies that grow, the next when the one before is consumed.
 
         Returns:
             Whether any message came.
         """
+        if popped.broken:
+            tell = self._acknowledger.acknowledge_broken
+            plain = self._member.names.plain_topic(held.queue.topic)
+            await asyncio.gather(*(tell(plain, info) for info in popped.broken))
         found = False
-        for messages, has_more in portions:
+        for messages, has_more in popped.portions:
             found = found or bool(messages)
             await self._handle(held, messages, seconds)
             del messages
@@ -172,12 +247,7 @@ class Popper:
         if held.queue.topic not in self._member.subscriptions:
             return
         self._acknowledger.expect(messages)
-        subscription = self._member.subscriptions.of(held.queue.topic)
-        wanted = [
-            message
-            for message in messages
-            if is_wanted(message, subscription) and message.reconsume_times <= self._max_times
-        ]
+        wanted = self._wanted(messages, self._member.subscriptions.of(held.queue.topic))
         self._member.note_pulled(held.queue.topic, count=len(wanted), seconds=seconds)
         self._policy.rate.fetched(len(wanted))
         if wanted:
@@ -187,3 +257,10 @@ class Popper:
             kept = {id(message) for message in wanted}
             others = [message for message in messages if id(message) not in kept]
             await asyncio.gather(*map(self._acknowledger.acknowledge, others))
+
+    def _wanted(self, messages: Sequence[MessageExt], subscription: SubscriptionData) -> list[MessageExt]:
+        """Return the messages that listeners are to have."""
+        most = self._max_times
+        if not subscription.tags_set:
+            return [one for one in messages if one.reconsume_times <= most]
+        return [one for one in messages if is_wanted(one, subscription) and one.reconsume_times <= most]

@@ -6,15 +6,14 @@ again after 10 s); pulls go to a slave if the master does not answer, and back i
 """
 
 import asyncio
-from functools import partial
 from typing import NamedTuple
 
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.connection.remoting import forget_answer
-from rmqtools.engine.consumer.burst import Lent
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
 from rmqtools.engine.consumer.fetch_policy import FetchPolicy
+from rmqtools.engine.consumer.lent import LentPull
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
@@ -253,20 +252,29 @@ class Puller:
         elif lent.is_unfit and held.next_offset == begin:
             self._lends_after[held] = self._client.clock.monotonic() + _LEND_AGAIN
 
-    def _loan(self, held: ProcessQueue, asked: _Asked) -> Lent:
+    def _loan(self, held: ProcessQueue, asked: _Asked) -> LentPull:
         queue, form, topic = held.queue, self._forms[held], held.queue.topic
         by_tags = _is_by_tags(form.subscription)
         flags = [build_pull_sys_flag(commit_offset=stores, subscription=by_tags) for stores in (False, True)]
-        pulled = self._decoder.pulled
-        return Lent(
-            held,
+        pulled, member = self._decoder.pulled, self._member
+
+        def note_pulls(count: int, times: int, seconds: float) -> None:
+            held.pulled()
+            member.note_pulled(topic, count=count, pulls=times, seconds=seconds)
+
+        def note_offset(offset: int) -> None:
+            if member.held.holds(held):
+                member.offsets.update(queue, offset, increase_only=True)
+
+        return LentPull(
+            held=held,
             topic=topic,
-            queue=queue,
             broker_id=self._broker_ids.get(queue, MASTER_ID),
             addr=asked.broker_addr,
             request=lambda offset, done: form.template.fill(offset, flags[done > 0], done),
             decode=lambda result, begin: pulled(queue, result, begin=begin, subscription=form.subscription),
-            note_pulls=partial(self._member.note_pulled, topic),
+            note_fetched=note_pulls,
+            note_offset=note_offset,
             may_go_on=lambda: self._has_form(held) and self._policy.may_pull(held),
             may_store=lambda: self._policy.offset_for_pull(queue) is not None,
             returned=asyncio.get_running_loop().create_future(),

@@ -272,7 +272,7 @@ class PushConsumer(Connected):
             self._listeners,
             acknowledger=acknowledger,
             send_back=send_back,
-            clock=self._client.clock,
+            client=self._client,
         )
         self._popper = Popper(
             self._member,

@@ -211,12 +211,6 @@ class Workers(Generic[H]):
         self._working.add(worker)
         return worker
 
-    async def take_left(self, ended: Ended[H], failed: Failed[H] | None) -> None:
-        """Handle the calls that such a worker has made, and the last one if it did not just succeed."""
-        self._count_ended(ended)
-        if failed is not None:
-            await self._take_failed(failed)
-
     def longest_call(self) -> float:
         """Return the seconds of the longest running call; 0: none runs."""
         began = [worker.began for worker in tuple(self._working) if worker.call is not None]
@@ -291,7 +285,7 @@ class Workers(Generic[H]):
             else:
                 failed = await on_thread(partial(self._turn_here, worker))
             if failed is not None:
-                await self._take_failed(failed)
+                await self.take_failed(failed)
             elif on_thread is not None:
                 self._ended.take()
             elif self._waiting:
@@ -381,7 +375,8 @@ class Workers(Generic[H]):
             self._waiting.remove(arrival)
         return None
 
-    async def _take_failed(self, failed: Failed[H]) -> None:
+    async def take_failed(self, failed: Failed[H]) -> None:
+        """On the loop: handle a call that did not simply succeed."""
         (arrival, messages), seconds, status, context = failed
         self._ended.take()
         self._listeners.count(arrival.topic, status, count=len(messages), seconds=seconds)
@@ -395,14 +390,15 @@ class Workers(Generic[H]):
         """On the loop: handle calls that have ended, or that may not begin."""
         for each in ended:
             if isinstance(each, Ended):
-                self._count_ended(each)
+                self.count_ended(each)
             elif isinstance(each, Arrival):
                 each.end()
             elif each is not None:
                 self._results.not_begun(each)
         self._start_workers()
 
-    def _count_ended(self, ended: Ended[H]) -> None:
+    def count_ended(self, ended: Ended[H]) -> None:
+        """On the loop: handle the calls of a worker that have ended since the last time."""
         ended.is_told = False
         arrival, (seen, seen_long) = ended.arrival, ended.seen
         calls, end, long_calls = ended.calls[seen:], ended.ended, ended.long_calls

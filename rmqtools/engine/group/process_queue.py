@@ -231,6 +231,12 @@ class ProcessQueue(HeldQueue):
         """Note that no request is sent on purpose; otherwise the queue would expire. Reports show no pull."""
         self._last_pull = self._clock.monotonic()
 
+    def passed(self, offset: int, broker_end: int) -> None:
+        """Note that all before an offset was consumed elsewhere, and where the broker's queue ends."""
+        if offset != self.next_offset:
+            self.last_consume_ms = self._clock.now_ms()
+        self.next_offset, self.broker_end = offset, broker_end
+
     def lock(self, granted: bool) -> None:
         """Note the broker's answer to a lock request."""
         self.is_locked = granted

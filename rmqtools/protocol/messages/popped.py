@@ -8,17 +8,19 @@ Source of the rule: MQClientAPIImpl.processPopResponse (Java client). Left out: 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from rmqtools.errors import ProtocolError
 from rmqtools.model.message import (
     Filler,
     MessageExt,
-    fill_popped,
+    Undecoded,
     fillers_of,
     receipt_of,
     receive_popped,
-    undecoded_parts,
+    undecoded_alike,
 )
 from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
@@ -41,9 +43,10 @@ from rmqtools.protocol.messages.corrupt_message import corrupt_message
 from rmqtools.protocol.messages.found import PORTION_BYTES, PORTION_MESSAGES, worked_bytes
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, has_sys_flag, is_inner_batch, unwrap
 from rmqtools.protocol.messages.stored import decompressed
-from rmqtools.protocol.messages.stored_head import popped_fillers
+from rmqtools.protocol.messages.stored_head import fill_popped, popped_fillers
 
 _POP_CK = PROPERTY_POP_CK.encode()
+_place_of, _queue_offset_of = attrgetter("topic", "queue_id"), attrgetter("queue_offset")
 
 
 def with_extra_info(
@@ -66,8 +69,15 @@ def with_extra_info(
     Raises:
         ProtocolError: the header lacks data of a message's queue.
     """
+    if (undecoded := undecoded_alike(messages)) is not None:
+        fill_popped(messages, undecoded)
     popped = _Popped(messages, header, broker_name)
-    return [popped.complete(message, topic, order=order) for message in messages]
+    found: list[MessageExt] = []
+    for _, group in groupby(messages, key=_place_of):
+        of_queue = [*group]
+        parts = undecoded if len(of_queue) == len(messages) else undecoded_alike(of_queue)
+        found += popped.complete(of_queue, parts, topic, order=order)
+    return found
 
 
 def receipt_parts(message: MessageExt) -> tuple[str, int] | None:
@@ -193,17 +203,21 @@ class _Popped:
         self._counts = parse_offset_info(header.order_count_info)
         self._queues: dict[tuple[str, int], _Queue] = {}
 
-    def complete(self, message: MessageExt, topic: str, *, order: bool) -> MessageExt:
-        """Return the message with the answer's data: nearly always itself, with undecoded properties."""
-        undecoded = undecoded_parts(message)
-        if undecoded is None or _POP_CK in undecoded[0] or not self._starts or (order and self._counts):
-            return self._completed_copy(message, topic, order=order)
-        fill_popped(message)
-        queue = self._queues.get((message.topic, message.queue_id)) or self._queue(message)
-        if message.queue_offset not in queue.known or queue.stored is not undecoded[1]:
-            return self._completed_copy(message, topic, order=order)
-        receive_popped(message, topic, self._broker_name, queue.popped)
-        return message
+    def complete(
+        self, messages: list[MessageExt], undecoded: Undecoded | None, topic: str, *, order: bool
+    ) -> list[MessageExt]:
+        """Return messages of one queue with the answer's data: nearly always themselves, still undecoded."""
+        if (
+            undecoded is not None
+            and self._starts
+            and not (order and self._counts)
+            and _POP_CK not in b"\0".join(undecoded.properties)
+        ):
+            queue = self._queue(messages[0])
+            if queue.stored is undecoded.fillers and queue.known.issuperset(map(_queue_offset_of, messages)):
+                receive_popped(messages, topic, self._broker_name, queue.popped)
+                return messages
+        return [self._completed_copy(message, topic, order=order) for message in messages]
 
     def _completed_copy(self, message: MessageExt, topic: str, *, order: bool) -> MessageExt:
         properties = message.properties

@@ -4,11 +4,11 @@ Source of the rule: MessageDecoder.decode (Java client); there every message is 
 """
 
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rmqtools.model.message import POPPED, RECEIPT, SLOTS, Filler, MessageExt
+from rmqtools.model.message import RECEIPT, SLOTS, Filler, MessageExt, Undecoded, set_all
 from rmqtools.model.message_const import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from rmqtools.model.sys_flag import BORNHOST_V6_FLAG, STOREHOSTADDRESS_V6_FLAG
 from rmqtools.protocol.messages.hosts import IPV6_HOST_BYTES, decode_host
@@ -58,22 +58,24 @@ class HeadForm:
         whole: all fields.
         needed: the fields that every message needs: size, magic number, queue offset, sys flag, born host,
             store host, length of the body. The other fields are skipped.
+        popped: the fields that every popped message needs.
         fillers: by name of a field, the function that decodes it when it is used.
     """
 
     whole: struct.Struct
     needed: struct.Struct
+    popped: struct.Struct
     fillers: Mapping[str, Filler]
 
 
 def _form(**hosts: str) -> HeadForm:
     forms = _FIELDS | hosts
     fillers = {name: _value_filler(name, _struct(forms, (name,))) for name in _AS_STORED}
-    fillers[POPPED] = _popped_filler(_struct(forms, _OF_POPPED))
     places = _struct(forms, ("commit_log_offset", "born_host", "store_host"))
     fillers |= {name: _place_filler(name, places) for name in ("born_host", "store_host", "offset_msg_id")}
     fillers["properties"] = _fill_properties
-    return HeadForm(_struct(forms, _FIELDS), _struct(forms, _NEEDED), fillers)
+    needed, of_popped = _struct(forms, _NEEDED), _struct(forms, _OF_POPPED)
+    return HeadForm(_struct(forms, _FIELDS), needed, of_popped, fillers)
 
 
 def _struct(forms: Mapping[str, str], names: Collection[str]) -> struct.Struct:
@@ -89,19 +91,6 @@ def _value_filler(name: str, form: struct.Struct) -> Filler:
         (value,) = unpack(head)
         put(message, value)
         return value
-
-    return fill
-
-
-def _popped_filler(form: struct.Struct) -> Filler:
-    """Return a filler of the fields that every popped message needs: three times as fast as one by one."""
-    put_queue_id, put_sys_flag, put_times = (SLOTS[name] for name in _OF_POPPED)
-
-    def fill(message: MessageExt, head: bytes, _: bytes) -> None:
-        queue_id, sys_flag, times = form.unpack(head)
-        put_queue_id(message, queue_id)
-        put_sys_flag(message, sys_flag)
-        put_times(message, times)
 
     return fill
 
@@ -156,3 +145,12 @@ HEAD_FORMS: Final[Mapping[int, HeadForm]] = {
     V6_FLAGS: _form(born_host=_V6_HOST, store_host=_V6_HOST),
 }
 """The forms of a head by its sys flag's bits for IPv6."""
+
+
+def fill_popped(messages: Sequence[MessageExt], undecoded: Undecoded) -> None:
+    """Fill the fields that every popped message needs: a third of the time that it takes one by one."""
+    for form in HEAD_FORMS.values():
+        if form.fillers is undecoded.fillers:
+            columns = zip(*map(form.popped.unpack, undecoded.heads), strict=True)
+            for name, values in zip(_OF_POPPED, columns, strict=True):
+                set_all(name, messages, values)

@@ -166,7 +166,7 @@ class Pops:
             pop_time=pop_time,
             invisible_time=header.invisible_time,
             revive_qid=_IN_ORDER if header.order else 0,
-            rest_num=0,
+            rest_num=self._left(header),
             start_offset_info=";".join(starts),
             msg_offset_info=";".join(offsets),
             order_count_info=";".join(counts) if counts else None,
@@ -196,6 +196,14 @@ class Pops:
             self._order(place, header.attempt_id, hidden)
         self._commit(place)
         return taken
+
+    def _left(self, header: PopMessageRequestHeader) -> int:
+        """Return how many messages a pop leaves behind."""
+        places = self._places(header)
+        return sum(
+            self._state.log.queue(one.topic, one.queue_id).max_offset - self._begin(one, header)
+            for one in places
+        )
 
     def _begin(self, place: _Place, header: PopMessageRequestHeader) -> int:
         """Return the offset of a group's next message."""

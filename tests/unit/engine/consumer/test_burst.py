@@ -34,7 +34,7 @@ def lent(monkeypatch) -> list[MessageQueue]:
     """The queues that were lent."""
     lent: list[MessageQueue] = []
     lend = Burst.lend
-    monkeypatch.setattr(Burst, "lend", lambda self, one: (lent.append(one.queue), lend(self, one))[1])
+    monkeypatch.setattr(Burst, "lend", lambda self, one: (lent.append(one.held.queue), lend(self, one))[1])
     return lent
 
 

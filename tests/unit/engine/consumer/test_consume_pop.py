@@ -4,12 +4,14 @@ import asyncio
 from dataclasses import replace
 
 from rmqtools.engine.consumer.listeners import Listener
+from rmqtools.engine.consumer.workers import Ended
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.consume import ConsumeConcurrentlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.protocol.headers.pop_extra_info import RETRY_TOPIC, PopExtraInfo, format_extra_info
+from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
 
@@ -135,6 +137,22 @@ async def test_messages_that_waited_beyond_their_invisible_time_are_left_to_othe
 
         assert scene.heard == []
         assert acknowledged(scene) == []
+
+
+async def test_a_thread_acknowledges_together_until_one_of_the_messages_may_be_visible_again():
+    async with pushing() as scene:
+        held = PopProcessQueue(QUEUE, scene.clock)
+        (early,) = scene.pop_consumption._arrange(held, [popped(0)])
+        scene.clock.advance(INVISIBLE - 1)
+        (late,) = scene.pop_consumption._arrange(held, [popped(1)])
+        ended = [Ended(one, 0.0, list(one.calls)) for one in (early, late)]
+        request = scene.pop_consumption.acknowledgement(ended)
+        scene.clock.advance(1)
+
+        assert request is not None
+        (acknowledged,) = parse_batch_ack_body(request.body)
+        assert acknowledged.offsets == [0, 1]
+        assert scene.pop_consumption.acknowledgement(ended) is None
 
 
 async def test_a_listener_that_outlasts_the_invisible_time_acknowledges_nothing():
