@@ -218,7 +218,7 @@ def test_a_failure_is_raised_and_the_counts_tell_how_far_it_came():
     )
     report = SendReport()
 
-    with pytest.raises(UnknownOutcomeError, match=r"2 of 4 rows could not be placed; the first: no \(a\[0\]"):
+    with pytest.raises(UnknownOutcomeError, match=r"2 of 4 rows could not be placed; the first: no \(a:0"):
         send_batches(producer, [bodies(b"a", b"b", b"c", b"d")], topic="T", report=report)
 
     assert (report.acked, report.unknown, report.failed) == (2, 1, 2)
