@@ -8,7 +8,10 @@ SETTLE_SECONDS = 5.0
 """Seconds that a finding must last. Members share queues anew within one, but not on busy machines."""
 
 _OF_A_REBALANCE = frozenset(
-    (FindingKind.QUEUE_UNOWNED, FindingKind.QUEUE_OWNED_TWICE, FindingKind.MEMBER_IDLE)
+    (
+        *(FindingKind.QUEUE_UNOWNED, FindingKind.QUEUE_OWNED_TWICE, FindingKind.MEMBER_IDLE),
+        FindingKind.MEMBER_SILENT,  # it has left since it was listed
+    )
 )
 
 Key = tuple[FindingKind, str, tuple[object, ...]]

@@ -179,7 +179,7 @@ def test_a_member_that_joins_in_a_burst_misses_nothing(site, wire, topic, group,
             until(lambda: set(first.heard) | set(second.heard) >= set(backlog))
 
     again = len(first.heard) + len(second.heard) - len(backlog)
-    assert again <= 128  # what was not stored yet, and the calls that stood still
+    assert again <= 256  # pulls of 32 that were not stored yet, or in hand: their number differs
 
 
 def _stored(wire: Wire, group: str, topic: str) -> int:

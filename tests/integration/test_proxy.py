@@ -228,7 +228,7 @@ def test_members_through_a_proxy_are_found_beside_direct_ones_and_alone(
     wait_until(lambda: not admin.fetch_group(group).proxied)
 
     status, (silent,) = alone
-    assert (status, silent["kind"]) == (2, "member_silent")
+    assert (status, silent["kind"]) == (3, "member_silent")
     assert f"127.0.0.1@proxied came through proxy {proxy}: no broker knows it" in silent["text"]
     status, (found,) = mixed
     assert (status, found["kind"]) == (1, "members_proxied")

@@ -46,8 +46,8 @@ class CheckAdmin(GroupAdmin, PinAdmin, BrokerAdmin):
 
         A group that no broker knows is one without members. See :meth:`fetch_group` for members and brokers
         that do not answer. What half of a rebalance shows, too (queues without an owner or with two,
-        members without a queue), counts once it has lasted for five seconds: then this looks again before
-        it returns, unless an earlier look of the same client has found it.
+        members without a queue or an answer), counts once it has lasted for five seconds: then this looks
+        again before it returns, unless an earlier look of the same client has found it.
 
         Args:
             group: its name.
