@@ -40,14 +40,11 @@ def as_messages(totals: DataFrame) -> DataFrame:
 
 def start(rows: DataFrame, target: dict[str, str], checkpoint: Path, *, until_now: bool) -> StreamingQuery:
     """Write a stream to a topic, each row once."""
-    writer = (
-        rows.writeStream.format("rocketmq")
-        .options(**target, delivery="exactlyOnce", checkpointLocation=str(checkpoint))
-        .outputMode("append")
-    )
-    return (
-        writer.trigger(availableNow=True) if until_now else writer.trigger(processingTime="2 seconds")
-    ).start()
+    writer = rows.writeStream.format("rocketmq").options(**target, delivery="exactlyOnce")
+    writer = writer.option("checkpointLocation", str(checkpoint)).outputMode("append")
+    if until_now:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime="2 seconds").start()
 
 
 def main(
@@ -71,11 +68,12 @@ def main(
     messages = with_orders(spark.readStream.format("rocketmq").options(**source).load())
     good = messages.where(IS_ORDER).select("order.*")
     bad = messages.where(f"NOT ({IS_ORDER})").select("body", "keys", "tags")
+    sums = as_messages(totals_of(good))
+    to_totals, to_rejected = ({"nameServer": name_server, "topic": topic} for topic in (totals, rejected))
     queries = [
-        start(as_messages(totals_of(good)), {"nameServer": name_server, "topic": totals},
-              folder / "totals", until_now=until_now),
-        start(bad, {"nameServer": name_server, "topic": rejected}, folder / "rejected", until_now=until_now),
-    ]  # fmt: skip
+        start(sums, to_totals, folder / "totals", until_now=until_now),
+        start(bad, to_rejected, folder / "rejected", until_now=until_now),
+    ]
     print("running", flush=True)
     if until_now:
         for query in queries:

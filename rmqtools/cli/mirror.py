@@ -133,7 +133,7 @@ class _Look:
 
 @contextmanager
 def _options_in_errors() -> Iterator[None]:
-    """Let errors name options instead of settings."""
+    """Replace names of settings in errors by those of options."""
     try:
         yield
     except (ConfigError, ExactAppendError) as error:

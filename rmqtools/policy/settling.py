@@ -14,14 +14,14 @@ _OF_A_REBALANCE = frozenset(
     )
 )
 
-Key = tuple[FindingKind, str, tuple[object, ...]]
+_Key = tuple[FindingKind, str, tuple[object, ...]]
 
 
 class Settling:
     """Remembers since when each group has had such findings, from look to look."""
 
     def __init__(self) -> None:
-        self._since: dict[str, dict[Key, float]] = {}
+        self._since: dict[str, dict[_Key, float]] = {}
 
     def lasting(
         self, group: str, findings: Iterable[Finding], *, now: float
@@ -33,7 +33,7 @@ class Settling:
             findings: what the look has found.
             now: seconds of a monotonic clock.
         """
-        before, since, wait = self._since.pop(group, {}), dict[Key, float](), 0.0
+        before, since, wait = self._since.pop(group, {}), dict[_Key, float](), 0.0
         counting = []
         for each in findings:
             if each.kind in _OF_A_REBALANCE:

@@ -165,7 +165,7 @@ def test_a_member_that_joins_in_a_burst_misses_nothing(site, wire, topic, group,
     reached, joined = threading.Event(), threading.Event()
 
     def pause(*_: object) -> None:
-        if len(first.heard) == EACH // 2:
+        if len(first.heard) >= EACH // 2:  # and all later calls, of whatever thread
             reached.set()
             joined.wait(PATIENCE)
 
@@ -179,7 +179,7 @@ def test_a_member_that_joins_in_a_burst_misses_nothing(site, wire, topic, group,
             until(lambda: set(first.heard) | set(second.heard) >= set(backlog))
 
     again = len(first.heard) + len(second.heard) - len(backlog)
-    assert again <= 256  # pulls of 32 that were not stored yet, or in hand: their number differs
+    assert again <= 128  # what was not stored yet, and the calls that stood still
 
 
 def _stored(wire: Wire, group: str, topic: str) -> int:

@@ -88,7 +88,7 @@ class Burst(Generic[H]):
         return self._listeners.may_pull and not self._is_over and len(self._lent) < _MOST_LENT
 
     def lend(self, lent: Lent[H]) -> None:
-        """Have the thread fetch a queue. After ``lent.returned``, the loop goes on with it."""
+        """Let the thread fetch a queue until ``lent.returned`` is done; then the loop fetches it again."""
         self._lent.append(lent)
         if not self._is_running:
             self._is_running = True

@@ -29,6 +29,7 @@ from rmqtools.protocol.messages.popped import Portion
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.protocol.wire.template import Request
 
+LEND_AGAIN = 1.0  # seconds after a loan that brought nothing
 _USUAL = (PullStatus.FOUND, PullStatus.NO_MATCHED_MSG)
 
 
@@ -59,7 +60,7 @@ class Lent(Generic[H]):
     Attributes:
         held: the queue.
         topic: its plain name.
-        addr: the broker that is asked.
+        addr: the address of its broker.
         note_fetched: counts messages, fetches and the seconds that these took.
         may_go_on: asked on the loop between two turns.
         returned: done when the loop is to fetch the queue again.

@@ -17,7 +17,7 @@ from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder, Popped
 from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
 from rmqtools.engine.consumer.fetch_policy import PushFetch
-from rmqtools.engine.consumer.lent import LentPop
+from rmqtools.engine.consumer.lent import LEND_AGAIN, LentPop
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.reading.range_filter import is_wanted
@@ -37,7 +37,6 @@ log = get_logger(__name__)
 
 _NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND)
 _ANSWER_PATIENCE = 10.0  # seconds beyond the long poll; upstream PullAPIWrapper.popAsync
-_LEND_AGAIN = 1.0  # seconds after a loan that brought nothing
 
 
 class Popper:
@@ -63,7 +62,6 @@ class Popper:
         self._loop = FetchLoop(member, policy.rate, self._pop_once, self._log_failure)
         # by queue, filter and seconds of the poll
         self._forms: dict[tuple[MessageQueue, str, str, float], RequestTemplate] = {}
-        self._lends_after: dict[MessageQueue, float] = {}  # monotonic time: the last loan brought nothing
         self._decoder = AnswerDecoder(
             member.note_passed_over,
             max_messages=config.pop_batch_nums,
@@ -73,11 +71,7 @@ class Popper:
     def start(self, held: PopProcessQueue) -> None:
         """Begin to pop a queue."""
         task = self._loop.start(held, f"pop {held.queue}")
-        task.add_done_callback(lambda _: self._ended(held.queue))
-
-    def _ended(self, queue: MessageQueue) -> None:
-        self._loop.forget(queue)
-        self._lends_after.pop(queue, None)
+        task.add_done_callback(lambda _: self._loop.forget(held.queue))
 
     async def close(self) -> None:
         """Stop popping."""
@@ -160,7 +154,7 @@ class Popper:
         """Return whether a listener's thread may pop the queue: the broker has at least another full pop."""
         if popped.rest < self._config.pop_batch_nums or self._policy.rate.is_limited or held.is_dropped:
             return False
-        if self._client.clock.monotonic() < self._lends_after.get(held.queue, 0.0):
+        if self._client.clock.monotonic() < held.lent_from:
             return False
         is_known = self._acknowledger.takes_many(held.queue.broker_name)
         return is_known and self._consumption.may_lend() and self._policy.may_pop(held)
@@ -173,7 +167,7 @@ class Popper:
         self._consumption.lend(lent)
         await lent.returned
         if lent.is_unfit and not lent.messages:
-            self._lends_after[held.queue] = self._client.clock.monotonic() + _LEND_AGAIN
+            held.lent_from = self._client.clock.monotonic() + LEND_AGAIN
         popped = lent.popped
         if lent.numbers:
             popped = self._parse(held.queue, await asyncio.to_thread(self._late_answer, lent), lent.addr)

@@ -13,7 +13,7 @@ from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
 from rmqtools.engine.consumer.fetch_policy import FetchPolicy
-from rmqtools.engine.consumer.lent import LentPull
+from rmqtools.engine.consumer.lent import LEND_AGAIN, LentPull
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
@@ -35,7 +35,6 @@ log = get_logger(__name__)
 
 _DECOMPRESSED_AHEAD_BYTES = 16 * 1024 * 1024  # of an answer's bodies, until more of it is decompressed
 _TRUST_AGAIN = 30.0  # seconds after an unanswered pull in which suggestions of that broker are ignored
-_LEND_AGAIN = 1.0  # seconds after a loan that brought nothing
 
 
 class _Asked(NamedTuple):
@@ -72,7 +71,6 @@ class Puller:
         self._loop = FetchLoop(member, policy.rate, self._pull_in_turn, self._log_failure)
         self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._forms: dict[ProcessQueue, _Form] = {}
-        self._lends_after: dict[ProcessQueue, float] = {}  # monotonic time: the last loan brought nothing
         self._decoder = AnswerDecoder(
             member.note_passed_over,
             max_messages=member.config.pull_batch_size,
@@ -235,7 +233,7 @@ class Puller:
         if self._client.endpoint.is_proxy or is_static(queue) or self._names.plain_queue(queue) is not queue:
             return False
         is_of_retries = queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-        return not is_of_retries and self._client.clock.monotonic() >= self._lends_after.get(held, 0.0)
+        return not is_of_retries and self._client.clock.monotonic() >= held.lent_from
 
     async def _lend(self, held: ProcessQueue, asked: _Asked) -> None:
         """Let a listener's thread pull the queue once all messages held are consumed; return when it ends."""
@@ -250,7 +248,7 @@ class Puller:
         if lent.moved is not None and not held.is_dropped:
             await self._handle(held, lent.moved, 0.0)
         elif lent.is_unfit and held.next_offset == begin:
-            self._lends_after[held] = self._client.clock.monotonic() + _LEND_AGAIN
+            held.lent_from = self._client.clock.monotonic() + LEND_AGAIN
 
     def _loan(self, held: ProcessQueue, asked: _Asked) -> LentPull:
         queue, form, topic = held.queue, self._forms[held], held.queue.topic
@@ -379,7 +377,6 @@ class Puller:
     def _ended(self, held: ProcessQueue) -> None:
         self._task_of.pop(held, None)
         self._forms.pop(held, None)
-        self._lends_after.pop(held, None)
         if held.queue not in self._member.held.pulled:
             self._loop.forget(held.queue)
 
