@@ -105,16 +105,17 @@ def test_a_backlog_arrives_once_and_its_end_is_stored(site, wire, topic, group, 
         assert [place for place in listener.heard if place[0] == 0] == backlog[:EACH]
 
 
+@pytest.mark.parametrize("begun", [pytest.param(20, id="before the burst"), EACH // 2])
 @pytest.mark.parametrize("orderly", [False, True])
-def test_while_one_call_hangs_all_else_is_consumed(site, wire, topic, group, backlog, orderly):
+def test_while_one_call_hangs_all_else_is_consumed(site, wire, topic, group, backlog, orderly, begun):
     go_on = threading.Event()
-    stop = 0, EACH // 2
+    stop = 0, begun
 
     def hang(place: Place, _: int) -> None:
         assert place != stop or go_on.wait(PATIENCE)
 
     listener = Listener(hang)
-    behind = [(0, offset) for offset in range(EACH // 2, EACH)] if orderly else [stop]
+    behind = [(0, offset) for offset in range(begun, EACH)] if orderly else [stop]
     with member(site, group, topic, listener, orderly=orderly):
         until(lambda: len(listener.heard) >= len(backlog) - len(behind))
         assert sorted([*listener.heard, *behind]) == backlog

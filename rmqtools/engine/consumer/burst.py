@@ -84,8 +84,10 @@ class Burst(Generic[H]):
         self._watch: asyncio.TimerHandle | None = None
 
     def may_lend(self) -> bool:
-        """Return whether another queue may be lent: calls are short, and there is room."""
-        return self._listeners.may_pull and not self._is_over and len(self._lent) < _MOST_LENT
+        """Return whether another queue may be lent: calls are short, none hangs, and there is room."""
+        if not self._listeners.may_pull or self._is_over or len(self._lent) >= _MOST_LENT:
+            return False
+        return self._workers.longest_call() < _SLOW
 
     def lend(self, lent: Lent[H]) -> None:
         """Let the thread fetch a queue until ``lent.returned`` is done; then the loop fetches it again."""
@@ -115,7 +117,7 @@ class Burst(Generic[H]):
                 await self._take_turn(on_thread)
             self._return_all()
             self._give_back_all()
-        finally:
+        finally:  # if it is cancelled, the thread may still use the connections
             self._is_over, self._is_running = self._is_closed, False
             self._return_all()
 
