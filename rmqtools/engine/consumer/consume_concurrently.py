@@ -19,7 +19,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
-from rmqtools.policy.reconsume import failed_messages, tried_again
+from rmqtools.policy.redelivery import failed_messages, tried_again
 
 log = get_logger(__name__)
 

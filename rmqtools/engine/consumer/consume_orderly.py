@@ -22,7 +22,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeContext, ConsumeOrderlyStatus
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
-from rmqtools.policy.reconsume import (
+from rmqtools.policy.redelivery import (
     NO_MORE_TRIES,
     OrderlyStep,
     max_reconsume_times,

@@ -27,8 +27,13 @@ from rmqtools.log import get_logger
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.pop_delay import exhausted_delay, pop_delay
-from rmqtools.policy.reconsume import NO_MORE_TRIES, failed_messages, max_reconsume_times
+from rmqtools.policy.redelivery import (
+    NO_MORE_TRIES,
+    exhausted_delay,
+    failed_messages,
+    max_reconsume_times,
+    pop_delay,
+)
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH, has_sys_flag, is_inner_batch
 from rmqtools.protocol.messages.popped import extra_info_of
 from rmqtools.protocol.wire.template import Request

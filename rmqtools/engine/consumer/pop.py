@@ -28,7 +28,7 @@ from rmqtools.model.group import SubscriptionData
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import pop_init_mode
-from rmqtools.policy.reconsume import max_reconsume_times
+from rmqtools.policy.redelivery import max_reconsume_times
 from rmqtools.protocol.headers.pull import PopMessageRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, request
 from rmqtools.protocol.wire.template import RequestTemplate

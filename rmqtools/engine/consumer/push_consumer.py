@@ -45,7 +45,7 @@ from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.allocate.strategy_table import StrategyName, strategy_named
 from rmqtools.policy.assignment import is_client_rebalance
 from rmqtools.policy.endpoint.features import BROKER_SHARES
-from rmqtools.policy.reconsume import max_reconsume_times
+from rmqtools.policy.redelivery import max_reconsume_times
 
 if TYPE_CHECKING:
     from rmqtools.engine.consumer import trace

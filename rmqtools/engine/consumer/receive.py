@@ -41,7 +41,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import pop_init_mode
 from rmqtools.policy.endpoint.features import SIMPLE_CONSUMING
 from rmqtools.policy.publish import is_static
-from rmqtools.policy.reconsume import NO_MORE_TRIES, max_reconsume_times
+from rmqtools.policy.redelivery import NO_MORE_TRIES, max_reconsume_times
 from rmqtools.protocol.headers.codec import decode_header
 from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
 from rmqtools.protocol.headers.pull import (

@@ -10,7 +10,7 @@ from rmqtools.model import message_const as const
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import CLIENT_INNER_PRODUCER_GROUP, retry_topic
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.policy.reconsume import NO_MORE_TRIES
+from rmqtools.policy.redelivery import NO_MORE_TRIES
 from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.protocol.headers.send import SendMessageRequestHeaderV2
 from rmqtools.protocol.messages.corrupt_message import raw_message

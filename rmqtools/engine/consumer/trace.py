@@ -24,7 +24,7 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_MSG_REGION, PROPERTY_POP_CK, PROPERTY_TRACE_SWITCH
 from rmqtools.model.names import CLIENT_INNER_PRODUCER_GROUP
 from rmqtools.model.trace import ConsumeReturnType, SubAfterTrace, SubBeforeTrace
-from rmqtools.policy.reconsume import failed_messages
+from rmqtools.policy.redelivery import failed_messages
 from rmqtools.protocol.messages.message_id import UniqueIdGenerator
 
 _Status = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus

@@ -32,7 +32,7 @@ from rmqtools.model.consume import ACK_ALL, ConsumeContext
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.reconsume import listener_batches
+from rmqtools.policy.redelivery import listener_batches
 
 _LONGEST_RUN = 0.010  # seconds after which a worker begins no further call and lets waiting work come first
 

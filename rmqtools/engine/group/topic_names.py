@@ -5,7 +5,7 @@ from dataclasses import replace
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import with_namespace, without_this_namespace
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.reconsume import original_topic
+from rmqtools.policy.redelivery import original_topic
 
 
 class TopicNames:

@@ -3,9 +3,9 @@
 import pytest
 
 from rmqtools.model.message import MessageExt
-from rmqtools.policy.reconsume import listener_batches, listener_count, split_exhausted, tried_again
+from rmqtools.policy.redelivery import listener_batches, listener_count, split_exhausted, tried_again
 from rmqtools.protocol.messages.corrupt_message import corrupt_message
-from tests.unit.policy.test_reconsume import stored
+from tests.unit.policy.test_redelivery import stored
 
 
 def messages(kinds: str) -> list[MessageExt]:

@@ -1,4 +1,4 @@
-"""Decides what happens to a message whose consumption failed.
+"""Decides what happens to a message whose consumption failed: when it is delivered again, and how often.
 
 Concurrent: it is sent back to its broker (CONSUMER_SEND_MSG_BACK). The broker stores it for the group's retry
 topic with a delay, or after too many attempts for the dead-letter topic. If that fails, this member gives it
@@ -11,8 +11,11 @@ A message whose body cannot be read reaches its listener alone: when it fails, n
 with it. In order it becomes a dead letter after the first failure, because it would block its queue. In Java
 such a message has its body as stored, or never arrives.
 
+Popped: the broker hides it for longer, and delivers it again then.
+
 Source of the rules: ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService,
-DefaultMQPushConsumerImpl.sendMessageBack and resetRetryAndNamespace (Java client);
+DefaultMQPushConsumerImpl.sendMessageBack and resetRetryAndNamespace, getPopDelayLevel;
+ConsumeMessagePopConcurrentlyService.changePopInvisibleTime, checkNeedAckOrDelay (Java client);
 AbstractSendMessageProcessor.consumerSendMsgBack (broker).
 """
 
@@ -29,7 +32,9 @@ from rmqtools.model.names import retry_topic
 DEFAULT_MAX_RECONSUME_TIMES = 16
 UNLIMITED_RECONSUME_TIMES = 2**31 - 1
 NO_MORE_TRIES = -1  # as delay level: becomes a dead letter at once
-_MIN_SUSPEND, _MAX_SUSPEND = 0.010, 30.0
+_MIN_SUSPEND = 0.010  # seconds
+_MAX_SUSPEND = 30.0
+_POP_DELAYS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)  # seconds
 
 
 class OrderlyStep(Enum):
@@ -131,6 +136,23 @@ def listener_count(messages: Sequence[MessageExt]) -> int:
 def suspend_seconds(wanted: float | None, default: float) -> float:
     """Seconds that an orderly queue waits: between 10 ms and 30 s; None: the consumer's default."""
     return min(max(default if wanted is None else wanted, _MIN_SUSPEND), _MAX_SUSPEND)
+
+
+def pop_delay(reconsume_times: int, delay_level: int = 0) -> float:
+    """Seconds until a failed message is delivered again; level 0: longer with every attempt."""
+    level = delay_level or reconsume_times
+    return float(_POP_DELAYS[min(level, len(_POP_DELAYS) - 1)])
+
+
+def exhausted_delay(age: float) -> float | None:
+    """Return the delay of a message without attempts left, ``age`` seconds old; None: acknowledge it.
+
+    It is still delivered, less and less often, until it is twice as old as the longest delay.
+    """
+    if age > _POP_DELAYS[-1] * 2:
+        return None
+    passed = sum(age >= delay for delay in _POP_DELAYS)
+    return pop_delay(0, passed) if passed else float(_POP_DELAYS[0])
 
 
 def original_topic(message: MessageExt, group: str) -> str:
