@@ -14,6 +14,7 @@ from rmqtools.policy.select import QueueIndex, select_avoiding, select_filtered,
 
 ISOLATION_LATENCY_MS = 10_000  # the latency that an attempt without an answer counts as
 DETECT_INTERVAL_MS = 2_000  # upstream detectInterval
+DETECT_ROUND_INTERVAL = 3.0  # seconds; upstream startDetector
 DETECT_TIMEOUT = 0.2  # seconds; upstream detectTimeout
 
 

@@ -1,7 +1,7 @@
 """Checks of a consumer group by its members' own reports. Pure."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rmqtools.errors import RemotingError, RocketMQError
@@ -23,6 +23,22 @@ from rmqtools.policy.member_check import failing_members, member_clocks, named, 
 from rmqtools.policy.severity import worst_first
 
 PINS = AllocateByPins.name
+SETTLE_SECONDS = 5.0
+"""Seconds that a finding which half of a rebalance makes, too, must last before it counts.
+
+Members share queues anew within one, but not on busy machines.
+"""
+
+_OF_A_REBALANCE = frozenset(
+    {
+        FindingKind.QUEUE_UNOWNED,
+        FindingKind.QUEUE_OWNED_TWICE,
+        FindingKind.MEMBER_IDLE,
+        FindingKind.MEMBER_SILENT,  # it has left since it was listed
+    }
+)
+
+_Key = tuple[FindingKind, str, tuple[object, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -410,3 +426,36 @@ def _versions(view: GroupView) -> Iterator[Finding]:
 
 def _is_retry(topic: str) -> bool:
     return topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+
+
+class Settling:
+    """Remembers since when each group has had findings that half of a rebalance makes, too."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, dict[_Key, float]] = {}
+
+    def lasting(
+        self, group: str, findings: Iterable[Finding], *, now: float
+    ) -> tuple[tuple[Finding, ...], float]:
+        """Note the findings of a look; return those that count, and the seconds until all of them do.
+
+        Args:
+            group: its name.
+            findings: what the look has found.
+            now: seconds of a monotonic clock.
+        """
+        before = self._since.pop(group, {})
+        since: dict[_Key, float] = {}
+        wait = 0.0
+        counting = []
+        for each in findings:
+            if each.kind in _OF_A_REBALANCE:
+                key = (each.kind, each.subject, each.queues)
+                since[key] = before.get(key, now)
+                if (rest := since[key] + SETTLE_SECONDS - now) > 0:
+                    wait = max(wait, rest)
+                    continue
+            counting.append(each)
+        if since:
+            self._since[group] = since
+        return tuple(counting), wait

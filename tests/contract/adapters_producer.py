@@ -24,10 +24,9 @@ from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, is_system_topic
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendStatus
 from rmqtools.policy.fault import FaultItem, LatencyFaultTolerance, LatencyTable, select_tolerant
-from rmqtools.policy.retry import RETRY_RESPONSE_CODES
+from rmqtools.policy.retry import RETRY_RESPONSE_CODES, SendLoop
 from rmqtools.policy.select import QueueIndex
 from rmqtools.policy.selectors import SelectMessageQueueByHash, java_hash_code
-from rmqtools.policy.send_loop import SendLoop
 from rmqtools.policy.validate import (
     MAX_GROUP_LENGTH,
     MAX_TOPIC_LENGTH,

@@ -6,9 +6,9 @@ from typing import Any
 
 from rmqtools.allocate import AllocateAveragely, AllocateMessageQueueStrategy
 from rmqtools.engine.group.hold_and_release import QueueTable
+from rmqtools.engine.group.ownership import TRY_AGAIN_DELAY
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.rebalance import Rebalance
-from rmqtools.engine.group.rounds import TRY_AGAIN_DELAY
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.member_list import MemberList

@@ -9,8 +9,7 @@ import pytest
 from rmqtools import Outcome as SendOutcome
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.producer import send
-from rmqtools.policy.retry import ConnectBackoff
-from rmqtools.policy.send_loop import SendLoop
+from rmqtools.policy.retry import ConnectBackoff, SendLoop
 from rmqtools.testing import FakeCluster
 from tests.support.fake import Fake
 from tests.support.skipping_loop import run_skipping

@@ -14,8 +14,7 @@ from rmqtools.engine.admin.pins import PinAdmin
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.model.group_view import DEFAULT_LIMITS, GroupLimits
 from rmqtools.policy.broker_check import ClusterCheck, check_cluster
-from rmqtools.policy.group_check import GroupCheck, check_group, check_pin_copies
-from rmqtools.policy.settling import Settling
+from rmqtools.policy.group_check import GroupCheck, Settling, check_group, check_pin_copies
 from rmqtools.policy.severity import worst_first
 
 _SETTLING: WeakKeyDictionary[ClientCore, Settling] = WeakKeyDictionary()

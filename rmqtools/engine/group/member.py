@@ -4,6 +4,7 @@ Topics, groups and queues have wire names here (with the namespace), which all m
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rmqtools.clock import SYSTEM_CLOCK, Clock
@@ -16,15 +17,51 @@ from rmqtools.engine.group.membership import Membership
 from rmqtools.engine.group.offset_store import OffsetStore, RemoteBrokerOffsetStore
 from rmqtools.engine.group.queue_lock import QueueLocks
 from rmqtools.engine.group.subscriptions import Subscriptions
-from rmqtools.engine.group.topic_names import TopicNames
 from rmqtools.errors import ConfigError
 from rmqtools.model.group import ConsumerData, ConsumeType
-from rmqtools.model.names import DEFAULT_CONSUMER_GROUP, with_namespace
+from rmqtools.model.message import MessageExt
+from rmqtools.model.names import DEFAULT_CONSUMER_GROUP, with_namespace, without_this_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.observer import Identity
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 from rmqtools.policy.consume_rates import ConsumeRates
+from rmqtools.policy.redelivery import original_topic
 from rmqtools.policy.validate import MAX_GROUP_LENGTH, check_name
+
+
+class TopicNames:
+    """The names of one member's topics. ``group`` is the wire name."""
+
+    def __init__(self, group: str, namespace: str | None) -> None:
+        self._group = group
+        self._namespace = namespace
+        self._popped: dict[str, str] = {}  # retry topic of a popped topic -> that topic, plain
+
+    def wire_topic(self, topic: str) -> str:
+        """Return the wire name of a topic."""
+        return with_namespace(topic, self._namespace)
+
+    def plain_topic(self, topic: str) -> str:
+        """Return the plain name of a topic."""
+        return without_this_namespace(topic, self._namespace)
+
+    def wire_queue(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue with its wire name."""
+        return replace(queue, topic=self.wire_topic(queue.topic)) if self._namespace else queue
+
+    def plain_queue(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue with its plain name."""
+        return queue.without_namespace(self._namespace)
+
+    def was_popped(self, retry_topic: str, topic: str) -> None:
+        """Note that this retry topic holds messages of ``topic``, which was popped before (wire names)."""
+        self._popped[retry_topic] = self.plain_topic(topic)
+
+    def plain_message(self, message: MessageExt) -> MessageExt:
+        """Return a message with its plain topic; for one from a retry topic, the topic it was sent to."""
+        topic = self._popped.get(message.topic) or original_topic(message, self._group)
+        topic = self.plain_topic(topic)
+        return message if topic == message.topic else message.with_topic(topic)
 
 
 class Member:

@@ -1,32 +1,96 @@
 """Keeps a member in its group and its queues held: heartbeats, rounds, locks, stored offsets.
 
-Source of the rules: DefaultMQPushConsumerImpl.start, MQClientInstance.startScheduledTask (Java client).
+:class:`Rounds` schedules rebalancing: at start, at fixed intervals, and at once after a change.
+
+Source of the rules: DefaultMQPushConsumerImpl.start, RebalanceService, MQClientInstance.startScheduledTask,
+rebalanceImmediately, rebalanceLater (Java client). Ours: all changes during a round cause one further round
+together, whatever the number of topics and queues that have to be tried again; changed pins cause a round.
 """
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
+from rmqtools.config.consumer import ConsumerConfig
 from rmqtools.engine.connection.background import MergedWork
-from rmqtools.engine.group.figures import consumer_figures
+from rmqtools.engine.group.live_strategy import LiveStrategy
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.queue_lock import LOCK_INTERVAL
 from rmqtools.engine.group.rebalance import Rebalance
-from rmqtools.engine.group.rounds import Rounds
-from rmqtools.errors import RemotingConnectError
+from rmqtools.errors import RemotingConnectError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
-from rmqtools.observer import Observer
+from rmqtools.observer import ConsumerFigures, Observer
 from rmqtools.policy.endpoint.features import PINS, Feature
 
 log = get_logger(__name__)
 
 _FIGURES_INTERVAL = 1.0  # seconds between two reports to telemetry
 _FIRST_ROUND_PATIENCE = 10.0  # seconds
+TRY_AGAIN_DELAY = 0.5  # seconds until refused locks are requested again, and kept queues are released
 
 QueueListener = Callable[[str, Collection[MessageQueue], Collection[MessageQueue]], None]
+
+
+class Rounds:
+    """The rounds of one member, made one at a time."""
+
+    def __init__(self, rebalance: Rebalance, strategy: LiveStrategy, config: ConsumerConfig) -> None:
+        self._rebalance = rebalance
+        self._strategy = strategy
+        self._config = config
+        self._wanted = asyncio.Event()
+        self._first = asyncio.Event()
+        self.count = 0  # rounds made
+
+    def request(self) -> None:
+        """Request a round: now, or as soon as the running one has ended."""
+        self._wanted.set()
+
+    async def first(self) -> None:
+        """Wait until one round has been made, or :meth:`close`."""
+        await self._first.wait()
+
+    def close(self) -> None:
+        """Note that no more rounds are made: nobody waits for the first one."""
+        self._first.set()
+
+    async def run_forever(self) -> None:
+        """Make rounds until cancelled."""
+        while True:
+            self._wanted.clear()
+            balanced = await self._run_once()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pause(balanced)):
+                    await self._wanted.wait()
+
+    def _pause(self, balanced: bool) -> float:
+        """Seconds from the end of a round to the next one, unless one is requested."""
+        if self._rebalance.must_try_again:
+            return TRY_AGAIN_DELAY
+        return self._config.rebalance_interval if balanced else self._config.rebalance_min_interval
+
+    async def watch_pins(self) -> None:
+        """Fetch pins once, and request a round if they have changed."""
+        if await self._strategy.refresh():
+            self.request()
+
+    async def _run_once(self) -> bool:
+        try:
+            await self._strategy.refresh()
+            return await self._rebalance.run(self._strategy.now())
+        except RocketMQError as error:
+            log.warning("rebalance_failed", reason=str(error))
+            return False
+        except Exception as error:  # a user's strategy may also fail outside its allocate
+            log.error("rebalance_failed", strategy=repr(self._strategy), reason=repr(error), exc_info=error)
+            return False
+        finally:
+            self.count += 1
+            self._first.set()
 
 
 class Ownership:
@@ -149,3 +213,28 @@ class Ownership:
 
     async def _persist(self) -> None:
         await self._member.offsets.persist(list(self._member.held.pulled))
+
+
+def consumer_figures(member: Member, *, rebalances: int) -> ConsumerFigures:
+    """Read a member's state. The lag of popped queues is unknown to their members."""
+    queues: Counter[str] = Counter(queue.topic for queue in member.held.queues())
+    lag: Counter[str] = Counter()
+    working = member.held.working()
+    for held in working:
+        lag[held.queue.topic] += held.lag
+    return ConsumerFigures(
+        queues=_plain(member, queues),
+        lag=_plain(member, lag),
+        cached_messages=sum(held.count for held in working),
+        cached_bytes=sum(held.cached_bytes for held in working),
+        rebalances=rebalances,
+    )
+
+
+def _plain(member: Member, counts: Counter[str]) -> dict[str, int]:
+    """Plain topic names; the retry topic of the group keeps its prefix."""
+    names = member.names
+    return {
+        topic if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) else names.plain_topic(topic): count
+        for topic, count in counts.items()
+    }

@@ -7,7 +7,6 @@ import asyncio
 import os
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from rmqtools.config import ProducerConfig
@@ -19,7 +18,6 @@ from rmqtools.engine.connection.client import ClientCore, local_address
 from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.producer.accumulator import ProduceAccumulator
 from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
-from rmqtools.engine.producer.fault_detector import ROUND_INTERVAL, detect_once
 from rmqtools.engine.producer.in_flight import InFlight
 from rmqtools.engine.producer.parcel_sends import ParcelSends
 from rmqtools.engine.producer.request_reply import RequestReply
@@ -35,6 +33,7 @@ from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import BrokerHealth, SendResult, SendsInFlight
 from rmqtools.observer import Identity, Observer
 from rmqtools.policy.endpoint.features import REQUEST_REPLY
+from rmqtools.policy.fault import DETECT_ROUND_INTERVAL
 from rmqtools.policy.selectors import MessageQueueSelector, SelectMessageQueueByHash
 from rmqtools.policy.validate import (
     MAX_GROUP_LENGTH,
@@ -110,9 +109,8 @@ class Producer(Connected):
         self._client.start()
         self._client.groups.producers.add(self._group)
         if self._config.send_latency_fault_enable and self._config.start_detector_enable:
-            self._client.background.spawn_repeated(
-                "fault_detector", ROUND_INTERVAL, partial(detect_once, self._client, self._sender.tolerance)
-            )
+            probe = self._sender.probe_brokers
+            self._client.background.spawn_repeated("fault_detector", DETECT_ROUND_INTERVAL, probe)
         if self._traces is not None:
             self._client.background.spawn_loop("trace", self._traces.dispatcher.run)
 

@@ -24,16 +24,18 @@ from rmqtools.errors import (
     SendError,
     UnsupportedError,
 )
+from rmqtools.model.codes import RequestCode
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult
-from rmqtools.policy.fault import LatencyFaultTolerance, fault_of, select_tolerant
+from rmqtools.policy.broker_address import find_in_publish
+from rmqtools.policy.fault import DETECT_TIMEOUT, LatencyFaultTolerance, fault_of, select_tolerant
 from rmqtools.policy.publish import TopicPublishInfo
-from rmqtools.policy.retry import attempt_timeout, outcome_of
+from rmqtools.policy.retry import SendLoop, attempt_timeout, outcome_of
 from rmqtools.policy.select import QueueIndex, select_avoiding
 from rmqtools.policy.selectors import MessageQueueSelector
-from rmqtools.policy.send_loop import SendLoop
+from rmqtools.protocol.wire.command import RemotingCommand
 
 _send_attempt = maker_of(SendAttempt)
 _send_loop = maker_of(SendLoop)
@@ -307,6 +309,24 @@ class Sender:
             reachable=reachable,
             now_ms=round(self._client.clock.monotonic() * 1000),
         )
+
+    async def probe_brokers(self) -> None:
+        """Probe every failed broker that is due, so that it is used again as soon as it answers.
+
+        Source of the rule: LatencyFaultToleranceImpl.detectByOneRound (Java client).
+        """
+        client = self._client
+        for name in self.tolerance.due_for_detection(round(client.clock.monotonic() * 1000)):
+            addr = find_in_publish(client.routes.tables.broker_addrs, name)
+            self.tolerance.detected(name, None if addr is None else await self._answers(addr))
+
+    async def _answers(self, addr: str) -> bool:
+        try:
+            command = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
+            await self._client.remoting.invoke_ok(addr, command, timeout=DETECT_TIMEOUT)
+        except RocketMQError:
+            return False
+        return True
 
     async def _refresh_route(self, topic: str, deadline: float) -> None:
         """Refresh the route, to learn of a dead broker before the next poll. Errors are ignored."""

@@ -11,7 +11,7 @@ from rmqtools.group import FindingKind, GroupLimits
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import KVTable, SubscriptionData
 from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
-from rmqtools.policy.settling import SETTLE_SECONDS
+from rmqtools.policy.group_check import SETTLE_SECONDS
 from rmqtools.protocol.wire.bodies import format_body
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster

@@ -2,7 +2,7 @@
 
 from rmqtools import MessageQueue
 from rmqtools.group import Finding, FindingKind
-from rmqtools.policy.settling import SETTLE_SECONDS, Settling
+from rmqtools.policy.group_check import SETTLE_SECONDS, Settling
 
 QUEUES = tuple(MessageQueue("orders", "broker-a", number) for number in range(2))
 UNOWNED = Finding(FindingKind.QUEUE_UNOWNED, "nobody owns it", queues=QUEUES[:1])

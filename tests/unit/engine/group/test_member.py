@@ -1,6 +1,6 @@
 """Names as brokers know them, and as users do."""
 
-from rmqtools.engine.group.topic_names import TopicNames
+from rmqtools.engine.group.member import TopicNames
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.push_scene import stored
 
