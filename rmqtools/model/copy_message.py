@@ -8,7 +8,7 @@
     place, ids, times, hosts, failures                     left out
 
 ``spark_connector.write.copied_rows`` does the same for rows. A failed message that goes back to its own group
-is no copy: ``engine.consumer.resend``.
+is no copy: ``engine.consumer.send_back``.
 """
 
 from collections.abc import Mapping

@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,6 @@ from rmqtools.config.text import parse_address
 from rmqtools.engine.connection.background import Background, Closing
 from rmqtools.engine.connection.broker_versions import BrokerVersions
 from rmqtools.engine.connection.endpoint import Endpoint
-from rmqtools.engine.connection.malloc_trim import keep_freed_memory
 from rmqtools.engine.connection.name_server import NameServerClient
 from rmqtools.engine.connection.queue_types import QueueTypes
 from rmqtools.engine.connection.refusals import HEARTBEAT, Refusals
@@ -34,6 +34,7 @@ log = get_logger(__name__)
 
 _LOOP_CHECK_INTERVAL = 0.5  # seconds between two measurements of the event loop's delay
 _FIRST_HEARTBEAT_DELAY = 1.0  # seconds; upstream MQClientInstance.startScheduledTask
+_MAPPED_BYTES = 16 * 1024 * 1024  # twice that is kept: more than a read of bodies of 4 MB frees at once
 
 
 @dataclass(slots=True)
@@ -239,3 +240,17 @@ def local_address(config: ClientConfig) -> str:
         ):  # no name that resolves: connecting to it will say so properly
             return "127.0.0.1"
         return str(probe.getsockname()[0])
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Make malloc keep up to 32 MiB free at the end of each heap, for later answers.
+
+    glibc returns the free end of a heap to the system when it exceeds a threshold, and the next answers take
+    it again page by page: up to a tenth of a read's time. By default the threshold adapts to twice the
+    largest piece that was mapped and freed. A read frees a similar amount, some megabytes, so the effect
+    varies by chance. Each thread has a heap. ``MALLOC_TRIM_THRESHOLD_`` in the environment fixes the
+    threshold. With a C library other than glibc, this does nothing.
+    Source of the rule: mallopt(3), M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, "dynamic".
+    """
+    bytes(_MAPPED_BYTES)  # mapped and unmapped without touching a page

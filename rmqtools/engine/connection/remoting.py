@@ -11,7 +11,6 @@ from rmqtools.config.text import parse_address
 from rmqtools.engine.connection.blocking_connection import BlockingConnection
 from rmqtools.engine.connection.connection_pool import ConnectionPool
 from rmqtools.engine.connection.endpoint import Endpoint
-from rmqtools.engine.connection.large_answers import may_answer_large
 from rmqtools.engine.connection.name_server_addresses import NameServerAddresses
 from rmqtools.engine.connection.opening import Opening
 from rmqtools.engine.connection.peer_requests import RequestHandler
@@ -21,6 +20,7 @@ from rmqtools.engine.connection.transport import Connection
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError, RemotingConnectError
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.policy.broker_address import describe_mapping, map_address
 from rmqtools.policy.retry import ConnectBackoff
 from rmqtools.protocol.wire.acl import AclSigner
@@ -40,13 +40,30 @@ _NOT_CONNECTED = (OSError, ValueError, RuntimeError)
 
 Start = Callable[[Request, float], "asyncio.Future[RemotingCommand]"]
 """Starts a request that may take so many seconds; errors as of :meth:`Remoting.invoke` are in the future."""
+_SMALL_ANSWERS = frozenset(
+    {
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.GET_MAX_OFFSET,
+        RequestCode.GET_MIN_OFFSET,
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+        RequestCode.END_TRANSACTION,
+        RequestCode.RECALL_MESSAGE,
+        RequestCode.HEART_BEAT,
+        RequestCode.UNREGISTER_CLIENT,
+        RequestCode.CHECK_CLIENT_CONFIG,
+    }
+)
 
 
 class Remoting:
     """Requests to any address. Belongs to one event loop.
 
     Through a proxy, requests with large answers are on the wire one at a time, see
-    :mod:`rmqtools.engine.connection.large_answers`. Callers need not know: requests wait for their turn,
+    :func:`may_answer_large`. Callers need not know: requests wait for their turn,
     which counts as a part of their time.
     """
 
@@ -337,3 +354,22 @@ def forget_answer(answer: "asyncio.Future[RemotingCommand]") -> None:
     """Stop waiting for the answer to a request that was begun, and mark its error, if any, as retrieved."""
     if not answer.cancel() and not answer.cancelled():
         answer.exception()
+
+
+def may_answer_large(request: Request) -> bool:
+    """Return whether a request to a proxy waits for its turn: its answer may be large, and is not held back.
+
+    A proxy 5.5.0 drops an answer while 64 KB of earlier ones wait on the connection, and its client waits in
+    vain. The answers to a pull and to a batch may be that large, so only one of them is on the wire. Requests
+    whose answers have less than 1 KB wait for nobody: thousands of sends would use up their time in a line.
+    Pulls that the proxy holds until messages come (long polls) do not wait either: they would keep others
+    back for seconds.
+
+    Source of the rule: AbstractRemotingActivity.writeResponse (proxy 5.5.0).
+    """
+    if request.code in _SMALL_ANSWERS:
+        return False
+    if request.code == RequestCode.PULL_MESSAGE:
+        flag = request.command().ext_fields.get("sysFlag") or "0"
+        return not (flag.isdecimal() and int(flag) & PullSysFlag.FLAG_SUSPEND)
+    return True

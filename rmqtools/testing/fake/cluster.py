@@ -1,10 +1,12 @@
 """A name server and brokers in this process, for tests: real sockets on loopback, no Java, quick to start."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from rmqtools.errors import ClientStateError, ConfigError, TopicNotFoundError
 from rmqtools.model.group_config import SubscriptionGroupConfig
@@ -13,9 +15,9 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import Perm
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.sync.greenlets import are_threads_greenlets, new_cooperative_loop, run_forever
 from rmqtools.testing.fake.broker import Broker
 from rmqtools.testing.fake.faults import Fault, FaultAnswer, Reaction
-from rmqtools.testing.fake.loop_thread import LoopThread, call_on
 from rmqtools.testing.fake.messages import stored_message
 from rmqtools.testing.fake.servers import Servers
 from rmqtools.testing.fake.state import Settings
@@ -23,6 +25,7 @@ from rmqtools.testing.fake.timers import Timers
 from rmqtools.testing.fake.topics import TopicConfig
 
 T = TypeVar("T")
+_SECONDS = 30.0  # every call of a fake cluster is faster
 
 
 class FakeCluster:
@@ -382,3 +385,41 @@ class FakeCluster:
     def _call(self, function: Callable[[], T]) -> T:
         """Call the function on the cluster's loop; directly if the loop does not run."""
         return function() if self._loop is None else call_on(self._loop, function)
+
+
+class LoopThread:
+    """An event loop on its own daemon thread, for blocking tests, from :meth:`start` to :meth:`stop`."""
+
+    def __init__(self, name: str) -> None:
+        patched = are_threads_greenlets()
+        self.loop = new_cooperative_loop() if patched else asyncio.new_event_loop()
+        run = partial(run_forever, self.loop) if patched else self.loop.run_forever
+        self._thread = threading.Thread(target=run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the loop."""
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(_SECONDS)
+
+    def stop(self) -> None:
+        """End the loop and the thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(_SECONDS)
+        self.loop.close()
+
+
+def call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
+    """Call a function on a running loop, from any thread, and wait for its result."""
+    try:
+        if asyncio.get_running_loop() is loop:
+            return function()
+    except RuntimeError:  # no loop runs on this thread
+        pass
+
+    async def called() -> T:
+        return function()
+
+    return asyncio.run_coroutine_threadsafe(called(), loop).result(_SECONDS)

@@ -1,18 +1,44 @@
 """The listening servers of a fake cluster, their received requests, and their faults."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.broker import Broker
-from rmqtools.testing.fake.faults import Fault, Reaction
+from rmqtools.testing.fake.faults import Fault, Reaction, topic_of
 from rmqtools.testing.fake.name_server import NameServer, Registered
-from rmqtools.testing.fake.request_log import RequestLog
 from rmqtools.testing.fake.server import Answer, Peer, Server
 from rmqtools.testing.fake.state import State
 from rmqtools.testing.fake.timers import Timers
+
+MAX_REQUESTS = 10_000
+MAX_BYTES = 64 * 1024 * 1024  # of bodies
+
+
+class RequestLog:
+    """The newest requests with the names of their servers, bounded in number and bytes; oldest first."""
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[str, RemotingCommand]] = deque()
+        self._bytes = 0
+
+    def add(self, server: str, request: RemotingCommand) -> None:
+        """Add a request, and drop the oldest ones above the limits."""
+        self._entries.append((server, request))
+        self._bytes += len(request.body)
+        while len(self._entries) > MAX_REQUESTS or (self._bytes > MAX_BYTES and len(self._entries) > 1):
+            self._bytes -= len(self._entries.popleft()[1].body)
+
+    def find(self, code: int | None, server: str | None, topic: str | None) -> list[RemotingCommand]:
+        """Return the requests with a code, to a server, about a topic; None: any."""
+        return [
+            request
+            for name, request in self._entries
+            if code in (None, request.code) and server in (None, name) and topic in (None, topic_of(request))
+        ]
+
 
 NAME_SERVER = "name-server"
 """Name of the first name server in faults and requests; the next ones are name-server-1, -2."""

@@ -1,7 +1,7 @@
 import pytest
 
 from rmqtools.protocol.wire.command import RemotingCommand
-from rmqtools.testing.fake.request_log import MAX_BYTES, MAX_REQUESTS, RequestLog
+from rmqtools.testing.fake.servers import MAX_BYTES, MAX_REQUESTS, RequestLog
 
 
 @pytest.mark.process
