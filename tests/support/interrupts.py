@@ -144,14 +144,16 @@ def interrupted_at(
 ) -> bool:
     """Make a call, and raise :class:`Interrupted` at its bytecode with this number; whether it has so many.
 
-    Bytecodes of these files are counted. A signal's handler runs between some of them, so none is left out.
+    Bytecodes of these files are counted; a name may have the folder before it. A signal's handler runs
+    between some of them, so none is left out.
     With ``what="call"`` beginnings of functions are counted, where one always may.
     """
     seen = 0
 
     def trace(frame: Any, event: str, _: object) -> Any:
         nonlocal seen
-        if Path(frame.f_code.co_filename).name not in files:
+        path = Path(frame.f_code.co_filename)
+        if path.name not in files and f"{path.parent.name}/{path.name}" not in files:
             return None
         frame.f_trace_opcodes = what == "opcode"
         if event == what:

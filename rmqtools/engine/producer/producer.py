@@ -19,7 +19,6 @@ from rmqtools.engine.connection.connected import Connected
 from rmqtools.engine.producer.accumulator import ProduceAccumulator
 from rmqtools.engine.producer.encode_send import FRAMING_BYTES, Encoder
 from rmqtools.engine.producer.in_flight import InFlight
-from rmqtools.engine.producer.parcel_sends import ParcelSends
 from rmqtools.engine.producer.request_reply import RequestReply
 from rmqtools.engine.producer.send import QueueChoice, Sender, Sending, queue_choice, queue_locks
 from rmqtools.engine.producer.send_many import ManySender
@@ -71,7 +70,9 @@ class Producer(Connected):
         self._ids = UniqueIdGenerator(local_address(config), os.getpid(), random.getrandbits(31))
         self._encoder = Encoder(config, self._ids.next, self._client.clock.now_ms, take_ids=self._ids.take)
         self._sender = Sender(self._client, config)
-        self._many = ManySender(self._sender, self._encoder, config)
+        self._many = ManySender(
+            self._client, config, sender=self._sender, encoder=self._encoder, ids=self._ids
+        )
         self._accumulator = (
             ProduceAccumulator(self._sender, self._encoder, config, self._client.clock)
             if config.linger
@@ -82,9 +83,6 @@ class Producer(Connected):
         )
         self._requests = RequestReply(self._client)
         self._traces = SendTraces(self._client, config, self._encoder) if config.enable_trace else None
-        self._parcels = ParcelSends(
-            self._client, config, self._many, self._ids, are_traced=self._traces is not None
-        )
         # whether sends run on the loop only: messages are traced there, and share requests there
         self._needs_loop = self._traces is not None or self._accumulator is not None
         self._closing = Closing(f"producer {self._client.client_id}", *self._closing_steps())

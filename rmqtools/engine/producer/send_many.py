@@ -1,4 +1,7 @@
-"""Many messages: packed into batches, several batches on the wire at once, one result per message."""
+"""Many messages: packed into batches, several batches on the wire at once, one result per message.
+
+:meth:`ManySender.send_parcels` sends messages that are encoded already, for ``rmqtools.arrow``.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,16 +11,19 @@ from functools import partial
 from typing import Any, TypeVar
 
 from rmqtools.config import ProducerConfig
+from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.producer.encode_send import Encoder, Outgoing, measured
 from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, queue_choice, queue_locks
 from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_way import SendWay
-from rmqtools.errors import RocketMQError, SendError, SendManyError
+from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
 from rmqtools.model.message import Message, topic_of
-from rmqtools.model.parcel import Parcel, ParcelResult
+from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
 from rmqtools.policy.packing import cut, pack
+from rmqtools.policy.validate import check_message
+from rmqtools.protocol.messages.message_id import UniqueIdGenerator
 
 T = TypeVar("T")
 
@@ -130,7 +136,17 @@ class _Run:
 class ManySender:
     """Sends many messages. At most ``max_in_flight`` requests, of one batch each, are on the wire."""
 
-    def __init__(self, sender: Sender, encoder: Encoder, config: ProducerConfig) -> None:
+    def __init__(
+        self,
+        client: ClientCore,
+        config: ProducerConfig,
+        *,
+        sender: Sender,
+        encoder: Encoder,
+        ids: UniqueIdGenerator,
+    ) -> None:
+        self._client = client
+        self._ids = ids
         self._sender = sender
         self._encoder = encoder
         self._config = config
@@ -166,13 +182,41 @@ class ManySender:
         return results
 
     def parcel_line(self, *, ends_at_failure: bool = True) -> ParcelLine:
-        """See :meth:`rmqtools.engine.producer.parcel_sends.ParcelSends.parcel_line`."""
+        """Return a line: calls of :meth:`send_parcels` with it behave like one call with all their parcels.
+
+        The calls may overlap and share ``max_in_flight``. After a failed or cancelled call no parcel of the
+        line is started any more. A call refused with ``MessageRejectedError`` does not affect the line.
+        """
         return ParcelLine(asyncio.Semaphore(self._config.max_in_flight), ends_at_failure)
 
     async def send_parcels(
-        self, parcels: Sequence[Parcel], line: ParcelLine | None, timeout: float | None
+        self, parcels: Sequence[Parcel], *, line: ParcelLine | None = None, timeout: float | None = None
     ) -> list[ParcelResult | SendError]:
-        """Send parcels; return each one's result or error."""
+        """Send encoded messages, one request per parcel, as :meth:`send_many` sends its batches.
+
+        For code that makes batches without a Message per row (``rmqtools.arrow``): only single messages are
+        checked. After the first parcel that cannot be sent no further ones are started.
+
+        Args:
+            parcels: parcels of one queue, in their order in the queue. Parcels of several queues are sent
+                concurrently if they alternate.
+            line: of :meth:`parcel_line`, for several calls; None: one for this call.
+            timeout: seconds for all attempts of one parcel; None: ``send_timeout``.
+
+        Returns:
+            For each parcel its place in the queue, or its error.
+
+        Raises:
+            MessageRejectedError: a single message cannot be sent, or traces are wanted; nothing was sent.
+            TopicNotFoundError, PermissionDeniedError, RemotingConnectError: there is no queue to send to;
+                nothing was sent.
+        """
+        self._client.check_started()
+        for parcel in parcels:
+            if parcel.message is not None:
+                check_message(parcel.message, self._config.max_message_bytes)
+        if self._config.enable_trace:
+            raise MessageRejectedError("parcels cannot be traced: set enable_trace=False, or use send_many")
         requests = (
             _Request(
                 parcel.topic, partial(self._encoder.encode_parcel, parcel), parcel.queue, parcel.may_move
@@ -182,6 +226,13 @@ class ManySender:
         topics = (parcel.topic for parcel in parcels)
         fates = await self._run(topics, requests, line or self.parcel_line(), timeout)
         return [fate if isinstance(fate, SendError) else fate[0].parcel_result(fate[1]) for fate in fates]
+
+    async def reserve_msg_ids(self, count: int) -> MsgIds:
+        """Reserve unique ids for messages that are encoded elsewhere, at most 65536.
+
+        Source of the rule: MessageClientIDSetter.createUniqID (Java client).
+        """
+        return self._ids.take(count, self._client.clock.now_ms())
 
     async def send_batch(
         self,

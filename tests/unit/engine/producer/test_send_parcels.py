@@ -22,7 +22,7 @@ def parcel(*bodies: bytes, **more) -> Parcel:
 
 
 def parcel_sends(producer: Producer) -> Any:
-    return producer._parcels
+    return producer._many
 
 
 def bodies_on(cluster, queue_id: int) -> list[bytes]:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from rmqtools.sync.caller_thread import CallerThread
+from rmqtools.sync.handwritten.transaction_producer import CallerThread
 from rmqtools.sync.loop import Bridge
 
 
