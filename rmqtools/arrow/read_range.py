@@ -1,9 +1,11 @@
 """Reads ranges of queues as record batches."""
 
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,6 @@ import pyarrow.compute as pc
 
 from rmqtools.arrow.cut_blocks import CutBlocks
 from rmqtools.arrow.decode import JoinedBlocks, decode_parts
-from rmqtools.arrow.in_turn import in_turn
 from rmqtools.arrow.portions import BYTES_PER_BATCH, Portion, in_portions
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, select_columns
 from rmqtools.arrow.spans import text_array
@@ -27,6 +28,8 @@ ROWS_PER_BATCH: Final = 4096  # from 1000 on a row's cost no longer falls, in de
 _GROWN_BYTES: Final = 2 * 1024 * 1024  # of all decompressed bodies: they may grow a thousandfold
 _LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # of messages from inner batches
 _RANGES_AT_ONCE: Final = 8  # each holds a batch
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 def read_range(
@@ -218,3 +221,57 @@ def _split_large(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     cuts = [0, *(np.flatnonzero(np.diff(portions)) + 1).tolist(), len(body)]
     for begin, end in pairwise(cuts):
         yield batch.slice(begin, end - begin)
+
+
+class _Begun(Generic[K, T]):
+    """An iterator whose first item is being made."""
+
+    def __init__(self, key: K, weight: int, items: AsyncGenerator[T, None]) -> None:
+        self.key = key
+        self.weight = weight
+        self.items = items
+        self.first = asyncio.ensure_future(_next(items))
+
+
+async def in_turn(
+    weighed: Iterable[tuple[K, int, AsyncGenerator[T, None]]], *, max_weight: int, at_once: int
+) -> AsyncGenerator[tuple[K, T], None]:
+    """Yield the items of all iterators, one iterator after the other.
+
+    Keeps no reference to an item that was yielded.
+
+    Args:
+        weighed: iterators, each with a key that is yielded with its items, and a weight.
+        max_weight: maximum weight of all running iterators; a heavier one starts when its turn comes.
+        at_once: maximum number of running iterators; each of them holds one item.
+    """
+    waiting = deque(weighed)
+    begun: deque[_Begun[K, T]] = deque()
+
+    def may_begin() -> bool:
+        return not begun or (
+            len(begun) < at_once and sum(one.weight for one in begun) + waiting[0][1] <= max_weight
+        )
+
+    try:
+        while waiting or begun:
+            while waiting and may_begin():
+                begun.append(_Begun(*waiting.popleft()))
+            found = await begun[0].first
+            while found:
+                yield begun[0].key, found.pop()
+                found = await _next(begun[0].items)
+            begun.popleft()
+    finally:
+        for one in begun:
+            one.first.cancel()
+        await asyncio.gather(*(one.first for one in begun), return_exceptions=True)
+        for one in begun:
+            await one.items.aclose()
+
+
+async def _next(items: AsyncGenerator[T, None]) -> list[T]:
+    """Return the next item in a list, so that taking it out leaves no other reference. Empty at the end."""
+    async for item in items:
+        return [item]
+    return []

@@ -1,4 +1,14 @@
-"""One write task: sends its rows and reports their outcomes."""
+"""One write task: sends its rows and reports their outcomes.
+
+Rows that cannot be sent (option ``onBadRow``) are skipped, or sent to another topic:
+
+part of a diverted message    content
+body                          that of the row; ``-`` if it has none; only its first MiB if it is too large
+property SPARK_BAD_ROW        the reason
+property SPARK_BAD_ROW_TOPIC  the topic that the row names, if the topic can be a property
+tags, keys, properties        those of the row, if all of them can be sent; else left out
+stamps                        those of the row, if the write has stamps
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -6,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from rmqtools import Producer
-from rmqtools.arrow import SendReport, canonical_batches, send_batches
+from rmqtools import Message, Producer
+from rmqtools.arrow import BadRow, SendReport, canonical_batches, send_batches
 from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
+from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.clients import lent_producer
 from spark_connector.worker.gc_freeze import freeze_once
-from spark_connector.write.bad_rows import BadRows
 from spark_connector.write.copied_rows import check_queues, copied_rows
 from spark_connector.write.stamps import Stamper
 from spark_connector.write.topics import check_topics
@@ -33,6 +43,45 @@ _NO_OPTIMIZER: Final = "spark.sql.cbo.enabled"
 _NOT_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _STATE: Final = "spark.sql.streaming.internal.stateStore.partitions"
 _CONNECT_TAG: Final = "SparkConnect_"
+
+
+BAD_ROW_REASON: Final = "SPARK_BAD_ROW"
+BAD_ROW_TOPIC: Final = "SPARK_BAD_ROW_TOPIC"
+_LOGGED: Final = 10  # of a task
+_DIVERTED_BYTES: Final = 1024 * 1024
+_REASON_CHARACTERS: Final = 1000
+
+
+class BadRows:
+    """The bad rows of one task; calls take them from ``send_batches``.
+
+    Attributes:
+        count: how many there were.
+    """
+
+    def __init__(self, policy: BadRowPolicy, producer: Producer, partition: int) -> None:
+        self._topic = policy.topic
+        self._producer = producer
+        self._partition = partition
+        self.count = 0
+
+    def __call__(self, rows: Sequence[BadRow]) -> None:
+        """Count rows, log the first ten of the task, and send them to the topic if there is one.
+
+        Raises:
+            SendError: a row could not be stored in the topic.
+        """
+        for bad in rows[: max(_LOGGED - self.count, 0)]:
+            log.warning("bad_row", partition=self._partition, reason=bad.reason, diverted_to=self._topic)
+        self.count += len(rows)
+        if self._topic is not None:
+            self._producer.send_many([self._diverted(bad, self._topic) for bad in rows])
+
+    def _diverted(self, bad: BadRow, topic: str) -> Message:
+        reason = "".join(letter if letter.isprintable() else "?" for letter in bad.reason)
+        most = min(_DIVERTED_BYTES, self._producer.config.max_message_bytes)
+        given = {BAD_ROW_REASON: reason[:_REASON_CHARACTERS]}
+        return bad.as_message(topic, given, topic_property=BAD_ROW_TOPIC, max_body_bytes=most)
 
 
 @dataclass

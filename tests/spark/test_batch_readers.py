@@ -132,7 +132,7 @@ def owned(member, topic):
 def test_as_a_member_only_its_own_queues_are_read(filled, tasks, members, caplog):
     group, first, second = members
 
-    with caplog.at_level(logging.WARNING, "spark_connector.read.members"):
+    with caplog.at_level(logging.WARNING, "spark_connector.read.batch_reader"):
         plan = tasks(topic=filled, group=group, asMember=first.client_id)
 
     assert [range_.queue for task in plan for range_ in task.ranges] == owned(first, filled)
@@ -147,7 +147,7 @@ def test_as_a_member_of_a_group_in_a_namespace_what_it_holds_is_read(local_clust
         PushConsumerConfig(name_server=local_cluster.name_server, group=group, namespace=namespace)
     )
     member.subscribe("inside", lambda messages, context: None)
-    with member, caplog.at_level(logging.WARNING, "spark_connector.read.members"):
+    with member, caplog.at_level(logging.WARNING, "spark_connector.read.batch_reader"):
         wait_until(lambda: len(owned(member, "inside")) == 8)
 
         tasks(topic="inside", namespace=namespace, group=group, asMember=member.client_id)
@@ -211,7 +211,7 @@ def test_as_the_member_that_is_pinned_all_is_read(filled, read, pinned):
 
 
 def test_as_a_member_that_is_not_pinned_nothing_is_read_and_that_is_said(filled, read_rows, pinned, caplog):
-    with caplog.at_level(logging.WARNING, "spark_connector.read.members"):
+    with caplog.at_level(logging.WARNING, "spark_connector.read.batch_reader"):
         assert read_rows(topic=filled, group=pinned, asMember="127.0.0.11") == []
 
     assert "member='127.0.0.11@" in caplog.text

@@ -30,7 +30,7 @@ def test_rows_that_were_skipped_are_readable_in_sql(warnings, write, make_topic)
     write([(b"a",), (b"",), (None,)], "body binary", topic=make_topic(), onBadRow="skip")
 
     found = warnings("bad_row")
-    assert {logger for logger, _ in found} == {"spark_connector.write.bad_rows"}
+    assert {logger for logger, _ in found} == {"spark_connector.write.write_task"}
     assert any("row 1: body is empty" in text for _, text in found)
     assert any("row 2: body is null" in text for _, text in found)
 

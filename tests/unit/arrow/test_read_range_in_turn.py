@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rmqtools.arrow.in_turn import in_turn
+from rmqtools.arrow.read_range import in_turn
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pyspark.sql.types import (
 )
 
 from rmqtools.arrow.schema import PROPERTIES, TIMESTAMP
-from spark_connector.write.row_batches import batches_of
+from spark_connector.write.stream_writer import batches_of
 
 SCHEMA = StructType(
     [
