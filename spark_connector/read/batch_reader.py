@@ -24,6 +24,10 @@ from spark_connector.worker.user_errors import text_first
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rmqtools import Admin
+
+log = get_logger(__name__)
+
 
 class RocketMQBatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads ``[start, end)`` of every queue that is selected.
@@ -90,12 +94,6 @@ def _check_order(
                 f"{place(queue)} would be read from {begin[queue]} to {end[queue]}: set {start_bound.option} "
                 f"at or before {end_bound.option}"
             )
-
-
-if TYPE_CHECKING:
-    from rmqtools import Admin
-
-log = get_logger(__name__)
 
 
 def fetch_queues_of_member(
