@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from rmqtools.aio import Producer
-from rmqtools.engine.producer.in_flight import InFlight, place_of
+from rmqtools.engine.producer.in_flight import InFlight, reservation_of
 from rmqtools.engine.producer.send import queue_choice
 from rmqtools.errors import BackPressureError
 from rmqtools.model.message import Message
@@ -21,7 +21,7 @@ from rmqtools.policy.selectors import MessageQueueSelector
 from rmqtools.sync.loop import Bridge, CallFuture, chain
 
 
-class _Given(NamedTuple):
+class _WaitingSend(NamedTuple):
     future: Future[SendResult]
     context: contextvars.Context
     message: Message
@@ -38,7 +38,7 @@ class FutureSends:
         self._producer = producer
         self._bridge = bridge
         self._in_flight = producer._in_flight
-        self._given: deque[_Given] = deque()
+        self._given: deque[_WaitingSend] = deque()
         self._is_woken = False  # the loop will take what was given
 
     def send(
@@ -59,24 +59,24 @@ class FutureSends:
                 return future
             timeout = left
         context = contextvars.copy_context()
-        self._given.append(_Given(future, context, message, queue, selector, arg, timeout))
+        self._given.append(_WaitingSend(future, context, message, queue, selector, arg, timeout))
         if not self._is_woken:
             self._is_woken = True
             try:
-                self._bridge.tell(self._take)
+                self._bridge.call_soon(self._begin_all)
             except BaseException:  # also an interrupt: the next call wakes the loop, which drops this one
                 future.cancel()
                 self._is_woken = False
                 raise
         return future
 
-    def _take(self) -> None:
+    def _begin_all(self) -> None:
         """Begin the sends given so far, on the loop thread."""
         self._is_woken = False  # before they are taken: a later one wakes the loop again
         for _ in range(len(self._given)):
             self._begin(self._given.popleft())
 
-    def _begin(self, given: _Given) -> None:
+    def _begin(self, given: _WaitingSend) -> None:
         future, context, message, queue, selector, arg, timeout = given
         if future.cancelled():
             future.set_running_or_notify_cancel()
@@ -103,10 +103,10 @@ def _seconds_left(
 
     None: there is no room, and the future has the error. An interrupt cancels the future.
     """
-    place = place_of(message)
-    future.add_done_callback(lambda _: in_flight.leave(place))
+    reservation = reservation_of(message)
+    future.add_done_callback(lambda _: in_flight.leave(reservation))
     try:
-        return in_flight.enter_on_thread(place, timeout)
+        return in_flight.enter_on_thread(reservation, timeout)
     except BackPressureError as error:
         future.set_exception(error)
         return None

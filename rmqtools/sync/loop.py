@@ -315,7 +315,7 @@ class Bridge:
 
         return self.run(called)
 
-    def tell(self, function: Callable[[], None]) -> None:
+    def call_soon(self, function: Callable[[], None]) -> None:
         """Call a plain function on the loop thread soon, without waiting; errors as of :meth:`run`."""
         self._thread().loop.call_soon_threadsafe(function)
 

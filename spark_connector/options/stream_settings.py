@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rmqtools.errors import ConfigError
+from spark_connector.options.batch_limits import Limits
 from spark_connector.options.client_settings import refuse_options
-from spark_connector.options.limits import Limits
 from spark_connector.options.offsets import Bound
 from spark_connector.options.option import GivenOptions, Where
 from spark_connector.options.option_table import option_values

@@ -52,7 +52,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class QueueMark:
     """A message that identifies a queue: its offset and its store time (ms since 1970)."""
 
     offset: int
@@ -179,8 +179,8 @@ def find_outside(offsets: Offsets, stored: Stored, *, holder: str) -> list[Loss]
 
 
 def find_made_anew(
-    marks: Mapping[MessageQueue, Mark], times: Mapping[MessageQueue, int]
-) -> dict[MessageQueue, Mark]:
+    marks: Mapping[MessageQueue, QueueMark], times: Mapping[MessageQueue, int]
+) -> dict[MessageQueue, QueueMark]:
     """Return the queues with another message at their marked offset, with their marks.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 from rmqtools import MessageQueue
-from spark_connector.options.limits import Limits
+from spark_connector.options.batch_limits import Limits
 
 
 def admit(

@@ -12,8 +12,8 @@ from rmqtools.clock import SYSTEM_CLOCK, Clock
 from spark_connector.read.loss import (
     GoneQueues,
     Loss,
-    Mark,
     Offsets,
+    QueueMark,
     find_losses,
     find_made_anew,
     report_losses,
@@ -46,7 +46,7 @@ class LossWatch:
     _gone: GoneQueues = field(default_factory=GoneQueues)
     _filled: set[MessageQueue] = field(default_factory=set)  # queues seen with messages at any time
     _recognised: set[MessageQueue] = field(default_factory=set)  # compared with marks, and present since
-    _foreign: dict[MessageQueue, Mark] = field(default_factory=dict)  # another message at the mark
+    _foreign: dict[MessageQueue, QueueMark] = field(default_factory=dict)  # another message at the mark
 
     def note(self, stored: Stored) -> None:
         """Note what is stored now."""
@@ -101,8 +101,8 @@ class LossWatch:
         return anew
 
     def _find_foreign(
-        self, marks: Mapping[MessageQueue, Mark], stored: Stored
-    ) -> Mapping[MessageQueue, Mark]:
+        self, marks: Mapping[MessageQueue, QueueMark], stored: Stored
+    ) -> Mapping[MessageQueue, QueueMark]:
         """Find queues with another message at their mark. Checks those that were absent at the last check."""
         self._recognised &= stored.earliest.keys()
         new = {

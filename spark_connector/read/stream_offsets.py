@@ -13,7 +13,7 @@
 for queues whose begin is not in the previous offsets: all queues in the first batch (Spark does not store the
 result of ``initialOffset``), later new queues and queues with lost offsets. So a batch that Spark repeats
 reads the same messages, even after a crash in the first one. ``marks`` distinguishes a topic from a later one
-of the same name: see :class:`spark_connector.read.loss.Mark`.
+of the same name: see :class:`spark_connector.read.loss.QueueMark`.
 
 ``initial`` and ``new`` are there only if PySpark 4.0 or 4.1 plans a batch, which does not tell where a batch
 begins until its end is planned. ``initial`` is the begin of the query's first batch, ``new`` that of queues
@@ -31,7 +31,7 @@ from typing import Any, Final
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
 from spark_connector.options.queue_json import format_numbers, parse_numbers, place
-from spark_connector.read.loss import Mark
+from spark_connector.read.loss import QueueMark
 
 VERSION: Final = "1.3"
 _MAJOR: Final = VERSION.split(".")[0]
@@ -43,7 +43,7 @@ class StreamOffsets:
 
     next: Mapping[MessageQueue, int]
     begin: Mapping[MessageQueue, int] = field(default_factory=dict)
-    marks: Mapping[MessageQueue, Mark] = field(default_factory=dict)
+    marks: Mapping[MessageQueue, QueueMark] = field(default_factory=dict)
     initial: Mapping[MessageQueue, int] = field(default_factory=dict)
     new: Mapping[MessageQueue, int] = field(default_factory=dict)
 
@@ -129,7 +129,7 @@ def _tree(offsets: Mapping[MessageQueue, int]) -> Any:
     return json.loads(format_numbers(offsets))
 
 
-def _marks_tree(marks: Mapping[MessageQueue, Mark]) -> Any:
+def _marks_tree(marks: Mapping[MessageQueue, QueueMark]) -> Any:
     tree = _tree(dict.fromkeys(marks, 0))
     for queue, mark in marks.items():
         brokers = tree[queue.topic]
@@ -137,9 +137,9 @@ def _marks_tree(marks: Mapping[MessageQueue, Mark]) -> Any:
     return tree
 
 
-def _parse_marks(tree: Any) -> dict[MessageQueue, Mark]:
+def _parse_marks(tree: Any) -> dict[MessageQueue, QueueMark]:
     return {
-        MessageQueue(topic, broker_name, int(queue_id)): Mark(int(mark["offset"]), int(mark["time"]))
+        MessageQueue(topic, broker_name, int(queue_id)): QueueMark(int(mark["offset"]), int(mark["time"]))
         for topic, brokers in tree.items()
         for broker_name, queues in brokers.items()
         for queue_id, mark in queues.items()

@@ -16,9 +16,9 @@ from rmqtools import MessageQueue
 from rmqtools.clock import SYSTEM_CLOCK, Clock, pause
 from rmqtools.errors import RemotingError
 from rmqtools.log import get_logger
-from spark_connector.options.limits import Limits
+from spark_connector.options.batch_limits import Limits
 from spark_connector.read.bounds import Ends
-from spark_connector.read.loss import PATIENCE, Mark
+from spark_connector.read.loss import PATIENCE, QueueMark
 from spark_connector.read.rate_limit import admit, is_due
 from spark_connector.read.stored import Stored
 from spark_connector.read.stream_losses import LossBrokers, LossWatch
@@ -243,7 +243,9 @@ class StreamPlanner:
             }
         return admit(backlog, self.limits, sizes)
 
-    def _marks(self, end: StreamOffsets, kept: Mapping[MessageQueue, Mark]) -> dict[MessageQueue, Mark]:
+    def _marks(
+        self, end: StreamOffsets, kept: Mapping[MessageQueue, QueueMark]
+    ) -> dict[MessageQueue, QueueMark]:
         """Return the marks of a batch's end: kept ones that are fresh, and new ones for the other queues."""
         assert self._stored is not None
         now = self.clock.monotonic()
@@ -259,7 +261,7 @@ class StreamPlanner:
             return kept
         self._marked_at = now
         times = self.brokers.store_times(last)
-        return kept | {queue: Mark(last[queue], time) for queue, time in times.items()}
+        return kept | {queue: QueueMark(last[queue], time) for queue, time in times.items()}
 
 
 def _end(start: StreamOffsets, begin: Offsets, counts: Offsets) -> StreamOffsets:

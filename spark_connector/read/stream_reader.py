@@ -69,7 +69,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Spark has finished the batch that ends at ``start``, so its offsets may be committed to the group.
         """
         planner = self._planner
-        self._tell_group(start)
+        self._commit_to_group(start)
         end = planner.plan(start, limited=not isinstance(limit, ReadAllAvailable))
         return start if end is None else end.to_json()
 
@@ -96,7 +96,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Spark calls this when it has planned the next batch, even if another source has all of its data.
         """
         self._planner.note_batch()
-        self._tell_group(end)
+        self._commit_to_group(end)
 
     @cached_property
     def _planner(self) -> StreamPlanner:
@@ -116,7 +116,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         return GroupProgress(Admin(client_of(self._options.read.client)), self._options.commit_to)
 
-    def _tell_group(self, given: dict[str, Any]) -> None:
+    def _commit_to_group(self, given: dict[str, Any]) -> None:
         """Commit the offsets of a finished batch, once. The start of a query is not committed."""
         if self._progress is not None and self._progress.is_due(given):
             offsets = StreamOffsets.from_json(given)

@@ -29,7 +29,7 @@ _Made = TypeVar("_Made", Client, "Producer")
 
 
 @dataclass(slots=True, eq=False)
-class _Entry:
+class _CachedClient:
     make: Callable[[Any], Any]
     config: ClientConfig
     client: Any
@@ -42,7 +42,7 @@ class _Kept:
     """The clients of one process. A forked child starts empty and does not touch the parent's."""
 
     pid: int
-    entries: list[_Entry] = field(default_factory=list)
+    entries: list[_CachedClient] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_watched: bool = False
 
@@ -73,7 +73,7 @@ class ClientCache:
             if entry is None:
                 client = make(config)
                 client.start()
-                entry = _Entry(make, config, client)
+                entry = _CachedClient(make, config, client)
                 kept.entries.append(entry)
                 self._watch(kept)
             entry.users += 1

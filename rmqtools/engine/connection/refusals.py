@@ -37,7 +37,7 @@ class Refusals:
         if is_new:
             self._untold.append(error)
             for listener in self._listeners:
-                tell_error(listener, error)
+                report_error(listener, error)
 
     def accepted(self, what: str, broker_name: str) -> None:
         """Note that a broker has accepted such a request."""
@@ -54,7 +54,7 @@ class Refusals:
         return found[0] if found and all(found) else None
 
 
-def tell_error(listener: ErrorListener, error: RocketMQError) -> None:
+def report_error(listener: ErrorListener, error: RocketMQError) -> None:
     """Call a user's error listener; log an error."""
     try:
         listener(error)

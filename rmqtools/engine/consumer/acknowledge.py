@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.remoting import forget_answer
-from rmqtools.engine.consumer.settle_requests import Asked, PoppedMessage, SettleRequests
+from rmqtools.engine.consumer.settle_requests import PoppedMessage, SentRequest, SettleRequests
 from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.message import MessageExt
@@ -183,7 +183,7 @@ class Acknowledger:
         broken = PoppedMessage(topic, info, format_extra_info(info), info.queue_offset)
         return await self._is_accepted(self._ask(broken, None))
 
-    def _ask(self, popped: PoppedMessage, hidden_for: float | None) -> Asked | None:
+    def _ask(self, popped: PoppedMessage, hidden_for: float | None) -> SentRequest | None:
         """Send a request, at once if the connection to its broker is open; None: there is no such broker."""
         try:
             addr = self._requests.addr(popped)
@@ -194,7 +194,7 @@ class Acknowledger:
         command = requests.acknowledge(popped) if hidden_for is None else requests.hide(popped, hidden_for)
         return requests.send(popped, addr, command)
 
-    async def _is_accepted(self, asked: Asked | None) -> bool:
+    async def _is_accepted(self, asked: SentRequest | None) -> bool:
         if asked is None:
             return False
         try:

@@ -22,7 +22,7 @@ _LOOK_AFTER = 0.01  # seconds until a portion that was made ready is expected to
 _Part = tuple[ProcessQueue, list[MessageExt]]
 
 
-class _Portion(NamedTuple):
+class _PolledPortion(NamedTuple):
     """Messages that one call gets, by queue."""
 
     number: int
@@ -43,7 +43,7 @@ class HandOut:
         self.size = 0
         self._plain = plain
         self._numbers = numbers()
-        self._made: deque[_Portion] = deque()  # all that were made ready and not noted as taken
+        self._made: deque[_PolledPortion] = deque()  # all that were made ready and not noted as taken
         self._last: dict[ProcessQueue, int] = {}  # first offsets, by queue, of what was handed out last
         self._filled: OrderedDict[ProcessQueue, None] = OrderedDict()  # queues with messages, in rotation
         self._new: set[ProcessQueue] = set()  # held since the last poll
@@ -161,7 +161,7 @@ class HandOut:
     def _add(self, parts: list[_Part]) -> None:
         if parts:
             number = next(self._numbers)
-            self._made.append(_Portion(number, parts))
+            self._made.append(_PolledPortion(number, parts))
             self.ready[number] = [self._plain(message) for _, messages in parts for message in messages]
 
     def _cut(self, count: int, ahead: int) -> Iterator[list[_Part]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtools.clock import Clock
 from rmqtools.engine.connection.background import Background
-from rmqtools.engine.connection.refusals import ErrorListener, tell_error
+from rmqtools.engine.connection.refusals import ErrorListener, report_error
 from rmqtools.engine.user_functions import check_error_listener, check_queue_listener
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
@@ -303,7 +303,7 @@ def off_the_loop(
         return None
 
     def notice(topic: str, all_queues: Collection[MessageQueue], mine: Collection[MessageQueue]) -> None:
-        threads.submit(tell_queues, listener, topic, all_queues, mine)
+        threads.submit(report_queues, listener, topic, all_queues, mine)
 
     return notice
 
@@ -315,12 +315,12 @@ def errors_off_the_loop(listener: ErrorListener | None, threads: ThreadPoolExecu
         return None
 
     def notice(error: RocketMQError) -> None:
-        threads.submit(tell_error, listener, error)
+        threads.submit(report_error, listener, error)
 
     return notice
 
 
-def tell_queues(
+def report_queues(
     listener: MessageQueueListener,
     topic: str,
     all_queues: Collection[MessageQueue],

@@ -61,19 +61,19 @@ class OperatorRequests:
     def listen(self) -> None:
         """Register the request handlers."""
         on_request = self._member.client.remoting.on_request
-        on_request(RequestCode.GET_CONSUMER_RUNNING_INFO, self._tell_running_info)
-        on_request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._tell_offsets)
+        on_request(RequestCode.GET_CONSUMER_RUNNING_INFO, self._answer_running_info)
+        on_request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._answer_offsets)
         on_request(RequestCode.CONSUME_MESSAGE_DIRECTLY, self._consume_directly)
         on_request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, self._reset_offsets)
 
-    async def _tell_running_info(self, command: RemotingCommand, _: str) -> RemotingCommand:
+    async def _answer_running_info(self, command: RemotingCommand, _: str) -> RemotingCommand:
         header = decode_header(GetConsumerRunningInfoRequestHeader, command.ext_fields)
         if header.consumer_group != self._member.group:
             return self._no_such_group(command, header.consumer_group)
         info = running_info(self._member, with_jstack=header.jstack_enable)
         return response(ResponseCode.SUCCESS, command.opaque, body=format_body(info))
 
-    async def _tell_offsets(self, command: RemotingCommand, _: str) -> RemotingCommand:
+    async def _answer_offsets(self, command: RemotingCommand, _: str) -> RemotingCommand:
         header = decode_header(GetConsumerStatusRequestHeader, command.ext_fields)
         noted = self._member.offsets.noted() if header.group == self._member.group else {}
         table = {queue: offset for queue, offset in noted.items() if queue.topic == header.topic}

@@ -27,7 +27,7 @@ from rmqtools.engine.connection.refusals import ErrorListener
 from rmqtools.engine.consumer.fetch_policy import PollFetch
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.consumer.lifecycle import Lifecycle
-from rmqtools.engine.consumer.listeners import MessageQueueListener, tell_queues
+from rmqtools.engine.consumer.listeners import MessageQueueListener, report_queues
 from rmqtools.engine.consumer.operator_requests import OperatorRequests
 from rmqtools.engine.consumer.puller import Puller
 from rmqtools.engine.consumer.start_offsets import StartOffsets
@@ -99,7 +99,7 @@ class PullConsumer(Connected):
         self._ownership = Ownership(
             member,
             start_offset=StartOffsets(member, self._queues, stores=config.auto_commit).find,
-            tell_queues=message_queue_listener and partial(tell_queues, message_queue_listener),
+            report_queues=message_queue_listener and partial(report_queues, message_queue_listener),
         )
         self._held_more = asyncio.Event()
         self._held.on_hold(self._puller.start)

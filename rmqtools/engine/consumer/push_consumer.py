@@ -21,7 +21,7 @@ from rmqtools.engine.consumer.consume_orderly import OrderlyConsumption
 from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.fetch_policy import PushFetch
 from rmqtools.engine.consumer.lifecycle import Lifecycle
-from rmqtools.engine.consumer.listeners import Listeners, MessageQueueListener, tell_queues
+from rmqtools.engine.consumer.listeners import Listeners, MessageQueueListener, report_queues
 from rmqtools.engine.consumer.operator_requests import OperatorRequests, consume_directly
 from rmqtools.engine.consumer.pop import Popper
 from rmqtools.engine.consumer.puller import Puller
@@ -130,7 +130,7 @@ class PushConsumer(Connected):
         self._ownership = Ownership(
             member,
             start_offset=StartOffsets(member, QueueAdmin(self._client)).find,
-            tell_queues=message_queue_listener and partial(tell_queues, message_queue_listener),
+            report_queues=message_queue_listener and partial(report_queues, message_queue_listener),
             kind=(kind_of_rebalance := _kind_of_rebalance(config, strategy)),
             needs=[BROKER_SHARES] if kind_of_rebalance is BrokerRebalance else [],
         )

@@ -45,7 +45,7 @@ class PoppedMessage(NamedTuple):
         return cls(message.topic, info, text, offset)
 
 
-class Asked(NamedTuple):
+class SentRequest(NamedTuple):
     """A request on its way."""
 
     popped: PoppedMessage
@@ -108,12 +108,12 @@ class SettleRequests:
         header = ChangeInvisibleTimeRequestHeader(**place, invisible_time=milliseconds, suspend=suspend)
         return request(header)
 
-    def send(self, popped: PoppedMessage, addr: str, command: Request) -> Asked:
+    def send(self, popped: PoppedMessage, addr: str, command: Request) -> SentRequest:
         """Send a request, at once if the connection to its broker is open."""
         answer = asyncio.ensure_future(self._client.remoting.invoke(addr, command))
-        return Asked(popped, command.code, addr, answer)
+        return SentRequest(popped, command.code, addr, answer)
 
-    async def check(self, asked: Asked) -> None:
+    async def check(self, asked: SentRequest) -> None:
         """Wait for the answer to a request.
 
         Raises:

@@ -23,7 +23,7 @@ from rmqtools.engine.connection.remoting import forget_answer
 from rmqtools.engine.consumer.lifecycle import Lifecycle
 from rmqtools.engine.consumer.receipts import Receipts, received_messages
 from rmqtools.engine.consumer.receive import Receiver
-from rmqtools.engine.consumer.settle_requests import Asked, PoppedMessage, SettleRequests
+from rmqtools.engine.consumer.settle_requests import PoppedMessage, SentRequest, SettleRequests
 from rmqtools.engine.group.membership import Membership
 from rmqtools.engine.group.subscriptions import Subscriptions
 from rmqtools.errors import AcknowledgeError, ReceiptError, RemotingConnectError, RocketMQError
@@ -81,7 +81,7 @@ class SimpleConsumer(Connected):
         self._group = with_namespace(config.group, config.namespace)
         self._client = ClientCore(config, clock=clock)
         self._subscriptions = Subscriptions(self._client)
-        self._subscriptions.on_change(self._tell_subscriptions)
+        self._subscriptions.on_change(self._send_subscriptions_soon)
         self._membership = Membership(self._client, self._group)
         self._telling = MergedWork(
             self._client.background, "subscription_heartbeat", self._send_subscriptions
@@ -402,7 +402,7 @@ class SimpleConsumer(Connected):
                 failed += await self._ack_singly(left_out)
         return failed
 
-    async def _begin_ack(self, message: MessageExt) -> Asked | RocketMQError:
+    async def _begin_ack(self, message: MessageExt) -> SentRequest | RocketMQError:
         """Send an acknowledgement; return the request, or why it was not sent."""
         try:
             popped = self._receipts.check(message)
@@ -443,7 +443,7 @@ class SimpleConsumer(Connected):
         await self._membership.join(self._data(), lambda: None)
         self._client.background.spawn_loop("look_for_routes", self._subscriptions.look_for_routes_forever)
 
-    def _tell_subscriptions(self) -> None:
+    def _send_subscriptions_soon(self) -> None:
         """If the consumer runs, send a changed subscription to the brokers at once."""
         if self._client.is_open:
             self._membership.update(self._data())

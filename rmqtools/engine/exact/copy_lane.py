@@ -51,7 +51,7 @@ Seen = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Portion:
+class CopyPortion:
     """Messages of one request, and how far the source is read with them.
 
     Attributes:
@@ -98,7 +98,7 @@ class CopyLane(ABC):
         """Return the properties of a copy; None: the message is not copied."""
 
     @abstractmethod
-    def _passed(self, portion: Portion) -> None:
+    def _passed(self, portion: CopyPortion) -> None:
         """Note that a portion is stored, or left out."""
 
     async def _refused(self, offset: int, error: SendError | ProtocolError) -> None:
@@ -122,7 +122,7 @@ class CopyLane(ABC):
         Raises:
             DataLossError: messages expired before they were copied.
         """
-        portions: asyncio.Queue[Portion | None] = asyncio.Queue(_READ_AHEAD)
+        portions: asyncio.Queue[CopyPortion | None] = asyncio.Queue(_READ_AHEAD)
         reading = asyncio.create_task(self._read(ranges, portions))
         try:
             while (portion := await portions.get()) is not None:
@@ -133,7 +133,7 @@ class CopyLane(ABC):
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _store(self, portion: Portion) -> None:
+    async def _store(self, portion: CopyPortion) -> None:
         """Append a portion; one that is refused is halved until it is one message."""
         if isinstance(portion.alone, ProtocolError):
             await self._refused(portion.positions[0], portion.alone)
@@ -156,7 +156,7 @@ class CopyLane(ABC):
                 positions, messages = portion.positions[half], portion.messages[half]
                 await self._store(replace(portion, positions=positions, messages=messages))
 
-    def _parcel(self, portion: Portion) -> Parcel:
+    def _parcel(self, portion: CopyPortion) -> Parcel:
         queue = self._writer.queue
         if isinstance(portion.alone, Message):
             return Parcel(topic=queue.topic, message=portion.alone, queue=queue)
@@ -177,7 +177,7 @@ class CopyLane(ABC):
             self._rate.fetched(count, clock.monotonic())
 
     async def _read(
-        self, ranges: Sequence[tuple[int, int]], portions: "asyncio.Queue[Portion | None]"
+        self, ranges: Sequence[tuple[int, int]], portions: "asyncio.Queue[CopyPortion | None]"
     ) -> None:
         """Read and encode. Put None at the end and after an error, not after a cancellation."""
         try:
@@ -188,7 +188,9 @@ class CopyLane(ABC):
             raise
         await portions.put(None)
 
-    async def _read_range(self, position: int, end: int, portions: "asyncio.Queue[Portion | None]") -> None:
+    async def _read_range(
+        self, position: int, end: int, portions: "asyncio.Queue[CopyPortion | None]"
+    ) -> None:
         seen: Seen | None = None
 
         async def read() -> None:
@@ -210,7 +212,7 @@ class CopyLane(ABC):
 
         while position < end:
             await self._from_source(read)
-        await portions.put(Portion(end, None))
+        await portions.put(CopyPortion(end, None))
 
     async def _from_source(self, request: Callable[[], Awaitable[T]]) -> T:
         """Return an answer of the source; waits while it is away."""
@@ -222,9 +224,9 @@ class CopyLane(ABC):
             request, is_away, event="source_awaited", pause=_PAUSE_AFTER_ERROR, queue=str(self._source)
         )
 
-    def _portions(self, block: MessageBlock, begin: int) -> Iterator[Portion]:
+    def _portions(self, block: MessageBlock, begin: int) -> Iterator[CopyPortion]:
         """Yield the requests of a block; the last one has the offset after the block."""
-        portion = Portion(begin)
+        portion = CopyPortion(begin)
         for start in block.starts:
             parts = stored_parts(block.buffer, start)
             offset = parts.queue_offset
@@ -245,7 +247,7 @@ class CopyLane(ABC):
                 is_other = sys_flag != portion.sys_flag or alone is not None or portion.alone is not None
                 if portion.positions and (is_other or portion.size + size > self._request_bytes):
                     yield portion
-                    portion = Portion(offset)
+                    portion = CopyPortion(offset)
                 portion.positions.append(offset)
                 portion.messages.append(message)
                 portion.size += size

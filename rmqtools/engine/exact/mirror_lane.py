@@ -8,7 +8,7 @@ from rmqtools.config.mirror import MirrorConfig
 from rmqtools.engine.admin.broker_requests import fetch_runtime_info
 from rmqtools.engine.admin.queues import QueueAdmin
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.exact.copy_lane import MOST_MESSAGES, CopyLane, Portion, Seen, end_all
+from rmqtools.engine.exact.copy_lane import MOST_MESSAGES, CopyLane, CopyPortion, Seen, end_all
 from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.tail import FROM, read_range
 from rmqtools.engine.producer.producer import Producer
@@ -244,7 +244,7 @@ class MirrorLane(CopyLane):
         except (SendError, MessageRejectedError):
             await self._target.send(Message(place, b"refused", properties={MIRROR_REFUSED: reason}))
 
-    def _passed(self, portion: Portion) -> None:
+    def _passed(self, portion: CopyPortion) -> None:
         now, refused = self.state, self.state.refused - self._refused_before
         self._refused_before = self.state.refused
         count = len(portion.positions) - refused

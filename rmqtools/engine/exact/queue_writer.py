@@ -23,7 +23,7 @@ from rmqtools.engine.connection.background import Background
 from rmqtools.engine.exact.own_broker import OwnBroker
 from rmqtools.engine.exact.tail import LAST, LONGEST_KIND, NEXT, SEEN, WriterMemory
 from rmqtools.engine.exact.target_checks import check_producer, check_target
-from rmqtools.engine.group.queue_lock import QueueLocks
+from rmqtools.engine.group.queue_locks import QueueLocks
 from rmqtools.engine.producer.encode_send import Outgoing
 from rmqtools.engine.producer.producer import Producer
 from rmqtools.engine.producer.send_answer import Placed, read_answer, refusal

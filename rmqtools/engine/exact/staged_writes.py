@@ -25,7 +25,7 @@ from rmqtools.engine.admin.masters import Masters
 from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.engine.blocking_form import CLOSE_NOTE, blocking
 from rmqtools.engine.exact.awaiting import until_there
-from rmqtools.engine.exact.copy_lane import MARK, CopyLane, Portion, run_all
+from rmqtools.engine.exact.copy_lane import MARK, CopyLane, CopyPortion, run_all
 from rmqtools.engine.exact.decision_log import READABLE_TIMEOUT
 from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_topics import PAUSE, StagedTopics
@@ -132,7 +132,7 @@ class StagedLane(CopyLane):
         kept.append(b"%s\x01%s\x02" % (MARK, mark))
         return b"\x02".join(kept)
 
-    def _passed(self, portion: Portion) -> None:
+    def _passed(self, portion: CopyPortion) -> None:
         self.copied += len(portion.positions)
 
 

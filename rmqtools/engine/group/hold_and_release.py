@@ -17,7 +17,7 @@ from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.engine.group.offset_store import OffsetStore
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue
-from rmqtools.engine.group.queue_lock import QueueLocks
+from rmqtools.engine.group.queue_locks import QueueLocks
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.flow import CachedByMember
 

@@ -15,7 +15,7 @@ from rmqtools.engine.group.live_strategy import LiveStrategy
 from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore, default_path, with_stable_name
 from rmqtools.engine.group.membership import Membership
 from rmqtools.engine.group.offset_store import OffsetStore, RemoteBrokerOffsetStore
-from rmqtools.engine.group.queue_lock import QueueLocks
+from rmqtools.engine.group.queue_locks import QueueLocks
 from rmqtools.engine.group.subscriptions import Subscriptions
 from rmqtools.errors import ConfigError
 from rmqtools.model.group import ConsumerData, ConsumeType

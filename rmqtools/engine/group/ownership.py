@@ -17,7 +17,7 @@ from rmqtools.config.consumer import ConsumerConfig
 from rmqtools.engine.connection.background import MergedWork
 from rmqtools.engine.group.live_strategy import LiveStrategy
 from rmqtools.engine.group.member import Member
-from rmqtools.engine.group.queue_lock import LOCK_INTERVAL
+from rmqtools.engine.group.queue_locks import LOCK_INTERVAL
 from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.errors import RemotingConnectError, RocketMQError
 from rmqtools.log import get_logger
@@ -101,7 +101,7 @@ class Ownership:
         member: Member,
         *,
         start_offset: Callable[[MessageQueue], Awaitable[int]],
-        tell_queues: QueueListener | None = None,
+        report_queues: QueueListener | None = None,
         kind: type[Rebalance] = Rebalance,
         needs: Collection[Feature] = (),
     ) -> None:
@@ -110,20 +110,20 @@ class Ownership:
         Args:
             member: the member that joins.
             start_offset: see :class:`Rebalance`.
-            tell_queues: called with plain names when the queues held of a topic have changed.
+            report_queues: called with plain names when the queues held of a topic have changed.
             kind: class that computes the share.
             needs: what every broker of the topics must support; :meth:`join` checks them.
         """
         self._member = member
-        self._tell_queues = tell_queues
+        self._report_queues = report_queues
         self._needs = [*needs, PINS] if member.strategy.wants_pins else list(needs)
         rebalance = kind(member, start_offset=start_offset, queues_changed=self._queues_changed)
         self.rounds = Rounds(rebalance, member.strategy, member.config)
         self._changes = 0
-        self._telling = MergedWork(
+        self._subscription_work = MergedWork(
             member.client.background, "subscription_heartbeat", self._send_subscriptions
         )
-        member.subscriptions.on_change(self._tell_subscriptions)
+        member.subscriptions.on_change(self._send_subscriptions_soon)
 
     async def join(self) -> None:
         """Announce the member to brokers and start the rounds.
@@ -139,8 +139,8 @@ class Ownership:
         member.client.routes.on_change(self._route_changed)
         self._spawn_loops()
         if (observer := member.client.observer) is not None:
-            interval, tell = _FIGURES_INTERVAL, partial(self._tell_figures, observer)
-            member.client.background.spawn_repeated("figures", interval, tell)
+            interval, report = _FIGURES_INTERVAL, partial(self._report_figures, observer)
+            member.client.background.spawn_repeated("figures", interval, report)
 
     async def settle(self) -> None:
         """Wait for the first round, until :meth:`stop`, and 10 s at most; rounds go on in the background."""
@@ -148,7 +148,7 @@ class Ownership:
             async with asyncio.timeout(_FIRST_ROUND_PATIENCE):
                 await self.rounds.first()
 
-    async def _tell_figures(self, observer: Observer) -> None:
+    async def _report_figures(self, observer: Observer) -> None:
         figures = consumer_figures(self._member, rebalances=self._changes)
         observer.consumer_state(self._member.identity, figures)
 
@@ -184,11 +184,11 @@ class Ownership:
         if (observer := self._member.client.observer) is not None:
             observer.consumer_state(self._member.identity, None)
 
-    def _tell_subscriptions(self) -> None:
+    def _send_subscriptions_soon(self) -> None:
         """If the consumer runs, send changed subscriptions to the brokers at once, several together."""
         if self._member.client.is_open:
             self._member.membership.update(self._member.data)
-            self._telling.request()
+            self._subscription_work.request()
 
     async def _send_subscriptions(self) -> None:
         await self._member.subscriptions.find_routes()
@@ -206,10 +206,10 @@ class Ownership:
             return
         self._changes += 1
         log.info("queues_changed", group=self._member.group, topic=topic, held=len(mine), all=len(all_queues))
-        if self._tell_queues is not None:
+        if self._report_queues is not None:
             names = self._member.names
             plain = [[names.plain_queue(queue) for queue in sorted(given)] for given in (all_queues, mine)]
-            self._tell_queues(names.plain_topic(topic), plain[0], plain[1])
+            self._report_queues(names.plain_topic(topic), plain[0], plain[1])
 
     async def _persist(self) -> None:
         await self._member.offsets.persist(list(self._member.held.pulled))

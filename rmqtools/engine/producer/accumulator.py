@@ -40,7 +40,7 @@ _NOT_KNOWN = MessageQueue("", "", -1)  # the queue of a request that waits for t
 
 
 @dataclass(slots=True, eq=False)
-class _Entry:
+class _WaitingMessage:
     """A message and its caller's future. ``size``: its bytes in a batch; ``batch_bytes``: it stays alone."""
 
     message: Message
@@ -50,14 +50,14 @@ class _Entry:
     future: asyncio.Future[SendResult]
 
 
-_entry = maker_of(_Entry)
+_entry = maker_of(_WaitingMessage)
 
 
 @dataclass(slots=True, eq=False)
-class _Request:
+class _SharedRequest:
     """A request on the wire, and its attempts that have ended."""
 
-    entries: list[_Entry]
+    entries: list[_WaitingMessage]
     attempts: list[SendAttempt] = field(default_factory=list)
 
 
@@ -67,15 +67,15 @@ class _Line:
 
     topic: str
     queue: MessageQueue | None
-    waiting: deque[_Entry] = field(default_factory=deque)
+    waiting: deque[_WaitingMessage] = field(default_factory=deque)
     waiting_bytes: int = 0
-    on_wire: dict[MessageQueue, _Request] = field(default_factory=dict)
+    on_wire: dict[MessageQueue, _SharedRequest] = field(default_factory=dict)
     is_called: bool = False  # :meth:`ProduceAccumulator._go` runs at the end of this loop iteration
     timer: asyncio.TimerHandle | None = None
 
-    def take(self, batch_bytes: int) -> list[_Entry]:
+    def take(self, batch_bytes: int) -> list[_WaitingMessage]:
         """Remove the messages of the next request; those whose callers have given up are dropped."""
-        taken: list[_Entry] = []
+        taken: list[_WaitingMessage] = []
         total = dropped = 0
         while self.waiting:
             entry = self.waiting.popleft()
@@ -91,7 +91,7 @@ class _Line:
         self.waiting_bytes -= total + dropped
         return taken
 
-    def put_back(self, entries: list[_Entry], batch_bytes: int) -> None:
+    def put_back(self, entries: list[_WaitingMessage], batch_bytes: int) -> None:
         """Let messages leave before all waiting ones, each in a request of its own."""
         for entry in reversed(entries):
             entry.size = batch_bytes
@@ -159,7 +159,7 @@ class ProduceAccumulator:
                     await self._requests.join()
         except TimeoutError:
             for line in self._lines.values():
-                _tell_each(line.waiting, SendError(_CLOSED))
+                _fail_each(line.waiting, SendError(_CLOSED))
                 line.waiting.clear()
         self._is_closed = True
         await self._requests.stop()
@@ -167,7 +167,7 @@ class ProduceAccumulator:
             if timer is not None:
                 timer.cancel()
 
-    async def _select_and_join(self, entry: _Entry, choice: QueueChoice) -> SendResult:
+    async def _select_and_join(self, entry: _WaitingMessage, choice: QueueChoice) -> SendResult:
         message = entry.message
         async with self._selecting:  # in order of arrival, even while the route is fetched
             info = await self._sender.find(message.topic, entry.deadline)
@@ -176,7 +176,7 @@ class ProduceAccumulator:
             raise SendError(_CLOSED)
         return await self._join(entry, queue)
 
-    def _join(self, entry: _Entry, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
+    def _join(self, entry: _WaitingMessage, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
         key = queue or entry.message.topic
         line = self._lines.get(key)
         if line is None:
@@ -200,7 +200,7 @@ class ProduceAccumulator:
         line.is_called = False
         while self._is_due(line) and (queue := self._idle_queue(line)) is not None:
             if entries := line.take(self._limit):
-                request = line.on_wire[queue] = _Request(entries)
+                request = line.on_wire[queue] = _SharedRequest(entries)
                 task = self._requests.spawn("accumulated_send", self._place(line, request, queue))
                 task.add_done_callback(partial(self._ended, line, queue))
         if line.waiting and line.timer is None and not self._is_due(line):
@@ -232,10 +232,10 @@ class ProduceAccumulator:
 
     def _ended(self, line: _Line, queue: MessageQueue, _: asyncio.Task[None]) -> None:
         """Free the queue, and fail its callers: closing has cancelled the task before it began."""
-        _tell_each(line.on_wire.pop(queue).entries, SendError(_CLOSED))
+        _fail_each(line.on_wire.pop(queue).entries, SendError(_CLOSED))
         self._call(line)
 
-    async def _place(self, line: _Line, request: _Request, queue: MessageQueue) -> None:
+    async def _place(self, line: _Line, request: _SharedRequest, queue: MessageQueue) -> None:
         """Send one request and tell each of its callers."""
         entries = request.entries
         try:
@@ -254,12 +254,12 @@ class ProduceAccumulator:
                 request.entries = []
                 line.put_back(entries, self._limit)
             else:
-                _tell_each(entries, error)
+                _fail_each(entries, error)
         except BaseException as error:  # cancelled by closing, or a defect
-            _tell_each(entries, UnknownOutcomeError(f"its request ended early: {error!r}", request.attempts))
+            _fail_each(entries, UnknownOutcomeError(f"its request ended early: {error!r}", request.attempts))
             raise
 
-    def _encode(self, entries: list[_Entry]) -> Outgoing:
+    def _encode(self, entries: list[_WaitingMessage]) -> Outgoing:
         if len(entries) == 1:
             return self._encoder.encode(entries[0].message)
         return self._encoder.encode_batch([entry.message for entry in entries])
@@ -276,16 +276,16 @@ class ProduceAccumulator:
         """Tell the callers whose time is over, and wait for the next one's end."""
         now, due = self._now(), math.inf
         for line in self._lines.values():
-            due = min(due, _tell_overdue(line.waiting, now, _not_sent))
+            due = min(due, _fail_overdue(line.waiting, now, _not_sent))
             for request in line.on_wire.values():
                 unknown = partial(_unknown, request)
-                due = min(due, _tell_overdue(request.entries, now - _GRACE, unknown) + _GRACE)
+                due = min(due, _fail_overdue(request.entries, now - _GRACE, unknown) + _GRACE)
         self._timer, self._timer_due = None, math.inf
         if due < math.inf:
             self._watch(due)
 
 
-def _tell_overdue(entries: Iterable[_Entry], now: float, error: Callable[[], SendError]) -> float:
+def _fail_overdue(entries: Iterable[_WaitingMessage], now: float, error: Callable[[], SendError]) -> float:
     """Tell the callers whose deadline has passed; return the earliest deadline of the others."""
     due = math.inf
     for entry in entries:
@@ -302,12 +302,12 @@ def _not_sent() -> SendError:
     return SendError("it was in no request when its time was over: nothing was sent")
 
 
-def _unknown(request: _Request) -> UnknownOutcomeError:
+def _unknown(request: _SharedRequest) -> UnknownOutcomeError:
     what = f"{len(request.entries)} message(s) for topic {request.entries[0].message.topic!r}"
     return UnknownOutcomeError(f"{what} may or may not be stored", request.attempts)
 
 
-def _tell_each(entries: Iterable[_Entry], error: RocketMQError) -> None:
+def _fail_each(entries: Iterable[_WaitingMessage], error: RocketMQError) -> None:
     """Give every caller that still waits an error of its own: each raises it with its own traceback."""
     for entry in entries:
         if not entry.future.done():

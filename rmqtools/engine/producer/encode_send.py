@@ -111,16 +111,16 @@ class Encoder:
         next_id: Callable[[int], str],
         now_ms: Callable[[], int],
         *,
-        take_ids: Callable[[int, int], MsgIds] | None = None,
+        reserve_ids: Callable[[int, int], MsgIds] | None = None,
     ) -> None:
-        """``take_ids(count, now_ms)``: reserves ids for up to 65536 messages at once; None: one by one."""
+        """``reserve_ids(count, now_ms)``: reserves ids for up to 65536 messages at once; None: one by one."""
         self._config = config
         self._namespace = config.namespace
         self._compress_over_bytes = config.compress_over_bytes
         self._group = with_namespace(config.group, config.namespace)
         self._next_id = next_id
         self._now_ms = now_ms
-        self._take_ids = take_ids
+        self._reserve_ids = reserve_ids
 
     def encode(
         self,
@@ -188,8 +188,8 @@ class Encoder:
         return self._batch(topic, msg_ids, body, now)
 
     def _ids(self, count: int, now_ms: int) -> Sequence[str]:
-        if twins is not None and self._take_ids is not None and count <= MOST_IDS:
-            return self._take_ids(count, now_ms)
+        if twins is not None and self._reserve_ids is not None and count <= MOST_IDS:
+            return self._reserve_ids(count, now_ms)
         return [self._next_id(now_ms) for _ in range(count)]
 
     def encode_parcel(self, parcel: Parcel) -> Outgoing:

@@ -23,7 +23,7 @@ from rmqtools.model.result import SendsInFlight
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class Reservation:
     """Share of the bound that one send takes."""
 
     size: int
@@ -31,10 +31,10 @@ class Place:
     wake: Callable[[], object] | None = None  # called, on any thread, when a waiting send has been counted
 
 
-def place_of(message: Message) -> Place:
-    """Return the place that a message needs; a wrong object needs none, since its send fails."""
+def reservation_of(message: Message) -> Reservation:
+    """Return the reservation that a message needs; a wrong object needs none, since its send fails."""
     body = getattr(message, "body", None)
-    return Place(body_length(body) if isinstance(body, bytes | bytearray | memoryview) else 0)
+    return Reservation(body_length(body) if isinstance(body, bytes | bytearray | memoryview) else 0)
 
 
 class InFlight:
@@ -49,7 +49,7 @@ class InFlight:
         self._lock = threading.RLock()  # of all the following
         self._messages = 0
         self._bytes = 0
-        self._line: deque[Place] = deque()
+        self._line: deque[Reservation] = deque()
         self._is_closed = False
 
     @asynccontextmanager
@@ -60,37 +60,37 @@ class InFlight:
             BackPressureError: there is no room, or none came within ``timeout`` (None: ``send_timeout``).
         """
         deadline = self._deadline(timeout)
-        place = place_of(message)
+        reservation = reservation_of(message)
         try:
-            if not self._enter(place):
-                await self._wait(place, deadline)
+            if not self._enter(reservation):
+                await self._wait(reservation, deadline)
             yield max(0.0, deadline - self._now())
         finally:
-            self.leave(place)
+            self.leave(reservation)
 
-    def enter_on_thread(self, place: Place, timeout: float | None) -> float:
-        """Count a message whose place will be left by the caller, even after an error; block meanwhile.
+    def enter_on_thread(self, reservation: Reservation, timeout: float | None) -> float:
+        """Count a message whose reservation will be left by the caller, even after an error; block meanwhile.
 
         Returns and raises what :meth:`room` does.
         """
         deadline = self._deadline(timeout)
-        if not self._enter(place):
+        if not self._enter(reservation):
             came = threading.Lock()
             came.acquire()
-            self._line_up(place, came.release)
+            self._line_up(reservation, came.release)
             if not came.acquire(timeout=max(0.0, deadline - self._now())):
                 raise self._full()
         return max(0.0, deadline - self._now())
 
-    def leave(self, place: Place) -> None:
+    def leave(self, reservation: Reservation) -> None:
         """Give back what a send has taken, also if it waits still. A second call does nothing."""
         with self._lock:
-            if place.is_counted:
-                place.is_counted = False
+            if reservation.is_counted:
+                reservation.is_counted = False
                 self._messages -= 1
-                self._bytes -= place.size
-            elif place.wake is not None and place in self._line:
-                self._line.remove(place)
+                self._bytes -= reservation.size
+            elif reservation.wake is not None and reservation in self._line:
+                self._line.remove(reservation)
             self._admit()
 
     def figures(self) -> SendsInFlight:
@@ -107,53 +107,53 @@ class InFlight:
     def _deadline(self, timeout: float | None) -> float:
         return self._now() + (self._send_timeout if timeout is None else timeout)
 
-    def _enter(self, place: Place) -> bool:
+    def _enter(self, reservation: Reservation) -> bool:
         """Count a send for which there is room; False: it must wait.
 
         Raises:
             BackPressureError: it must not.
         """
         with self._lock:
-            if not self._line and self._fits(place):
-                self._count(place)
+            if not self._line and self._fits(reservation):
+                self._count(reservation)
             elif not self._waits:
                 raise self._full()
-            return place.is_counted
+            return reservation.is_counted
 
-    async def _wait(self, place: Place, deadline: float) -> None:
+    async def _wait(self, reservation: Reservation, deadline: float) -> None:
         loop = asyncio.get_running_loop()
         came = loop.create_future()
-        self._line_up(place, partial(_wake, loop, came))
+        self._line_up(reservation, partial(_wake, loop, came))
         try:
             async with asyncio.timeout(max(0.0, deadline - self._now())):
                 await came
         except TimeoutError as error:
             raise self._full() from error
 
-    def _line_up(self, place: Place, wake: Callable[[], object]) -> None:
+    def _line_up(self, reservation: Reservation, wake: Callable[[], object]) -> None:
         """Let a send wait behind all others. Calls ``wake`` at once if there is room by now."""
         with self._lock:
-            place.wake = wake
-            self._line.append(place)
+            reservation.wake = wake
+            self._line.append(reservation)
             self._admit()
 
     def _admit(self) -> None:
         """Count those in front of the line for which there is room."""
         while self._line and self._fits(self._line[0]):
-            place = self._line.popleft()
-            self._count(place)
-            assert place.wake is not None
-            place.wake()
+            reservation = self._line.popleft()
+            self._count(reservation)
+            assert reservation.wake is not None
+            reservation.wake()
 
-    def _fits(self, place: Place) -> bool:
+    def _fits(self, reservation: Reservation) -> bool:
         if self._is_closed or not self._messages:
             return True
-        return self._messages < self._max_messages and self._bytes + place.size <= self._max_bytes
+        return self._messages < self._max_messages and self._bytes + reservation.size <= self._max_bytes
 
-    def _count(self, place: Place) -> None:
-        place.is_counted = True
+    def _count(self, reservation: Reservation) -> None:
+        reservation.is_counted = True
         self._messages += 1
-        self._bytes += place.size
+        self._bytes += reservation.size
 
     def _full(self) -> BackPressureError:
         return BackPressureError(

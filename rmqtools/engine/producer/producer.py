@@ -68,7 +68,9 @@ class Producer(Connected):
         self._group = with_namespace(config.group, config.namespace)
         self._client = ClientCore(config)
         self._ids = UniqueIdGenerator(local_address(config), os.getpid(), random.getrandbits(31))
-        self._encoder = Encoder(config, self._ids.next, self._client.clock.now_ms, take_ids=self._ids.take)
+        self._encoder = Encoder(
+            config, self._ids.next, self._client.clock.now_ms, reserve_ids=self._ids.reserve
+        )
         self._sender = Sender(self._client, config)
         self._many = ManySender(
             self._client, config, sender=self._sender, encoder=self._encoder, ids=self._ids

@@ -34,7 +34,7 @@ from rmqtools.protocol.wire.command import RemotingCommand, response
 
 log = get_logger(__name__)
 
-Place = Callable[[Mapping[str, str], float], Awaitable[object]]
+PlaceRequest = Callable[[Mapping[str, str], float], Awaitable[object]]
 
 _LOG_INTERVAL = 60.0  # seconds, at least, between two log events about replies that nobody awaits
 _ANNOUNCE_SHARE = 0.25  # share of a request's time to wait for brokers' answers to heartbeats
@@ -52,7 +52,7 @@ class RequestReply:
         self._log_at = client.clock.monotonic()
         client.remoting.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._on_reply)
 
-    async def request(self, message: Message, place: Place, timeout: float) -> MessageExt:
+    async def request(self, message: Message, place: PlaceRequest, timeout: float) -> MessageExt:
         """Send ``message`` by ``place(system_properties, timeout)`` and wait for its reply.
 
         A reply counts even if the send itself was never acknowledged.

@@ -34,7 +34,7 @@ Fate = tuple[Placed, list[SendAttempt]] | SendError
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _BatchRequest:
     """A request to send; encoded only when it is started, to limit memory."""
 
     topic: str
@@ -71,7 +71,7 @@ class ParcelLine:
 
 
 @dataclass(slots=True)
-class _Run:
+class _RequestsOfCall:
     """The requests of one call, sent in the given order, one per queue at a time.
 
     A worker sends one request after another, because a task for each costs as much as encoding its header.
@@ -81,7 +81,7 @@ class _Run:
     sender: Sender
     line: ParcelLine
     timeout: float | None
-    requests: Iterator[tuple[int, _Request]]
+    requests: Iterator[tuple[int, _BatchRequest]]
     group: asyncio.TaskGroup
     workers: int = 0
     all_begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -105,7 +105,7 @@ class _Run:
                     return
                 await self._place(*numbered)
 
-    async def _place(self, number: int, request: _Request) -> None:
+    async def _place(self, number: int, request: _BatchRequest) -> None:
         """Send a request after earlier ones for its queue; record the outcome."""
         line = self.line
         try:
@@ -161,11 +161,13 @@ class ManySender:
         groups: list[Sequence[int]] = []
         texts, sizes = measured(messages, sizes)
 
-        def requests() -> Iterator[_Request]:
+        def requests() -> Iterator[_BatchRequest]:
             limit = self._config.max_batch_bytes
             for numbers in pack(messages, sizes, limit, all_share=True if texts is None else None):
                 groups.append(numbers)
-                yield _Request(messages[numbers[0]].topic, partial(self._encode, messages, texts, numbers))
+                yield _BatchRequest(
+                    messages[numbers[0]].topic, partial(self._encode, messages, texts, numbers)
+                )
 
         line = self.parcel_line(ends_at_failure=False)
         fates = await self._run(map(topic_of, messages), requests(), line, timeout)
@@ -218,7 +220,7 @@ class ManySender:
         if self._config.enable_trace:
             raise MessageRejectedError("parcels cannot be traced: set enable_trace=False, or use send_many")
         requests = (
-            _Request(
+            _BatchRequest(
                 parcel.topic, partial(self._encoder.encode_parcel, parcel), parcel.queue, parcel.may_move
             )
             for parcel in parcels
@@ -232,7 +234,7 @@ class ManySender:
 
         Source of the rule: MessageClientIDSetter.createUniqID (Java client).
         """
-        return self._ids.take(count, self._client.clock.now_ms())
+        return self._ids.reserve(count, self._client.clock.now_ms())
 
     async def send_batch(
         self,
@@ -265,14 +267,18 @@ class ManySender:
         return results
 
     async def _run(
-        self, topics: Iterable[str], requests: Iterable[_Request], line: ParcelLine, timeout: float | None
+        self,
+        topics: Iterable[str],
+        requests: Iterable[_BatchRequest],
+        line: ParcelLine,
+        timeout: float | None,
     ) -> list[Fate]:
         async with AsyncExitStack() as stack, line.turn:
             try:
                 for topic in set(topics):  # raised here, because the task group would wrap the error
                     await self._sender.publish_info(topic)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
-                run = _Run(self._sender, line, timeout, enumerate(requests), group)
+                run = _RequestsOfCall(self._sender, line, timeout, enumerate(requests), group)
                 await run.begin()
             except BaseException:  # cancelled, refused or a defect; set before another call starts
                 line.has_ended = True

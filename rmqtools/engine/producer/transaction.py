@@ -151,7 +151,7 @@ class TransactionProducer(Producer):
             message, system_properties=properties, sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE
         )
         (msg_id,) = outgoing.msg_ids
-        await self._tell_proxy(message.topic)
+        await self._send_heartbeat_to_proxy(message.topic)
         with self._check_back.executing(msg_id) as asked:
             stored = await self._sender.place_one(outgoing, message=message, timeout=timeout)
             decision = await self._execute(message, arg, stored, execute)
@@ -160,7 +160,7 @@ class TransactionProducer(Producer):
         self._traced([message], [result])
         return result
 
-    async def _tell_proxy(self, topic: str) -> None:
+    async def _send_heartbeat_to_proxy(self, topic: str) -> None:
         """Make a proxy know the group before its half message: else it may never let brokers ask for it.
 
         It takes note of the group when the half message comes, and drops that note at its next look if no

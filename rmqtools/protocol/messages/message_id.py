@@ -78,7 +78,7 @@ class UniqueIdGenerator:
         """Return the next id. ``now_ms``: milliseconds since 1970; the time may step back a little."""
         return f"{self._prefix_at(now_ms)}{next(self._counter) & _MASK_16:04X}"
 
-    def take(self, count: int, now_ms: int) -> MsgIds:
+    def reserve(self, count: int, now_ms: int) -> MsgIds:
         """Return the next ``count`` ids, at most 65536, for messages encoded outside the producer."""
         taken = deque(itertools.islice(self._counter, count), maxlen=1)  # one call, which no thread divides
         first = taken[0] - count + 1 if taken else 0

@@ -65,7 +65,7 @@ class BlockingPullConsumer(BlockingConsumer[aio.PullConsumer]):
             self._kept += count
             if self._kept >= _MOST_KEPT or len(hand_out.ready) <= 1:
                 self._kept = 0
-                self._bridge.tell(hand_out.note_taken)
+                self._bridge.call_soon(hand_out.note_taken)
         make_ready = partial(consumer._make_ready, count, seconds, ahead=ahead)
         return self._bridge.take(hand_out.ready, make_ready, looks_first=looks_first)
 

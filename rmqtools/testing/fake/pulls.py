@@ -30,7 +30,7 @@ class _Everything:
         return True
 
 
-class _Found(NamedTuple):
+class _QueueLookUp(NamedTuple):
     """The result of a look-up in a queue; ``status`` is upstream's GetMessageStatus, the remark."""
 
     code: int
@@ -126,27 +126,27 @@ class Pulls:
             return refused(ResponseCode.SYSTEM_ERROR, remark)
         return tag_codes(expression)
 
-    def _find(self, header: PullMessageRequestHeader, codes: Container[int]) -> _Found:
+    def _find(self, header: PullMessageRequestHeader, codes: Container[int]) -> _QueueLookUp:
         queue = self._state.log.queue(header.topic, header.queue_id)
         offset, low, high = header.queue_offset, queue.min_offset, queue.max_offset
         place = (header.consumer_group, header.topic, header.queue_id)
         if (reset := self._state.resets.pop(place, None)) is not None:
-            return _Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", reset, [])
+            return _QueueLookUp(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", reset, [])
         if high == 0:
             code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
-            return _Found(code, "NO_MESSAGE_IN_QUEUE", 0, [])
+            return _QueueLookUp(code, "NO_MESSAGE_IN_QUEUE", 0, [])
         if offset < low:
-            return _Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", low, [])
+            return _QueueLookUp(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", low, [])
         if offset == high:
-            return _Found(ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", offset, [])
+            return _QueueLookUp(ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", offset, [])
         if offset > high:
-            return _Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", high, [])
+            return _QueueLookUp(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", high, [])
         entries, after = _collect(queue, header, codes, self._state.settings)
         if entries:
-            return _Found(ResponseCode.SUCCESS, "FOUND", after, entries)
-        return _Found(ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", after, [])
+            return _QueueLookUp(ResponseCode.SUCCESS, "FOUND", after, entries)
+        return _QueueLookUp(ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", after, [])
 
-    def _answer(self, header: PullMessageRequestHeader, found: _Found) -> RemotingCommand:
+    def _answer(self, header: PullMessageRequestHeader, found: _QueueLookUp) -> RemotingCommand:
         queue = self._state.log.queue(header.topic, header.queue_id)
         fields = PullMessageResponseHeader(
             suggest_which_broker_id=self.suggested_broker_id,

@@ -49,7 +49,7 @@ def ids() -> UniqueIdGenerator:
 
 def both_ways(batch: pa.RecordBatch) -> tuple[bytes, bytes]:
     rows = rows_of(batch, topic="T")
-    encoded = encode_rows(rows, check_rows(rows, 100), ids().take(len(rows), NOW_MS))
+    encoded = encode_rows(rows, check_rows(rows, 100), ids().reserve(len(rows), NOW_MS))
     one_by_one = Encoder(ProducerConfig(name_server="h:1"), ids().next, lambda: NOW_MS)
     messages = [rows.message(row) for row in range(len(rows))]
     return bytes(encoded.data), bytes(one_by_one.encode_batch(messages).body)
@@ -83,9 +83,9 @@ def test_a_row_of_nothing_but_a_body():
 
 def test_ids_count_on_past_the_last_of_their_digits():
     generator = ids()
-    generator.take(0xFFFE, NOW_MS)
+    generator.reserve(0xFFFE, NOW_MS)
 
-    taken = generator.take(4, NOW_MS)
+    taken = generator.reserve(4, NOW_MS)
 
     assert [one[-4:] for one in taken] == ["FFFE", "FFFF", "0000", "0001"]
     assert generator.next(NOW_MS)[-4:] == "0002"

@@ -129,7 +129,7 @@ def encoder_of(ids: MsgIds) -> encode_send.Encoder:
     """An encoder with these ids from the first on, one by one and in a row alike."""
     next_id = cycle(ids)
     config = ProducerConfig(name_server="h:1")
-    return encode_send.Encoder(config, lambda _: next(next_id), lambda: 0, take_ids=lambda *_: ids)
+    return encode_send.Encoder(config, lambda _: next(next_id), lambda: 0, reserve_ids=lambda *_: ids)
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=3))

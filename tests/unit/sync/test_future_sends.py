@@ -48,11 +48,11 @@ def asked(cluster) -> int:
 
 def test_sends_given_while_the_loop_is_busy_wake_it_once(producer, monkeypatch):
     told: list[Any] = []
-    monkeypatch.setattr(producer._bridge, "tell", told.append)
+    monkeypatch.setattr(producer._bridge, "call_soon", told.append)
     futures = [producer.send_async(MESSAGE) for _ in range(50)]
     (take,) = told
     monkeypatch.undo()
-    producer._bridge.tell(take)
+    producer._bridge.call_soon(take)
 
     assert len({future.result(10).msg_id for future in futures}) == 50
     assert producer.send_async(MESSAGE).result(10)
@@ -62,7 +62,7 @@ def test_a_send_that_cannot_wake_the_loop_is_never_sent(producer, cluster, monke
     def fail(function) -> None:
         raise ClientStateError("the interpreter is shutting down")
 
-    monkeypatch.setattr(producer._bridge, "tell", fail)
+    monkeypatch.setattr(producer._bridge, "call_soon", fail)
     with pytest.raises(ClientStateError, match="shutting down"):
         producer.send_async(Message("T", b"never"))
     monkeypatch.undo()
@@ -119,7 +119,7 @@ def test_cancelling_a_future_ends_its_send(producer, cluster):
 
 def test_a_future_that_was_cancelled_before_the_loop_took_it_is_not_sent(producer, cluster, monkeypatch):
     told: list[Any] = []
-    monkeypatch.setattr(producer._bridge, "tell", told.append)
+    monkeypatch.setattr(producer._bridge, "call_soon", told.append)
     future = producer.send_async(MESSAGE)
     future.cancel()
     monkeypatch.undo()
@@ -165,14 +165,14 @@ def test_a_send_begins_in_the_context_of_its_caller(cluster, linger, monkeypatch
     observe(seeing)
     try:
         with Producer(ProducerConfig(name_server=cluster.name_server, group="g", linger=linger)) as producer:
-            monkeypatch.setattr(producer._bridge, "tell", told.append)
+            monkeypatch.setattr(producer._bridge, "call_soon", told.append)
             futures = []
             for name in ("one", "two"):
                 token = _SPAN.set(name)
                 futures.append(producer.send_async(MESSAGE))
                 _SPAN.reset(token)
             monkeypatch.undo()
-            producer._bridge.tell(told[0])
+            producer._bridge.call_soon(told[0])
             wait(futures, timeout=10)
     finally:
         observe(None)

@@ -7,7 +7,7 @@ import pytest
 
 from rmqtools import Message, ProducerConfig
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.engine.producer.in_flight import InFlight, Place, place_of
+from rmqtools.engine.producer.in_flight import InFlight, Reservation, reservation_of
 from rmqtools.errors import BackPressureError
 
 
@@ -18,7 +18,7 @@ def bound(**settings) -> InFlight:
 
 def is_full(in_flight: InFlight, size: int = 1) -> bool:
     """Return whether a send of this size finds no room now; it leaves at once."""
-    place = Place(size)
+    place = Reservation(size)
     try:
         in_flight.enter_on_thread(place, 0.0)
     except BackPressureError:
@@ -29,13 +29,13 @@ def is_full(in_flight: InFlight, size: int = 1) -> bool:
 
 
 def test_as_many_messages_enter_as_the_bound_says():
-    in_flight, places = bound(), [Place(1), Place(1)]
+    in_flight, places = bound(), [Reservation(1), Reservation(1)]
 
     assert [is_full(in_flight) for place in places if in_flight.enter_on_thread(place, 1.0)] == [False, True]
 
 
 def test_bytes_are_bounded_too_and_given_back():
-    in_flight, place = bound(), Place(60)
+    in_flight, place = bound(), Reservation(60)
     in_flight.enter_on_thread(place, 1.0)
 
     assert [is_full(in_flight, 40), is_full(in_flight, 41)] == [False, True]
@@ -44,7 +44,7 @@ def test_bytes_are_bounded_too_and_given_back():
 
 
 def test_a_body_larger_than_the_bound_enters_alone():
-    in_flight, large = bound(), Place(1000)
+    in_flight, large = bound(), Reservation(1000)
     in_flight.enter_on_thread(large, 1.0)
 
     assert is_full(in_flight)
@@ -53,12 +53,12 @@ def test_a_body_larger_than_the_bound_enters_alone():
 
 
 def test_leaving_twice_gives_back_once():
-    in_flight, places = bound(), [Place(1), Place(1)]
+    in_flight, places = bound(), [Reservation(1), Reservation(1)]
     for place in places:
         in_flight.enter_on_thread(place, 1.0)
     in_flight.leave(places[0])
     in_flight.leave(places[0])
-    in_flight.enter_on_thread(Place(1), 1.0)
+    in_flight.enter_on_thread(Reservation(1), 1.0)
 
     assert is_full(in_flight)
 
@@ -66,14 +66,14 @@ def test_leaving_twice_gives_back_once():
 def test_the_error_names_what_is_in_flight_and_the_settings():
     in_flight = bound(back_pressure_waits=False)
     for _ in range(2):
-        in_flight.enter_on_thread(Place(7), 1.0)
+        in_flight.enter_on_thread(Reservation(7), 1.0)
 
     with pytest.raises(BackPressureError, match=r"2 messages and 14 bytes .*_send_num=2 or"):
-        in_flight.enter_on_thread(Place(7), 60.0)
+        in_flight.enter_on_thread(Reservation(7), 60.0)
 
 
 async def test_a_small_message_does_not_overtake_a_large_one_that_waits():
-    in_flight, first, entered = bound(), Place(60), []
+    in_flight, first, entered = bound(), Reservation(60), []
     in_flight.enter_on_thread(first, 1.0)
 
     async def enter(size: int) -> None:
@@ -91,7 +91,7 @@ async def test_a_small_message_does_not_overtake_a_large_one_that_waits():
 async def test_a_thread_and_a_task_wait_in_one_line():
     in_flight, loop = bound(back_pressure_for_async_send_num=1), asyncio.get_running_loop()
     entered: list[str] = []
-    first, second = Place(1), Place(1)
+    first, second = Reservation(1), Reservation(1)
     in_flight.enter_on_thread(first, 1.0)
 
     def block() -> None:
@@ -118,8 +118,8 @@ async def test_a_thread_and_a_task_wait_in_one_line():
 
 @pytest.mark.parametrize("wrong", [None, "text", Message("T", None)])  # type: ignore[arg-type]  # the mistake
 def test_what_is_no_message_needs_no_bytes_and_is_refused_by_its_send(wrong):
-    assert place_of(wrong).size == 0
+    assert reservation_of(wrong).size == 0
 
 
 def test_items_of_a_view_may_be_wider_than_a_byte():
-    assert place_of(Message("T", memoryview(b"12345678").cast("I"))).size == 8  # type: ignore[arg-type]
+    assert reservation_of(Message("T", memoryview(b"12345678").cast("I"))).size == 8  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools.errors import ConfigError
-from spark_connector.options.limits import Limits
+from spark_connector.options.batch_limits import Limits
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.option import parse_duration
 from spark_connector.options.option_table import parse_options

@@ -6,7 +6,7 @@ from typing import Any
 
 from rmqtools import MessageQueue
 from rmqtools.errors import RemotingTimeoutError, TopicNotFoundError
-from spark_connector.options.limits import Limits
+from spark_connector.options.batch_limits import Limits
 from spark_connector.read.bounds import Ends
 from spark_connector.read.stored import Stored
 from spark_connector.read.stream_planner import StreamPlanner

@@ -9,7 +9,7 @@ from rmqtools.errors import ConfigError, DataLossError, TopicNotFoundError
 from spark_connector.read.loss import (
     GoneQueues,
     Loss,
-    Mark,
+    QueueMark,
     find_losses,
     find_made_anew,
     find_outside,
@@ -98,10 +98,10 @@ def test_a_queue_made_anew_goes_on_at_its_first_offset():
 
 
 def test_another_message_at_a_marked_offset_tells_that_the_topic_was_made_anew():
-    marks = {A: Mark(4, 1000), B: Mark(7, 1000)}
+    marks = {A: QueueMark(4, 1000), B: QueueMark(7, 1000)}
 
     assert find_made_anew(marks, {A: 1000, B: 1000}) == {}
-    assert find_made_anew(marks, {A: 1001, B: 1000}) == {A: Mark(4, 1000)}
+    assert find_made_anew(marks, {A: 1001, B: 1000}) == {A: QueueMark(4, 1000)}
     assert find_made_anew(marks, {}) == {}  # expired: it cannot be told
 
 

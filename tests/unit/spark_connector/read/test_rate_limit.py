@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools import MessageQueue
-from spark_connector.options.limits import Limits
+from spark_connector.options.batch_limits import Limits
 from spark_connector.read.rate_limit import admit, is_due, share_limit
 
 QUEUES = [MessageQueue("T", broker, queue_id) for broker in ("a", "b") for queue_id in range(4)]

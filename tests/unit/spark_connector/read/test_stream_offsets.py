@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
-from spark_connector.read.loss import Mark
+from spark_connector.read.loss import QueueMark
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin
 
 A, B, NEW = MessageQueue("T", "a", 0), MessageQueue("T", "b", 10), MessageQueue("U", "a", 0)
@@ -26,7 +26,7 @@ def test_what_is_written_is_read_back(next_, begin):
     assert StreamOffsets.from_json(json.loads(json.dumps(written.to_json()))) == written
 
 
-@given(st.dictionaries(queues, st.builds(Mark, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))))
+@given(st.dictionaries(queues, st.builds(QueueMark, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))))
 def test_marks_are_read_back(marks):
     written = StreamOffsets({}, {}, marks)
 

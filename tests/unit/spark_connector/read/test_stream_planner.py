@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rmqtools import MessageQueue
 from rmqtools.errors import DataLossError, RemotingTimeoutError, TopicNotFoundError
-from spark_connector.options.limits import Limits
-from spark_connector.read.loss import Mark
+from spark_connector.options.batch_limits import Limits
+from spark_connector.read.loss import QueueMark
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin
 from tests.unit.spark_connector.read.scripted_brokers import A, B, C, ScriptedBrokers, plan, planner_on
 
@@ -21,7 +21,7 @@ def test_the_first_offset_stays_however_often_it_is_asked_for():
 
     brokers.queues[A] = (0, 15)
 
-    assert planner.initial_offset() == first == StreamOffsets({A: 10}, {A: 10}, {A: Mark(9, 9)})
+    assert planner.initial_offset() == first == StreamOffsets({A: 10}, {A: 10}, {A: QueueMark(9, 9)})
 
 
 def test_a_first_batch_run_again_by_another_process_begins_where_it_did():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_connector.options.limits import Limits
+from spark_connector.options.batch_limits import Limits
 from spark_connector.read.stream_offsets import StreamOffsets
 from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on
 

@@ -6,8 +6,8 @@ import pytest
 
 from rmqtools import MessageQueue
 from rmqtools.errors import DataLossError
-from spark_connector.options.limits import Limits
-from spark_connector.read.loss import Mark
+from spark_connector.options.batch_limits import Limits
+from spark_connector.read.loss import QueueMark
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin
 from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on
 
@@ -25,7 +25,7 @@ def checkpoint(brokers):
 def test_the_end_of_a_batch_marks_the_message_before_it():
     brokers = ScriptedBrokers({A: (0, 10), B: (0, 0)}, times={A: 1000})
 
-    assert checkpoint(brokers).marks == {A: Mark(9, 1009)}
+    assert checkpoint(brokers).marks == {A: QueueMark(9, 1009)}
 
 
 def test_marks_are_renewed_after_ten_seconds_and_those_of_idle_queues_cost_nothing(clock, monkeypatch):
@@ -40,7 +40,7 @@ def test_marks_are_renewed_after_ten_seconds_and_those_of_idle_queues_cost_nothi
         end = plan(planner, end)
 
     assert asked == [{A: 9, B: 4}, {A: 11}]
-    assert end.marks == {A: Mark(11, 11), B: Mark(4, 4)}
+    assert end.marks == {A: QueueMark(11, 11), B: QueueMark(4, 4)}
 
 
 def test_a_topic_made_anew_is_recognised_by_a_restarted_query_before_a_row_of_it_is_read():
@@ -60,7 +60,7 @@ def test_a_topic_made_anew_is_read_from_its_beginning_on_request_and_once():
 
     end = plan(planner, start)
 
-    assert (batch_begin(start, end), end.next, end.marks) == ({A: 0}, {A: 25}, {A: Mark(24, 2024)})
+    assert (batch_begin(start, end), end.next, end.marks) == ({A: 0}, {A: 25}, {A: QueueMark(24, 2024)})
     assert plan(planner, end) is None
     assert plan(planner_on(brokers), end) is None
 
@@ -106,7 +106,7 @@ def test_a_mark_behind_the_end_of_a_shrunk_queue_is_dropped():
 
     end = plan(planner_on(brokers, fail_on_data_loss=False), start)
 
-    assert (end.next, end.marks) == ({A: 4}, {A: Mark(3, 1003)})
+    assert (end.next, end.marks) == ({A: 4}, {A: QueueMark(3, 1003)})
 
 
 def test_a_batch_of_an_earlier_run_is_not_read_from_a_topic_made_anew():

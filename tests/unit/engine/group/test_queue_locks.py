@@ -5,7 +5,7 @@ import pytest
 from rmqtools.engine.connection import background
 from rmqtools.engine.group import ownership
 from rmqtools.engine.group.process_queue import ProcessQueue
-from rmqtools.engine.group.queue_lock import QueueLocks
+from rmqtools.engine.group.queue_locks import QueueLocks
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
