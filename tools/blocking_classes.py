@@ -82,9 +82,15 @@ class BlockingClass:
 
 _GROUP_PARTS = (GroupOffsetAdmin, GroupConfigAdmin, GroupAdmin)
 _ADMIN_PARTS = (
-    *(BrokerAdmin, DrainAdmin, TopicAdmin, QueueAdmin),
+    BrokerAdmin,
+    DrainAdmin,
+    TopicAdmin,
+    QueueAdmin,
     *_GROUP_PARTS,
-    *(MessageAdmin, StoryAdmin, PinAdmin, CheckAdmin),
+    MessageAdmin,
+    StoryAdmin,
+    PinAdmin,
+    CheckAdmin,
 )
 CLASSES = (
     BlockingClass(aio.Client, "asynchronous", _SHARED, (aio.Client, Connected)),
@@ -196,7 +202,9 @@ def method(function: FunctionType, inner: str, *, is_property: bool, names: _Nam
     names.visit(node.args)
     names.visit(node.returns)
     returns = ast.unparse(node.returns)
-    form, name, given = _form(function, returns, is_property=is_property), node.name, _arguments(node.args)
+    form = _form(function, returns, is_property=is_property)
+    name = node.name
+    given = _arguments(node.args)
     if form == "by_hand":
         return ""
     call = f"self.{inner}.{name}" + ("" if is_property else f"({given})")

@@ -109,7 +109,9 @@ def _without_escapes(code: "re.Match[str]") -> str:
 
 
 def _relinked(found: "re.Match[str]", source: str, name: str, files: Files) -> str:
-    text, target, anchor = found[1], found[2], found[3] or ""
+    text = found[1]
+    target = found[2]
+    anchor = found[3] or ""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
     wanted = PAGES.get(path) or path.removeprefix("docs/")
     if path == "docs/decisions":

@@ -82,7 +82,9 @@ class BlockCutter:
 
     def add(self, block: MessageBlock) -> bool:
         """Cut a block; return False and add nothing if a length does not fit or a message contains others."""
-        data, source, target = block.buffer, memoryview(block.buffer), self._bodies.data
+        data = block.buffer
+        source = memoryview(block.buffer)
+        target = self._bodies.data
         filled = self._filled
         body_sizes: list[int] = []
         pieces: list[bytes] = []

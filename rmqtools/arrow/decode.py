@@ -205,7 +205,10 @@ def _with_regular_properties(data: Bytes, plain: PlainMessages) -> tuple[PlainMe
 def _plain_batch(
     joined: StoredRows, plain: PlainMessages, properties: Properties, schema: pa.Schema
 ) -> pa.RecordBatch:
-    head, count, data, queue = plain.head, len(plain), joined.data, joined.queue
+    head = plain.head
+    count = len(plain)
+    data = joined.data
+    queue = joined.queue
     topic = data[plain.topic.begin[0] : plain.topic.end[0]].tobytes().decode() if count else ""
     columns: Mapping[str, Callable[[], pa.Array]] = {
         "topic": lambda: repeat_text(topic_in(queue, topic), count),

@@ -117,7 +117,9 @@ def _size_of(body: object) -> str:
 
 def message_texts(message: Message) -> tuple[str, ...]:
     """Return all texts that are stored in a message's properties; empty texts for missing ones."""
-    tags, keys, sharding_key = message.tags, message.keys_text, message.sharding_key
+    tags = message.tags
+    keys = message.keys_text
+    sharding_key = message.sharding_key
     properties = message.properties
     return (
         "" if tags is None else tags,

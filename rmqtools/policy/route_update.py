@@ -51,7 +51,9 @@ class RouteTables:
         endpoints = static_endpoints(topic, route)
         self.broker_addrs.update(broker_addrs(route))
         self.endpoints.update(endpoints)
-        self.publish[topic], self.routes[topic], self.subscribe[topic] = info, info.route, subscribe
+        self.publish[topic] = info
+        self.routes[topic] = info.route
+        self.subscribe[topic] = subscribe
         return True
 
     def forget_offline_brokers(self) -> None:

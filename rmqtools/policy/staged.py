@@ -221,7 +221,9 @@ def decode_decision(record: bytes) -> BatchDecision:
 
 
 def _part(found: Mapping[str, object]) -> StagedQueue:
-    broker, number, ranges = str(found["broker"]), int(str(found["queue"])), found["ranges"]
+    broker = str(found["broker"])
+    number = int(str(found["queue"]))
+    ranges = found["ranges"]
     source = MessageQueue(str(found["from"]), broker, number)
     if not isinstance(ranges, list) or not ranges:
         raise ValueError("no ranges")

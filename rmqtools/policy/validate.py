@@ -318,7 +318,9 @@ def _check_delay(message: Message) -> None:
     given = {name: value for name, value in ways.items() if value is not None}
     if len(given) > 1:
         raise MessageRejectedError(f"{' and '.join(given)} exclude one another: give one")
-    level, delay, time = message.delay_level, message.delay, message.deliver_at_ms
+    level = message.delay_level
+    delay = message.delay
+    time = message.deliver_at_ms
     if not (_is_int(level) and 0 <= level <= MAX_DELAY_LEVEL):
         raise MessageRejectedError(f"delay_level={level!r}: want 1 to {MAX_DELAY_LEVEL}, or 0 for none")
     if delay is not None and not (isinstance(delay, int | float) and delay > 0):

@@ -220,7 +220,9 @@ class StreamPlanner:
 
     def _note(self, stored: Stored) -> Stored:
         self._ends = self.brokers.fetch_ends(stored)
-        self._stored, self._stored_at, self._reported = stored, self.clock.monotonic(), None
+        self._stored = stored
+        self._stored_at = self.clock.monotonic()
+        self._reported = None
         self._losses.note(stored)
         return stored
 

@@ -106,7 +106,9 @@ class NameServerAddresses:
 
     def _set(self, given: tuple[str, ...]) -> None:
         self._given = self._addrs = given
-        self._fetched, self._names, self._resolve_at = True, {}, 0.0
+        self._fetched = True
+        self._names = {}
+        self._resolve_at = 0.0
 
     async def _resolve(self) -> None:
         """Replace each name that has several addresses by these. One that cannot be resolved stays."""

@@ -84,7 +84,9 @@ class PopConsumption:
         self, held: PopProcessQueue, messages: Sequence[MessageExt]
     ) -> list[Arrival[PopProcessQueue]]:
         """Return the arrivals of messages that came just now. Safe on any thread."""
-        size, now, arrivals = self._config.consume_message_batch_max_size, self._clock.monotonic(), []
+        size = self._config.consume_message_batch_max_size
+        now = self._clock.monotonic()
+        arrivals = []
         has_batches = has_sys_flag(messages, INNER_BATCH)
         for _, group in groupby(messages, key=_place_of if has_batches else _queue_id_of):
             part = list(group)

@@ -185,7 +185,9 @@ class Popper:
             self._client.remoting.pool.give_back(lent.connection)
 
     def _loan(self, held: PopProcessQueue, wanted: SubscriptionData, form: RequestTemplate) -> LentPop:
-        queue, most, subscriptions = held.queue, self._most, self._member.subscriptions
+        queue = held.queue
+        most = self._most
+        subscriptions = self._member.subscriptions
         topic = self._member.names.plain_topic(queue.topic)
 
         def note_pops(count: int, times: int, seconds: float) -> None:

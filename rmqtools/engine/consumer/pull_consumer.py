@@ -92,7 +92,9 @@ class PullConsumer(Connected):
         self._keeps_last_poll = False  # closing does not commit what the last poll handed out
         self._member = member = Member(config, strategy_named(strategy), ConsumeType.CONSUME_ACTIVELY)
         self._client = member.client
-        self._names, self._held, self._offsets = member.names, member.held, member.offsets
+        self._names = member.names
+        self._held = member.held
+        self._offsets = member.offsets
         self._queues = QueueAdmin(self._client)
         self._hand_out = HandOut(member.names.plain_message)
         self._puller = Puller(member, PollFetch(member, config, self._hand_out))

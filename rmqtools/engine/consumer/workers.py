@@ -305,7 +305,9 @@ class Workers(Generic[H]):
         Ends when nothing waits, after a while, or with the first call that did not acknowledge everything,
         and returns that call. The others go to the loop as they end.
         """
-        waiting, monotonic, on_thread = self._waiting, self._clock.monotonic, worker.task is None
+        waiting = self._waiting
+        monotonic = self._clock.monotonic
+        on_thread = worker.task is None
         now = monotonic()
         ends, has_yielded = now + _LONGEST_RUN, not on_thread
         while now < ends and not self._closing:
@@ -344,7 +346,10 @@ class Workers(Generic[H]):
         """Make calls of an arrival until then, or until one did not acknowledge everything; return that."""
         listeners, monotonic = self._listeners, self._clock.monotonic
         success, is_orderly = listeners.success, listeners.is_orderly
-        held, topic, crossing, task = arrival.held, arrival.topic, self._ended, worker.task
+        held = arrival.held
+        topic = arrival.topic
+        crossing = self._ended
+        task = worker.task
         now = monotonic()
         ended = Ended(arrival, began=now)
         for messages in arrival.calls:
@@ -401,7 +406,9 @@ class Workers(Generic[H]):
         """On the loop: handle the calls of a worker that have ended since the last time."""
         ended.is_told = False
         arrival, (seen, seen_long) = ended.arrival, ended.seen
-        calls, end, long_calls = ended.calls[seen:], ended.ended, ended.long_calls
+        calls = ended.calls[seen:]
+        end = ended.ended
+        long_calls = ended.long_calls
         if not calls:
             return
         consumed = [*chain.from_iterable(calls)]

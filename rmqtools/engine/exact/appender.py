@@ -58,7 +58,9 @@ class ExactAppender(Asynchronous):
         self._writer = QueueWriter(
             producer, queue, writer=writer, origin=origin, settle_seconds=settle_seconds, is_new=is_new
         )
-        self._host, self._config, self._encoder = producer, producer.config, producer._encoder
+        self._host = producer
+        self._config = producer.config
+        self._encoder = producer._encoder
 
     @property
     def queue(self) -> MessageQueue:

@@ -90,8 +90,12 @@ class CopyLane(ABC):
         read_filter: SubscriptionData | None = None,
         rate: MessageRate | None = None,
     ) -> None:
-        self._client, self._source, self._writer = client, source, writer
-        self._request_bytes, self._filter, self._rate = request_bytes, read_filter, rate
+        self._client = client
+        self._source = source
+        self._writer = writer
+        self._request_bytes = request_bytes
+        self._filter = read_filter
+        self._rate = rate
 
     @abstractmethod
     def _copied_properties(self, parts: StoredParts) -> bytes | None:

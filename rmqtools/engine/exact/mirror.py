@@ -230,7 +230,9 @@ class Mirror(Asynchronous):
 
     async def _fetch_pairing(self, topic: str) -> Pairing:
         """Return the pairs of a topic as brokers have them."""
-        from_, to, copy = self._source._client, self._target._client, self._config.topics[topic]
+        from_ = self._source._client
+        to = self._target._client
+        copy = self._config.topics[topic]
         await to.routes.refresh(copy)
         to.endpoint.require(EXACT_APPENDS)
         targets = (await to.routes.publish_info(copy)).queues
@@ -286,7 +288,9 @@ class Mirror(Asynchronous):
                 offsets.
             BrokerError: a broker does not list the group's members.
         """
-        from_, to, topics = self._source._client, self._target._client, self._config.topics
+        from_ = self._source._client
+        to = self._target._client
+        topics = self._config.topics
         moved = []
         for topic in topics:
             offsets = await GroupOffsetAdmin(from_).fetch_consumer_offsets(group, topic)

@@ -66,7 +66,9 @@ class MirrorLane(CopyLane):
             read_filter=read_filter(source.topic, tags=config.tags, sql=config.sql),
             rate=rate,
         )
-        self._config, self._target, self._admin = config, target, QueueAdmin(client)
+        self._config = config
+        self._target = target
+        self._admin = QueueAdmin(client)
         self._goes_singly = writer.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         mark = writer.mark_text(0, 0).partition(" ")[2].removesuffix("0")
         self._copies = MirrorCopies(way, tags=config.tags, share=config.share, mark=mark)

@@ -45,7 +45,9 @@ class OwnBroker:
     """
 
     def __init__(self, client: ClientCore, encoder: Encoder, queue: MessageQueue) -> None:
-        self._client, self._encoder, self._queue = client, encoder, queue
+        self._client = client
+        self._encoder = encoder
+        self._queue = queue
         self._fence_queue = MessageQueue(FENCE_TOPIC, queue.broker_name, 0)
         self._connection: Connection | None = None
         self._answer: asyncio.Future[RemotingCommand] | None = None

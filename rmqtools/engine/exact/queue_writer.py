@@ -88,7 +88,9 @@ class QueueWriter:
         if not settle_seconds >= 0:
             raise ConfigError(f"settle_seconds={settle_seconds!r}: want 0 or more seconds")
         self._client, self._encoder = producer._client, producer._encoder
-        self.queue, self._writer, self._origin = queue, writer, origin
+        self.queue = queue
+        self._writer = writer
+        self._origin = origin
         self._settle_seconds, self._is_new = settle_seconds, is_new
         self.memory = WriterMemory(self._client, queue, writer)
         self._admin = QueueAdmin(self._client)

@@ -38,7 +38,9 @@ class StagedTopics:
             raise ConfigError(f"staging_topic={staging!r}: want a topic of its own, for staged rows alone")
         self._client = client
         self._admin = TopicAdmin(client)
-        self.target, self.staging, self.decisions = target, staging, decisions_topic(staging)
+        self.target = target
+        self.staging = staging
+        self.decisions = decisions_topic(staging)
 
     async def prepare(self, *, longest_outage: float) -> None:
         """Make missing topics, give the staging topic the target's queues, and check what can be read.

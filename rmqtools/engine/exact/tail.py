@@ -58,7 +58,9 @@ class WriterMemory:
     """The messages of one writer in its queue, and its numbers at the queue's broker."""
 
     def __init__(self, client: ClientCore, queue: MessageQueue, writer: str) -> None:
-        self._client, self.queue, self.writer = client, queue, writer
+        self._client = client
+        self.queue = queue
+        self.writer = writer
         self._admin = GroupOffsetAdmin(client)
         self._numbers: dict[str, int] = {}
 

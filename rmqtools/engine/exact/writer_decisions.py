@@ -45,9 +45,13 @@ class WriterDecisions:
         names: dict[str, str],
         is_recurring: bool,
     ) -> None:
-        self._producer, self._client, self._topics = producer, producer._client, topics
+        self._producer = producer
+        self._client = producer._client
+        self._topics = topics
         self._admin = GroupOffsetAdmin(self._client)
-        self._name, self._names, self._is_recurring = name, names, is_recurring
+        self._name = name
+        self._names = names
+        self._is_recurring = is_recurring
         self._group = EXACT_GROUP_PREFIX + name
         self._known = Decisions(name)
         self._records: Records | None = None
@@ -125,7 +129,9 @@ class WriterDecisions:
         """
         found = self.last
         if found is None or found.batch != batch:
-            queue, earlier, found = self._opened.queue, Decisions(self._name), None
+            queue = self._opened.queue
+            earlier = Decisions(self._name)
+            found = None
             begin, end = await self._admin.min_offset(queue), await self._admin.max_offset(queue)
             async for message in read_range(self._client, queue, begin, end):
                 earlier.note(message)

@@ -135,7 +135,10 @@ class Encoder:
         ``system_properties`` are reserved properties (of transactions, requests). A reply has its own
         properties and code.
         """
-        now, topic, body, needs = self._now_ms(), message.topic, bytes(message.body), None
+        now = self._now_ms()
+        topic = message.topic
+        body = bytes(message.body)
+        needs = None
         msg_id = self._next_id(now)
         ending = f"{_UNIQUE_ID}\x01{msg_id}\x02{_WAIT_OK}"
         text = twins.property_text(message, ending) if twins is not None and not system_properties else None

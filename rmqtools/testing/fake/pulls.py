@@ -128,7 +128,9 @@ class Pulls:
 
     def _find(self, header: PullMessageRequestHeader, codes: Container[int]) -> _QueueLookUp:
         queue = self._state.log.queue(header.topic, header.queue_id)
-        offset, low, high = header.queue_offset, queue.min_offset, queue.max_offset
+        offset = header.queue_offset
+        low = queue.min_offset
+        high = queue.max_offset
         place = (header.consumer_group, header.topic, header.queue_id)
         if (reset := self._state.resets.pop(place, None)) is not None:
             return _QueueLookUp(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", reset, [])
