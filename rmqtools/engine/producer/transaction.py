@@ -81,8 +81,8 @@ class TransactionProducer(Producer):
         check_config(type(self).__name__, config, ProducerConfig)
         if config.group == DEFAULT_PRODUCER_GROUP:
             raise ConfigError(
-                f"group={config.group!r}: brokers ask any member of the group what became of a transaction, "
-                "so give the group a name of its own"
+                f"group={config.group!r}: brokers ask any member of the group for the outcome of a "
+                "transaction, so give the group a name of its own"
             )
         check_transaction_listener(listener, awaited=True)
         super().__init__(config)

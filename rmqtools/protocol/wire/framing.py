@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rmqtools.errors import ProtocolError
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024  # upstream com.rocketmq.remoting.frameMaxLength
-ROOM_BYTES = 256 * 1024  # the most bytes that one call of the socket may return
+ROOM_BYTES = 256 * 1024  # most bytes that one socket call returns
 
 _PREFIX = struct.Struct(">II")
 _LENGTH_BYTES = 4
