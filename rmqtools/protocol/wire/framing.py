@@ -6,6 +6,12 @@ A frame on the wire (big-endian):
 
 ``total`` counts everything after itself.
 Source of the rule: RemotingCommand.decode and getHeaderLength, NettyDecoder (Java client).
+
+- The socket writes into the buffer of ``FrameDecoder``. Replace that buffer, never resize it: the loop still
+  holds a view.
+- The body of a frame above 256 KiB is received into memory of its own and handed on without a copy, once
+  nobody else holds a view of that memory. uvloop holds one during ``buffer_updated``, so such a frame is
+  taken in the loop's next turn.
 """
 
 import struct
