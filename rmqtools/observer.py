@@ -2,6 +2,11 @@
 
 A client takes the observer when it is made and keeps it. Without one, a send, a listener call and a poll each
 compare one attribute with None and do nothing else.
+
+- A client takes its observer when it is made. Reading the global one per send would cost a lookup, and spans
+  would begin without an end.
+- Consumers report their state to the observer from their loop. A collecting thread that read the tables
+  itself would meet dictionaries that change.
 """
 
 from collections.abc import Mapping, Sequence

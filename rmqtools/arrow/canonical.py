@@ -8,6 +8,10 @@
 Spark sends large types with ``spark.sql.execution.arrow.useLargeVarTypes``; files may hold any of them. All
 code behind this module sees only the types on the right. Their offsets have 32 bits, so a column holds at
 most 2 GiB: batches are cut first. Large types keep their bytes where they are; only new offsets are made.
+
+Rows may come in large types, views and dictionaries. ``arrow.canonical`` makes ordinary columns of them
+before anything else sees them, and cuts batches first: a cast of a slice of a large column fails beyond 2
+GiB, and a dictionary multiplies.
 """
 
 from collections.abc import Iterable, Iterator

@@ -2,6 +2,9 @@
 
 Checks whole columns for possible errors. Suspicious rows are then checked one by one like every other message
 (``policy.validate``), so the errors have the same texts.
+
+Arrow and Spark's casts put any bytes into text columns. ``check_rows`` validates them; otherwise texts would
+be stored that Java cannot read.
 """
 
 from collections.abc import Iterable, Iterator

@@ -131,7 +131,7 @@ async def _batches(
     wanted: pa.StringArray,
     corrupt_body: CorruptBody,
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    """Decode on the loop, because the caller's thread and the loop would compete for the interpreter's lock.
+    """Decode on the loop, because the caller's thread and the loop would compete for the GIL.
 
     Keeps no reference to a block or batch that was passed on: the next one then uses the same memory, which
     is still in the processor's cache.

@@ -1,4 +1,12 @@
-"""Sends record batches and counts the outcomes of their rows."""
+"""Sends record batches and counts the outcomes of their rows.
+
+- It takes 10,000 rows or 16 MB at a time, in the types of ``canonical``. ``check_rows`` checks whole columns,
+  ``queue_choice`` gives each row its queue or leaves it to the producer, ``encode_rows`` joins the parts of
+  all messages with one kernel, and ``rows_to_requests`` cuts the result into parcels, one request each. They
+  are sent one per queue at a time, and none is started after a failure.
+- Two portions are in flight on one ``ParcelLine`` while the next is encoded. Only rows with a delay, and rows
+  larger than a request, become a ``Message``.
+"""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -15,6 +15,7 @@ from rmqtools.cli.printing import Column, now, print_json, print_table, say, war
 from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.errors import ConfigError
 from rmqtools.group import GroupView
+from rmqtools.model.queue import queue_name
 from rmqtools.plot import Owners, shares_figure
 
 Topic = Annotated[
@@ -201,15 +202,15 @@ def _queues(topic: str, text: str) -> list[MessageQueue]:
 
 
 def _print(before: Owners, after: Owners, *, members: Sequence[str], is_live: bool) -> None:
-    columns = [Column("broker"), Column("queue"), Column("then"), Column("change", style=warning)]
+    columns = [Column("queue"), Column("then"), Column("change", style=warning)]
     rows: list[tuple[object, ...]] = []
     for queue, owners in after.items():
         change = "moves" if is_live and set(before[queue]) != set(owners) else ""
-        rows.append((queue.broker_name, queue.queue_id, _names(before[queue]), _names(owners), change))
+        rows.append((queue_name(queue), _names(before[queue]), _names(owners), change))
     if is_live:
-        print_table([*columns[:2], Column("now", 1), *columns[2:]], rows)
+        print_table([columns[0], Column("now", 1), *columns[1:]], rows)
     else:
-        print_table(columns[:3], [(*row[:2], row[3]) for row in rows])
+        print_table(columns[:2], [(row[0], row[2]) for row in rows])
     counts = Counter(owner for owners in after.values() for owner in owners)
     for client_id in members:
         say(f"{client_id}: {counts[client_id]} of {len(after)} queues")

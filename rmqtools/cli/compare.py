@@ -1,4 +1,4 @@
-"""``rmqtools export`` and ``rmqtools diff``: topics and groups as YAML, those of two clusters compared."""
+"""``rmqtools export`` and ``rmqtools diff``: a cluster's settings as YAML, and those of two compared."""
 
 import sys
 from collections.abc import Sequence
@@ -32,10 +32,11 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
     settings: Settings = None,
 ) -> None:
-    """Write all topics and groups with their settings as YAML: queues, permissions, attributes.
+    """Write all topics, groups and masters with their settings as YAML: queues, permissions, attributes.
 
     `rmqtools diff` compares such a file with a cluster. If brokers do not answer, it has their names under
-    `incomplete`, and diff refuses it. Needs the extra export.
+    `incomplete`, and diff refuses it. Settings of brokers that name one machine (addresses, paths) or may
+    hold a secret are left out. Needs the extra export.
 
         rmqtools export -o staging.yaml
     """
@@ -60,7 +61,7 @@ def diff(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Compare topics and groups of two clusters, or of a file of rmqtools export and a cluster.
+    """Compare topics, groups and brokers of two clusters, or a file of rmqtools export and a cluster.
 
     Exit code 0: equal; 1: they differ, or one cannot be read. A side that is no file is a name server.
     Files need the extra export. Nothing is changed.

@@ -1,7 +1,7 @@
 """``rmqtools consume``: prints messages of a topic, without a group or as a member of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +25,7 @@ from rmqtools.cli.connection import NameServer, Settings, broker_clock, client_c
 from rmqtools.cli.moments import duration_option, moment_ms
 from rmqtools.cli.output_messages import FORMAT_HELP
 from rmqtools.cli.printing import Interrupted, ends_quietly
+from rmqtools.cli.saving.command import command_sink
 from rmqtools.cli.saving.sink import Sink, message_sink
 from rmqtools.cli.selection import Limit, Sql, Tags
 from rmqtools.cli.topic import known_route, named_queue
@@ -110,6 +111,14 @@ def consume(
         float, duration_option("With --group, without --follow: end if nothing comes for so long.", least=0.1)
     ] = 3.0,
     raw: Raw = False,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--exec",
+            metavar="COMMAND",
+            help="Run this for each message, with its body as stdin.",
+        ),
+    ] = None,
     settings: Settings = None,
 ) -> None:
     """Print a topic's messages: those that are there now, or all from now on with --follow.
@@ -121,10 +130,15 @@ def consume(
         rmqtools consume orders --last 10 --format-string '%t %q %o %k %s\\n'
 
         rmqtools consume orders --from -1h --format parquet -o orders.parquet
+
+    --exec replays messages to a program of yours, one after the other, until it fails. MESSAGE_TOPIC,
+    _BROKER, _QUEUE, _OFFSET, _ID, _KEYS, _TAGS, _STORE_TIME_MS and _PROPERTIES (JSON) say what it gets.
+
+        rmqtools consume orders --from -1h --exec './handle.py --dry-run'
     """
-    with ends_quietly(), message_sink(form.value, own, output, raw=raw) as write:
+    with ends_quietly(), _sink(form.value, own, output, command, raw=raw) as write:
         if group is not None:
-            given = {"--until": until, "--last": last, "--queue": queue}
+            given = {"--until": until, "--last": last, "--queue": queue, "--exec": command}
             _refuse_with_group(begin, given)
             config = client_config(name_server, settings, PullConsumerConfig, group=group, **_start(begin))
             _print_all(_of_group(config, topic, tags, sql, limit, None if follow else idle), write, None)
@@ -132,6 +146,14 @@ def consume(
         wanted = Wanted(topic, begin, until, last, queue, _tag_set(tags), sql, follow)
         with Client(client_config(name_server, settings, ClientConfig)) as client:
             _print_all(_without_group(client, wanted), write, limit)
+
+
+def _sink(
+    form: str, own: str | None, output: Path | None, command: str | None, *, raw: bool
+) -> AbstractContextManager[Sink]:
+    if command is not None:
+        return nullcontext(command_sink(command, form, own, output))
+    return message_sink(form, own, output, raw=raw)
 
 
 def _tag_set(text: str | None) -> frozenset[str]:
@@ -142,7 +164,7 @@ def _tag_set(text: str | None) -> frozenset[str]:
 def _refuse_with_group(begin: str | None, given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value is not None:
-            raise ConfigError(f"{name} is for reading without --group: a group reads from its offsets")
+            raise ConfigError(f"{name} is for reading without --group: a group goes on at its offsets")
     if begin not in (None, EARLIEST, LATEST):
         raise ConfigError(
             f"--from {begin}: with --group want earliest or latest, for a group without offsets; move one "

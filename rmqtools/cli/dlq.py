@@ -22,6 +22,7 @@ from rmqtools.cli.printing import (
     ends_quietly,
     print_json,
     print_table,
+    row_cells,
     say,
     time_text,
     warn,
@@ -97,9 +98,9 @@ def list_(
         if as_json:
             print_json(rows)
         elif rows:
-            columns = [Column("topic"), Column("broker"), Column("queue"), Column("messages", style=warning)]
+            columns = [Column("topic"), Column("queue"), Column("messages", style=warning)]
             columns += [Column("first offset", 2), Column("end", 3), Column("latest", 1)]
-            print_table(columns, [tuple(row.values()) for row in rows])
+            print_table(columns, [row_cells(row) for row in rows])
         elif not admin.missing_brokers:
             say(f"group {group} has neither {dlq_topic(group)} nor {retry_topic(group)}: nothing ever failed")
 
@@ -129,7 +130,7 @@ def browse(
         if as_json:
             print_json([as_row(message) for message in found])
             return
-        columns = [*map(Column, ("broker", "queue", "offset")), Column("stored", 3), Column("from", 4)]
+        columns = [*map(Column, ("queue", "offset")), Column("stored", 3), Column("from", 4)]
         columns += [Column("keys"), Column("tags", 2), Column("retries", 1), Column("body")]
         print_table(columns, [_letter(message) for message in found])
         if not found and not admin.missing_brokers:
@@ -139,8 +140,7 @@ def browse(
 def _letter(message: MessageExt) -> tuple[object, ...]:
     body = message.body[:_SHOWN_BYTES].decode(errors="replace")
     return (
-        message.broker_name,
-        message.queue_id,
+        queue_name(message),
         message.queue_offset,
         time_text(message.store_timestamp_ms),
         origin_topic(message),

@@ -42,6 +42,7 @@ from rmqtools.group import (
 )
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
 from rmqtools.model.group_view import DEFAULT_LIMITS
+from rmqtools.model.queue import queue_name
 from rmqtools.unknown_name import unknown_name
 
 _UNCLEAR = (  # there may be more than is found
@@ -349,7 +350,6 @@ def _member_row(check: GroupCheck, member: GroupMember) -> tuple[object, ...]:
 def _print_queues(check: GroupCheck) -> None:
     columns = [
         Column("topic", 2),
-        Column("broker"),
         Column("queue"),
         Column("owner"),
         Column("next offset", 3),
@@ -370,8 +370,7 @@ def _print_queues(check: GroupCheck) -> None:
 def _queue_row(check: GroupCheck, queue: MessageQueue, progress: QueueProgress) -> tuple[object, ...]:
     return (
         queue.topic,
-        queue.broker_name,
-        queue.queue_id,
+        queue_name(queue),
         check.view.owners(queue) or _no_owner(check.view),
         progress.consumer_offset,
         progress.max_offset,

@@ -8,6 +8,7 @@ from rmqtools.cli.printing import Column, now, print_json, print_table, say, tim
 from rmqtools.errors import ConfigError
 from rmqtools.group import GroupMember, member_of
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.model.queue import queue_name
 from rmqtools.model.running_info import ConsumerRunningInfo
 from rmqtools.unknown_name import unknown_name
 
@@ -66,12 +67,12 @@ def _print_settings(member: GroupMember, info: ConsumerRunningInfo) -> None:
 
 
 def _print_queues(member: GroupMember) -> None:
-    columns = [Column("topic", 2), Column("broker"), Column("queue"), Column("next offset", 1)]
+    columns = [Column("topic", 2), Column("queue"), Column("next offset", 1)]
     columns += [Column("fetched", style=warning), Column("fetched at"), Column("consumed at")]
     now_ms = member.now_ms or int(now().timestamp() * 1000)
     rows = [
         (
-            *(queue.topic, queue.broker_name, queue.queue_id, state.commit_offset),
+            *(queue.topic, queue_name(queue), state.commit_offset),
             state.cached_msg_count + state.transaction_msg_count,
             _ago(state.last_pull_timestamp, now_ms),
             _ago(state.last_consume_timestamp, now_ms),

@@ -19,7 +19,7 @@ from rmqtools.cli.connection import (
 )
 from rmqtools.cli.group import Group, known_group
 from rmqtools.cli.moments import moment_ms
-from rmqtools.cli.printing import Column, print_json, print_table, say, time_text, warn, warning
+from rmqtools.cli.printing import Column, print_json, print_table, row_cells, say, time_text, warn, warning
 from rmqtools.cli.topic import named_queue
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.model.queue import queue_name
@@ -195,8 +195,8 @@ def _show(before: Mapping[MessageQueue, int | None], after: Offsets, *, as_json:
     if as_json:
         print_json(rows)
         return
-    columns = [Column("broker"), Column("queue"), Column("before"), Column("after")]
-    table = [tuple(row.values())[1:] for row in rows]
+    columns = [Column("queue"), Column("before"), Column("after")]
+    table = [row_cells(row)[1:] for row in rows]
     print_table([*columns, Column("difference", style=warning)], table)
 
 

@@ -89,6 +89,14 @@ def print_tables(columns: Sequence[Column | str], tables: Mapping[str, Sequence[
             warn(part)
 
 
+def row_cells(row: Mapping[str, object]) -> tuple[object, ...]:
+    """Return the values of an object for JSON as a row; its queue is one cell, as options take it."""
+    cells = dict(row)
+    if "queue_id" in cells:
+        cells["broker_name"] = f"{cells['broker_name']}:{cells.pop('queue_id')}"
+    return tuple(cells.values())
+
+
 def terminal_width() -> int | None:
     """Return the columns of the terminal that standard output is; None: it is a pipe or a file."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -25,7 +25,7 @@ from rmqtools.cli.input_messages import (
 )
 from rmqtools.cli.moments import duration_option
 from rmqtools.cli.pace import Pace, Rate
-from rmqtools.cli.printing import print_json, print_table, say, warn
+from rmqtools.cli.printing import print_json, print_table, row_cells, say, warn
 from rmqtools.cli.topic import known_route
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import (
@@ -303,8 +303,8 @@ def _place(result: SendResult) -> dict[str, object]:
 
 def _print_places(results: Sequence[SendResult]) -> None:
     if results:
-        rows = [tuple(_place(result).values()) for result in results]
-        print_table(["message id", "broker", "queue", "offset"], rows)
+        rows = [row_cells(_place(result)) for result in results]
+        print_table(["message id", "queue", "offset"], rows)
 
 
 def _texts(*latencies: Sequence[object]) -> str:

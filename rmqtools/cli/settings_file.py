@@ -1,16 +1,20 @@
-"""The topics and groups of a cluster with their settings, as values for YAML, and what differs between two.
+"""The topics, groups and brokers of a cluster with their settings, as YAML, and what differs between two.
 
     topics:
       orders: {read_queues: 4, write_queues: 4, permission: rw, attributes: {message.type: FIFO}}
     groups:
       billing: {retry_max_times: 3}
+    brokers:
+      masters: {fileReservedTime: '72', deleteWhen: 04 at broker-a, 05 at broker-b}
 
 Queues are those of each broker. Settings of a group that have their default are left out. Where brokers
 differ, ``by_broker`` has the settings of each; where only some have a topic or a group, ``brokers`` has their
-names. Topics and groups that RocketMQ made for itself are left out, as are retry and dead-letter topics.
+names. Topics and groups that RocketMQ made for itself are left out, as are retry and dead-letter topics, and
+settings of brokers that name one machine or may hold a secret.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +29,11 @@ from rmqtools.model.route import TopicConfig
 
 Values = Mapping[str, Any]
 _AT_ONCE = 16  # topics asked about at the same time
-_KINDS = ("topics", "groups")
+_KINDS = ("topics", "groups", "brokers")
+_OF_A_MACHINE = re.compile(
+    "path|port$|^(brokerip.*|brokername|brokerid|rocketmqhome|namesrvaddr)$", re.IGNORECASE
+)
+_SECRET = re.compile("secret|password|credential|accesskey|authenticationuser", re.IGNORECASE)
 _GROUP_IDENTITY = ("group_name", "group_sys_flag")
 
 
@@ -41,7 +49,7 @@ class Difference:
 
 
 def fetch_settings(admin: Admin) -> dict[str, dict[str, Any]]:
-    """Return the topics and groups of a cluster with their settings.
+    """Return the topics, groups and masters of a cluster with their settings.
 
     Raises:
         RocketMQError: a broker does not answer, unless ``admin`` is partial.
@@ -56,12 +64,15 @@ def fetch_settings(admin: Admin) -> dict[str, dict[str, Any]]:
         for name, configs in admin.fetch_all_group_configs().items()
         if not is_system_group(name)
     }
-    masters = {name for name, data in info.broker_addr_table.items() if 0 in data.broker_addrs}
-    answer = masters - admin.missing_brokers.keys()
-    return {
+    brokers = info.broker_addr_table.items()
+    masters = {name: addr for name, data in brokers if (addr := data.broker_addrs.get(0))}
+    answer = masters.keys() - admin.missing_brokers.keys()
+    merged = {
         kind: {name: _merged(by_broker, answer) if by_broker else {} for name, by_broker in each.items()}
         for kind, each in (("topics", topics), ("groups", groups))
     }
+    configs = {name: admin.fetch_broker_config(masters[name]) for name in sorted(answer)}
+    return merged | {"brokers": {"masters": _broker_settings(configs)}}
 
 
 def check_settings(given: Any, where: str) -> dict[str, dict[str, Any]]:
@@ -74,8 +85,8 @@ def check_settings(given: Any, where: str) -> dict[str, dict[str, Any]]:
     if isinstance(given, Mapping) and (lacks := given.get("incomplete")):
         raise ConfigError(f"{where} is incomplete: brokers {lacks} did not answer: export again")
     if not isinstance(given, Mapping) or not set(given) <= set(_KINDS):
-        raise ConfigError(f"{where}: want topics and groups, as rmqtools export writes them")
-    parts = {kind: given.get(kind) or {} for kind in _KINDS}
+        raise ConfigError(f"{where}: want {', '.join(_KINDS)}, as rmqtools export writes them")
+    parts = {kind: given.get(kind) or {} for kind in _KINDS if kind in given or kind != "brokers"}
     for kind, named in parts.items():
         if not isinstance(named, Mapping) or not all(
             isinstance(one or {}, Mapping) for one in named.values()
@@ -87,10 +98,11 @@ def check_settings(given: Any, where: str) -> dict[str, dict[str, Any]]:
 
 
 def differences(left: Mapping[str, Values], right: Mapping[str, Values]) -> list[Difference]:
-    """Return what differs, by kind, name and setting."""
+    """Return what differs, by kind, name and setting. A file of before 0.4.0 has no settings of brokers."""
     return [
         difference
         for kind in _KINDS
+        if kind in left and kind in right
         for name in sorted({*left[kind], *right[kind]})
         for difference in _differing(kind, name, left[kind].get(name), right[kind].get(name))
     ]
@@ -150,7 +162,20 @@ def _group_settings(config: SubscriptionGroupConfig) -> dict[str, Any]:
     return {name: value for name, value in changed.items() if name not in _GROUP_IDENTITY}
 
 
-def _merged(by_broker: Mapping[str, dict[str, Any]], masters: set[str]) -> dict[str, Any]:
+def _broker_settings(configs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Return the settings of masters; of one that differs, a text with those of each."""
+    names = sorted({name for config in configs.values() for name in config})
+    found: dict[str, Any] = {}
+    for name in names:
+        if _OF_A_MACHINE.search(name) or _SECRET.search(name):
+            continue
+        values = {broker: config.get(name) for broker, config in configs.items()}
+        each = ", ".join(f"{value} at {broker}" for broker, value in values.items())
+        found[name] = each if len({*values.values()}) > 1 else next(iter(values.values()))
+    return found
+
+
+def _merged(by_broker: Mapping[str, dict[str, Any]], masters: Set[str]) -> dict[str, Any]:
     """One set of settings if all brokers have it, else those of each."""
     kinds = list(by_broker.values())
     same = all(one == kinds[0] for one in kinds)

@@ -13,13 +13,14 @@ from rmqtools.cli.connection import (
     Json,
     NameServer,
     Settings,
+    broker_clock,
     client_config,
     complete_topic,
     pairs,
     partial_admin,
 )
 from rmqtools.cli.moments import duration_option
-from rmqtools.cli.printing import Column, finding, print_json, print_table, say, time_text, warn
+from rmqtools.cli.printing import Column, finding, print_json, print_table, row_cells, say, time_text, warn
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.model.group import TopicOffset
@@ -32,6 +33,9 @@ from rmqtools.unknown_name import unknown_name
 _AT_ONCE = 16  # topics asked about at the same time
 _OWN_RETENTION = "reserve.time"  # hours; an attribute of topics
 _TIERED = "TieredMessageStore"  # a plug-in of brokers
+_HOUR_MS = 3_600_000
+_HOT = 3  # times as many messages in an hour as the other queues of the topic have on average
+_FEW = 100  # messages of an hour; below that, their numbers say nothing
 _OWN_SUFFIX = "_REPLY_TOPIC"  # each cluster has one for replies to requests
 
 app = typer.Typer(no_args_is_help=True, help="Topics: list, describe, create, alter, delete; producers.")
@@ -105,7 +109,8 @@ def describe(
 ) -> None:
     """Show a topic's settings, and the offsets of each queue. Marks queues that cannot be used.
 
-    "messages" is the last offset less the first: brokers delete whole files, so it shrinks in steps.
+    "messages" is the last offset less the first: brokers delete whole files, so it shrinks in steps. A queue
+    is marked as hot if in the last hour it got more than three times as many as the others on average.
     """
     with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:
         described = _described(admin, topic)
@@ -114,9 +119,10 @@ def describe(
             return
         for name in ("topic", "message_type", "attributes", "retention", "put_tps", "groups"):
             say(f"{name.replace('_', ' ') + ':':<14}{_line(described[name])}")
-        columns = [Column("broker"), Column("queue"), Column("perm", 3), Column("first", 2), Column("end", 1)]
-        columns += [Column("messages"), Column("last message", 4), Column("note", style=finding)]
-        print_table(columns, [tuple(row.values()) for row in described["queues"]])
+        columns = [Column("queue"), Column("perm", 3), Column("first", 2), Column("end", 1)]
+        columns += [Column("messages"), Column("last hour"), Column("last message", 4)]
+        columns.append(Column("note", style=finding))
+        print_table(columns, [row_cells(row) for row in described["queues"]])
 
 
 @app.command()
@@ -327,6 +333,8 @@ def _described(admin: Admin, topic: str) -> dict[str, Any]:
     masters = {data.broker_name: data.broker_addrs.get(0) for data in route.broker_datas}
     answer = {name: addr for name, addr in masters.items() if addr and name not in admin.missing_brokers}
     brokers = {name: admin.fetch_broker_config(addr) for name, addr in answer.items()}
+    offsets = stats.offset_table
+    lately = _last_hour(admin, [queue for queue in offsets if queue.broker_name in answer], offsets)
     return {
         "topic": topic,
         "message_type": sorted({config.message_type for config in configs.values()}),
@@ -337,7 +345,7 @@ def _described(admin: Admin, topic: str) -> dict[str, Any]:
         "put_tps": stats.topic_put_tps,
         "groups": admin.fetch_topic_groups(topic),
         "queues": [
-            _queue_row(data, queue_id, masters, stats.offset_table.get(_queue(topic, data, queue_id)))
+            _queue_row(MessageQueue(topic, data.broker_name, queue_id), data, masters, offsets, lately)
             for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
             for queue_id in range(max(data.read_queue_nums, data.write_queue_nums))
         ],
@@ -359,23 +367,44 @@ def _retention(config: TopicConfig | None, broker: Mapping[str, str]) -> str:
     return f"{hours} ({_OWN_RETENTION}={own} has no effect: the broker has no tiered storage)"
 
 
-def _queue(topic: str, data: QueueData, queue_id: int) -> MessageQueue:
-    return MessageQueue(topic, data.broker_name, queue_id)
+def _last_hour(
+    admin: Admin, queues: Sequence[MessageQueue], offsets: Mapping[MessageQueue, TopicOffset]
+) -> dict[MessageQueue, int]:
+    """Return how many messages queues got in the last hour of their brokers' clocks."""
+    begins = {name: broker_clock(admin, name)() - _HOUR_MS for name in {one.broker_name for one in queues}}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda queue: admin.search_offset(queue, begins[queue.broker_name]), queues)
+        begun = zip(queues, found, strict=True)
+        return {queue: max(0, offsets[queue].max_offset - begin) for queue, begin in begun}
 
 
 def _queue_row(
-    data: QueueData, queue_id: int, masters: dict[str, str | None], offsets: TopicOffset | None
+    queue: MessageQueue,
+    data: QueueData,
+    masters: Mapping[str, str | None],
+    offsets: Mapping[MessageQueue, TopicOffset],
+    lately: Mapping[MessageQueue, int],
 ) -> dict[str, Any]:
+    known, count = offsets.get(queue), lately.get(queue)
+    notes = _notes(data, queue.queue_id, has_master=bool(masters.get(queue.broker_name)))
+    if count is not None and _is_hot(count, sum(lately.values()) - count, len(lately) - 1):
+        notes.append(f"hot: {100 * count / sum(lately.values()):.0f} % of the last hour")
     return {
-        "broker_name": data.broker_name,
-        "queue_id": queue_id,
+        "broker_name": queue.broker_name,
+        "queue_id": queue.queue_id,
         "perm": perm_text(data.perm),
-        "min_offset": offsets.min_offset if offsets else None,
-        "max_offset": offsets.max_offset if offsets else None,
-        "messages": offsets.max_offset - offsets.min_offset if offsets else None,
-        "last_message": time_text(offsets.last_update_timestamp) if offsets else None,
-        "note": ", ".join(_notes(data, queue_id, has_master=bool(masters.get(data.broker_name)))),
+        "min_offset": known.min_offset if known else None,
+        "max_offset": known.max_offset if known else None,
+        "messages": known.max_offset - known.min_offset if known else None,
+        "last_hour": count,
+        "last_message": time_text(known.last_update_timestamp) if known else None,
+        "note": ", ".join(notes),
     }
+
+
+def _is_hot(count: int, of_others: int, others: int) -> bool:
+    """Return whether a queue got far more messages than the other queues of its topic."""
+    return others > 0 and count >= _FEW and count * others > _HOT * of_others
 
 
 def _notes(data: QueueData, queue_id: int, *, has_master: bool) -> list[str]:

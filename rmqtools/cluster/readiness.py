@@ -1,4 +1,11 @@
-"""Waits until servers answer requests in their own protocol, as clients would send them."""
+"""Waits until servers answer requests in their own protocol, as clients would send them.
+
+- A healthy slave answers ``brokerActive=false``: it delivers no delayed messages and checks no transactions.
+- A slave takes over topics, groups and offsets 60 s after its start for the first time, and then every 60 s.
+- A broker whose connection to the name server is not up at its start registers 10 s later, so
+  ``update_broker_config`` triggers the registration.
+- A broker answers GET_BROKER_RUNTIME_INFO with code 1 in its first second.
+"""
 
 import socket
 from collections.abc import Callable, Sequence

@@ -2,6 +2,18 @@
 
 All files of a server are under ``<directory>/<name>``: ``conf``, ``output.log`` (the JVM's
 output), ``server.log`` (RocketMQ's log) and, for a broker, ``store``.
+
+- Brokers 5.5.0 use one core for ever after their first transaction, once ``transactionOpBatchInterval`` (3 s)
+  has passed without another. Our local brokers have an interval of a day and ``transactionOpMsgMaxSize=1``,
+  which writes each end at once.
+- Brokers 5.5.0 pop only with ``timerWheelEnable=true``. Without direct memory they stop answering pops and
+  report nothing.
+- Broker 5.5.0: TransactionMetricsFlushService uses a whole core for ``transactionMetricFlushInterval`` after
+  start.
+- Every broker thread that stores messages takes 4 MB of direct memory.
+- A broker's replication listens on every address and gives all messages to everybody; no setting changes
+  that. Brokers 5.x load their HAService through META-INF/service, so ``cluster/no_ha`` precedes the jars: it
+  opens no port.
 """
 
 import json

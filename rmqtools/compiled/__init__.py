@@ -6,6 +6,17 @@ beside this file; ``RMQTOOLS_PURE_PYTHON=1`` in the environment leaves the twins
 
 ``exchange`` is the exception: it writes to a socket and reads from it once, and says how far it came; its
 caller goes on from there.
+
+- A compiled twin (``rmqtools/compiled``) handles plain input only, and runs no Python code: values that it
+  has checked cannot change before it has written them, and every error comes from the Python original.
+- The compiled module keeps its classes in globals of the process: it loads in the main interpreter, once, and
+  takes the first class of each name. A second interpreter or a reloaded module would otherwise get objects of
+  the first one.
+- A list that C fills is unknown to the garbage collector until it is full: in 3.11 a collection runs in any
+  allocation, and its callbacks would read items that are not there. For the same reason C owns what it uses
+  after an allocation.
+- ``Message.__init__`` is a compiled descriptor; reading the attribute returns the original, which has
+  signature and annotations.
 """
 
 import os

@@ -8,7 +8,7 @@ Not a twin, since it has an effect, but it raises nothing either: it says how fa
 #include <sys/socket.h>
 #endif
 
-enum { ANSWER_BYTES = 16 * 1024 }; /* of one call of the socket; answers to sends have some 300, and 33 a message */
+enum { ANSWER_BYTES = 16 * 1024 }; /* of one socket call; answers to sends have some 300, and 33 a message */
 
 #ifdef _WIN32
 PyMethodDef exchange_methods[] = {{NULL, NULL, 0, NULL}};
@@ -16,8 +16,8 @@ PyMethodDef exchange_methods[] = {{NULL, NULL, 0, NULL}};
 
 /* exchange(fd: int, data: bytes, is_used: bool) -> bytes | int
 
-Send what the socket takes at once and then receive, once, giving the interpreter's lock away once for both: with
-many threads each handing over costs a wait. bytes: all was sent, and these came (none: the peer has ended). int: so
+Send what the socket takes at once and then receive, once, releasing the GIL once for both: with many threads
+each release costs a wait. bytes: all was sent, and these came (none: the peer has ended). int: so
 many bytes were sent, and nothing was received, for any reason. -1: is_used, and something is there to be received already:
 nothing was sent. */
 static PyObject *exchange(PyObject *Py_UNUSED(module), Arguments given, Py_ssize_t count)

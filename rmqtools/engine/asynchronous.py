@@ -3,6 +3,11 @@
 An object belongs to the loop of its start until it is closed. Its locks, tasks and connections work on no
 other loop: a second ``asyncio.run`` would get errors of asyncio, or wait for ever. So each public coroutine
 and asynchronous iterator compares the loops first. :class:`Asynchronous` adds this to its subclasses.
+
+Locks, tasks and connections of a client belong to the event loop of its start.
+``engine.asynchronous.Asynchronous`` wraps the public coroutines and iterators of every class that inherits
+from it, and these compare the loops first. ``functools.wraps`` hides this from signatures; ``mark_of`` looks
+behind it. Private methods are not wrapped: other classes of the engine and the blocking face use those.
 """
 
 import warnings

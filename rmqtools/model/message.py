@@ -1,4 +1,8 @@
-"""Messages: ``Message`` to send, ``MessageExt`` as stored and received."""
+"""Messages: ``Message`` to send, ``MessageExt`` as stored and received.
+
+``MessageExt`` keeps bytes for fields that were not used yet (``model.message._Stored``). It keeps a decoding
+function and bytes, not a closure: containers would keep the garbage collector busy.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence

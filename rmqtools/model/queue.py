@@ -1,4 +1,8 @@
-"""A queue, and a range of its offsets."""
+"""A queue, and a range of its offsets.
+
+Queues sort by UTF-16 code units, as Java's strings do. Members that sorted differently would own queues
+twice.
+"""
 
 from dataclasses import dataclass, replace
 from functools import total_ordering

@@ -1,4 +1,9 @@
-"""Wraps a listener so that it gets every message once, by the keys that a store remembers."""
+"""Wraps a listener so that it gets every message once, by the keys that a store remembers.
+
+``deduplicate`` answers with ``ack_index`` for concurrent listeners and with a suspended queue for orderly
+ones: an orderly consumer ignores ``ack_index``, and would acknowledge a message that another member is still
+consuming.
+"""
 
 import asyncio
 import contextvars

@@ -6,6 +6,9 @@
 
 A member that inserts a key which another member's open transaction has inserted waits for the end of that
 transaction. Then it finds the key, or inserts it itself. So one of two copies is consumed.
+
+The keys of consumed messages are inserted in sorted order: two members that insert the same keys in another
+order would wait for each other.
 """
 
 import threading

@@ -181,7 +181,7 @@ def _error_type(error: BaseException | None) -> names.Attributes:
 
 
 def _outcome(fate: SendResult | BaseException | None) -> str:
-    """Return what became of a message. A one-way send, without result or error, has an unknown outcome."""
+    """Return the outcome of a message. A one-way send, without result or error, has an unknown outcome."""
     if isinstance(fate, SendResult):
         return "stored"
     return (

@@ -6,6 +6,9 @@ or an unknown outcome the last mark of the queue says what is stored, provided t
     no request can arrive late    its own answer came, or an answering period of the broker has passed
     everything stored is visible  a fence message, sent after that, is visible
     nobody else writes            the lock is held, and was renewed a short time ago
+
+A broker that is killed while it copies a batch has stored its first messages. So every message has a
+position, not every batch.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Makes a group member from its own report (running info). Pure."""
+"""Makes a group member from its own report (running info). Pure.
+
+Members that pop all queues of a broker report one with the id -1; a view has each queue instead.
+"""
 
 import json
 import re

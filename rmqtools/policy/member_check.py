@@ -1,4 +1,8 @@
-"""Checks of single members of a group by their own reports: stuck, failing, with another clock. Pure."""
+"""Checks of single members of a group by their own reports: stuck, failing, with another clock. Pure.
+
+The seconds since a member consumed a queue's last message say nothing while there was none: a check reads the
+first fetched message, and its age counts too (``GroupMember.fetched_ms``).
+"""
 
 from collections.abc import Iterator, Sequence
 

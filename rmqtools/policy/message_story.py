@@ -4,6 +4,10 @@ Nothing is guessed. A delivery is one request id of trace records; a member is n
 exactly one connected member fits. What is missing is listed in ``MessageStory.unknown``.
 Source of the rules: TraceDataEncoder, MessageClientIDSetter (Java client); AbstractSendMessageProcessor
 (broker: copies of a failed message keep its unique key).
+
+The trace record of a Java member comes by a connection of its own, which brokers list under no member. Its
+request id has address and process id of the member, as client ids have them by default; ours come by the
+member's own connection.
 """
 
 import re

@@ -2,6 +2,9 @@
 
 Source of the rules: MQClientInstance.topicRouteData2TopicPublishInfo, topicRouteData2TopicSubscribeInfo and
 topicRouteData2EndpointsForStaticTopic, TopicRouteData.topicRouteDataChanged (Java client).
+
+``order_topic_conf`` None and "" differ. With "", a static topic's mapping is used for reading, and not for
+sending.
 """
 
 import re

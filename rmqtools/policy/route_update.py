@@ -1,6 +1,9 @@
 """Updates a client's tables by a new route.
 
 Source of the rule: MQClientInstance.updateTopicRouteInfoFromNameServer (Java client).
+
+Host names of a route go through IDNA, which raises UnicodeError (not an OSError), and ``int`` refuses more
+than 4,300 digits. Both must not end a client's loops, so a route is treated as untrusted input.
 """
 
 from collections.abc import Collection, Mapping

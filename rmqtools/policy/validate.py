@@ -2,6 +2,8 @@
 
 Source of the rules: Validators, TopicValidator (Java client); the limit of all properties together is the
 broker's (a signed 16-bit length in the stored message).
+
+Group names have at most 120 characters, topics 127 (Validators of 5.5.0).
 """
 
 import re

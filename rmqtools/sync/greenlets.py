@@ -2,6 +2,14 @@
 
 There the loop thread is a greenlet too. It shares one thread with all others, so it has to give way whenever
 it waits: uvloop and epoll would stop the process. gevent is never imported unless the program has done so.
+
+- Where gevent has patched threads, the loop thread is a greenlet (``sync.greenlets``). While it waits, no
+  loop is noted as running: asyncio notes it for the whole thread, and other greenlets would be refused what
+  coroutines may not do.
+- A greenlet survives a fork. In the child the loop must end before it reads: the sockets and the bytes in
+  them are the parent's.
+- A signal handler runs on any greenlet, the loop's too. An exception that it raises to end the process goes
+  on to the main greenlet, and the loop continues: closing needs it.
 """
 
 import asyncio

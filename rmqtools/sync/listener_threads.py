@@ -4,7 +4,7 @@ An executor makes and locks a future for every call and wakes the loop for each 
 calls from one queue, and a result wakes the loop only if no earlier result has just done so. The threads are
 daemons: a listener that never returns does not stop the process from ending.
 
-Listeners that return at once are called by one thread: more would only wait for each other's interpreter lock
+Listeners that return at once are called by one thread: more would only wait for the GIL
 (docs/decisions/0033).
 """
 

@@ -2,6 +2,9 @@
 
 A loop thread belongs to one pid. After a fork the child starts its own, and a client made by the parent
 refuses to be used in the child: its sockets are shared with the parent.
+
+The garbage collector ends an abandoned iterator on any thread, also on the loop's, and at the end of the
+interpreter, when the loop thread no longer runs. So nothing may wait there.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""The driver's requests to the cluster before a read: queues, their stored offsets, start and end."""
+"""The driver's requests to the cluster before a read: queues, their stored offsets, start and end.
+
+The Spark source refuses static topics: their stored queue offsets are physical (``offsetDelta``).
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar

@@ -1,6 +1,12 @@
 """Finds the messages that a running stream has lost, and the offset where it continues in each queue.
 
 The rules are those of ``read.loss``.
+
+- A deleted queue keeps its offset in a stream's checkpoint. Without it, the queue would be read from its
+  first offset when its broker comes back.
+- A name server drops a broker's queues when the connection ends and restores them when the broker is back.
+  For a stream, a missing queue is lost only if its broker was up at two checks, or has been away for a
+  minute.
 """
 
 from collections.abc import Collection, Mapping

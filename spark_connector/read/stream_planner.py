@@ -6,6 +6,10 @@ One planner lives in the query's own Python process on the driver, per run of th
 
 "No new data" is never answered from memory: ``processAllAvailable()`` returns after such an answer, so the
 answer must include all messages stored before Spark's question. The planner waits until brokers may be asked.
+
+A stream's planner never answers "no new data" from memory: Spark's ``processAllAvailable()`` returns after
+such an answer. It waits for the rest of ``pollInterval``, but not after a batch: then another source of the
+query may have data, and Spark asks all sources in turn.
 """
 
 from collections.abc import Callable, Mapping

@@ -2,6 +2,13 @@
 
 One object lives in its own process on the driver while the query runs. Tasks have other copies, of which
 Spark calls only :meth:`RocketMQStreamReader.read`. So the constructor keeps only the options.
+
+- ``latestOffset``: ``stream_planner`` asks ``stream_lookup`` for the brokers' offsets; ``stream_losses``
+  compares them with the expected ones, ``rate_limit`` divides the limits among the queues. The end offsets go
+  into the checkpoint in the format of ``stream_offsets``.
+- ``partitions``: ``tasks.plan_tasks`` makes tasks as in a batch read, but small ranges share a task.
+- ``commit``: ``group_progress`` commits offsets to a group. ``progress.metrics`` computes the lag from
+  Spark's own reports.
 """
 
 from collections.abc import Iterator

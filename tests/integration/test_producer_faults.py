@@ -59,7 +59,7 @@ def stored_numbers(name_server: str, topic: str, results: list[SendResult]) -> C
 
 
 def tries_on(results: list[SendResult], broker_name: str) -> list[Outcome]:
-    """What became of the attempts on a broker."""
+    """The outcomes of the attempts on a broker."""
     return [a.outcome for r in results for a in r.attempts if a.queue.broker_name == broker_name]
 
 

@@ -80,7 +80,7 @@ def test_our_member_answers_the_check_backs_of_a_java_producer(cluster, java_pee
 
     transaction_id = printed[0]["sent"]
     assert (transaction_id, topic) in {(message.msg_id, message.topic) for message, _ in listener.checked}
-    # a set: brokers may store what is committed a second time (see DESIGN.md, Non-obvious)
+    # a set: brokers may store what is committed a second time (see engine.producer.check_back)
     assert {(message.msg_id, message.body) for message in visible()} == {(transaction_id, b"java")}
 
 

@@ -1,6 +1,7 @@
 """The layers of rmqtools/DESIGN.md, read from the imports themselves."""
 
 import ast
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from itertools import takewhile
@@ -163,6 +164,47 @@ def upward_arrows(module: str) -> set[str]:
 def test_a_module_imports_only_from_its_own_layer_and_below() -> None:
     wrong = {module: upward for module in import_graph() if (upward := upward_arrows(module))}
     assert not wrong, f"imports that point up, see rmqtools/DESIGN.md and MAY_IMPORT in this file: {wrong}"
+
+
+DESIGN = ROOT / "rmqtools/DESIGN.md"
+
+
+def test_the_picture_has_every_layer() -> None:
+    picture = set(re.findall(r"\w+", DESIGN.read_text().partition("```")[2].partition("```")[0]))
+
+    assert MAY_IMPORT.keys() - {"__main__"} - picture == set()
+
+
+@cache
+def defined_names() -> set[str]:
+    """Modules, classes, functions and members of classes: their whole names, and all ends of these."""
+    found: set[str] = set()
+    for module, tree in sources().items():
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        members = {f"{each.name}.{one}" for each in classes for one in names_in(each)}
+        found |= {module} | {f"{module}.{one}" for one in names_in(tree) | members}
+    whole = [name.split(".") for name in found]
+    return {".".join(parts[begin:]) for parts in whole for begin in range(len(parts))}
+
+
+def names_in(scope: ast.Module | ast.ClassDef) -> set[str]:
+    named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    fields = {
+        node.target.id
+        for node in scope.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    return {node.name for node in scope.body if isinstance(node, named)} | fields
+
+
+def test_design_names_what_exists() -> None:
+    quoted = set(re.findall(r"`(\w+(?:\.\w+)+)`", DESIGN.read_text()))
+    rooms = {name.rpartition(".")[2] for name in sources()} | set(MAY_IMPORT)
+    ours = {name for name in quoted if name[0].isupper() or name.partition(".")[0] in rooms}
+
+    assert len(ours) > 80
+    wrong = ours - defined_names()
+    assert not wrong, f"rmqtools/DESIGN.md names what is not there: {sorted(wrong)}"
 
 
 def room(package: str, module: str) -> str:

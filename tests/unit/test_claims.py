@@ -68,3 +68,14 @@ def test_the_commits_that_contributing_shows_for_each_kind_are_small():
 
     assert len(files) > 5
     assert {commit: len(names) for commit, names in files.items() if not 1 < len(names) <= 20} == {}
+
+
+def test_the_list_of_decisions_has_each_file_once_with_its_title():
+    folder = ROOT / "docs/decisions"
+    listed = re.findall(
+        r"^\| \[(\d{4})\]\((\S+)\) \| (.+) \|$", (folder / "README.md").read_text(), re.MULTILINE
+    )
+    written = [(path.name, path.read_text().partition("\n")[0]) for path in sorted(folder.glob("0*.md"))]
+
+    assert [(name, f"# {number} {title}") for number, name, title in listed] == written
+    assert len({name[:4] for name, _ in written}) == len(written)

@@ -22,6 +22,7 @@ _PAGES = (
     "SECURITY.md",
     "rmqtools/DESIGN.md",
     "docs/*.md",
+    "docs/decisions/*.md",
     "docs/reference/*.md",
 )
 _PHRASES = {
@@ -29,7 +30,10 @@ _PHRASES = {
     r"without a word": "say silently, or what is not logged",
     r"goes before|go before": "say takes precedence, or precedes",
     r"gives? \w+ away": "say releases",
-    r"what is left of": "say remaining",
+    r"what is left": "say remaining, or the rest",
+    r"interpreter('s)? lock": "say GIL",
+    r"what (became|has become) of": "say result, or outcome",
+    r"to and fro": "say back and forth",
     r"of its own accord": "say by itself",
     r"have \w+ looked for": "say who does it",
 }

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from rmqtools import (
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.ports import LOOPBACK, PortPicker
-from rmqtools.errors import RocketMQError
+from rmqtools.errors import RemotingError, RocketMQError
 from rmqtools.group import GroupLimits, MessageRequestMode
 from tests.support.name_servers import NameServers
 
@@ -248,8 +248,9 @@ class Day:
 
 def _poll(consumer: PullConsumer, is_over: threading.Event) -> None:
     while not is_over.is_set():
-        if consumer.poll(1.0):
-            consumer.commit()
+        with suppress(RemotingError):  # a broker is being restarted: the next poll commits
+            if consumer.poll(1.0):
+                consumer.commit()
 
 
 async def watch(day: Day, phase: _Phase, *, interval: float, limits: GroupLimits) -> Looks:

@@ -71,12 +71,12 @@ COMMANDS = {
     "export": LazyCommand(
         "rmqtools.cli.compare",
         "export",
-        "Write all topics and groups with their settings as YAML: queues, permissions, attributes.",
+        "Write all topics, groups and masters with their settings as YAML: queues, permissions, attributes.",
     ),
     "diff": LazyCommand(
         "rmqtools.cli.compare",
         "diff",
-        "Compare topics and groups of two clusters, or of a file of rmqtools export and a cluster.",
+        "Compare topics, groups and brokers of two clusters, or a file of rmqtools export and a cluster.",
     ),
     "profile": LazyCommand(
         "rmqtools.cli.profile",

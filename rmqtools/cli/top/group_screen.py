@@ -20,12 +20,13 @@ from rmqtools.cli.top.rates import age_text, bars, short
 from rmqtools.cli.top.sampler import GroupLook
 from rmqtools.errors import RocketMQError
 from rmqtools.group import GroupMember, pin_obstacles
+from rmqtools.model.queue import queue_name
 from rmqtools.visible_text import visible, visible_lines
 
 _WIDE = 110  # columns of a terminal
 _MOST_LAGS = 200  # queues in the table of lags, the worst ones
 _LAGS = (
-    *(Column("topic", 2), Column("broker"), Column("queue"), Column("owner"), Column("lag")),
+    *(Column("topic", 2), Column("queue"), Column("owner"), Column("lag")),
     *(Column("age"), Column("end", 1)),
 )
 
@@ -65,7 +66,7 @@ class GroupScreen(Screen[None]):
         yield LiveTable(columns, numbers=("queues",), alarms=("note",), id="members")
         with Horizontal(id="queues"):
             yield QueueGrid(id="grid")
-            yield LiveTable(_LAGS, numbers=("queue", "lag", "age", "end"), id="lags")
+            yield LiveTable(_LAGS, numbers=("lag", "age", "end"), id="lags")
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
@@ -109,7 +110,7 @@ class GroupScreen(Screen[None]):
         for queue in order:
             letters = "".join(self._letters.letter(one) for one in owners.get(queue, ()))
             each = progress[queue]
-            known = (queue.topic, queue.broker_name, str(queue.queue_id), letters or "-")
+            known = (queue.topic, queue_name(queue), letters or "-")
             age = age_text(look.check.view.age(queue))
             numbers = (f"{each.lag:,}", age, f"{each.max_offset:,}")
             lines.append((str(queue), [*known, *numbers]))

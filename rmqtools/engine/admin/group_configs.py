@@ -1,4 +1,8 @@
-"""Administration of consumer groups: which there are, and their settings. Each broker has its own."""
+"""Administration of consumer groups: which there are, and their settings. Each broker has its own.
+
+GET_SUBSCRIPTIONGROUP_CONFIG creates the group if it is missing (brokers 5.5.0). To check for a group, fetch
+the list of all groups.
+"""
 
 from dataclasses import replace
 from typing import Literal, Unpack

@@ -2,6 +2,8 @@
 
 Changes, and questions about one queue, go to masters: a slave may lag behind. Other questions go to a slave
 while a broker has no master.
+
+A change that goes to all masters raises if no master is known: otherwise it would succeed and change nothing.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Administration of topics: names, routes, settings, statistics."""
+"""Administration of topics: names, routes, settings, statistics.
+
+A broker 5.5.0 without timer wheel deletes a topic and then answers with a NullPointerException.
+``Admin.delete_topic`` checks whether the topic is gone.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence

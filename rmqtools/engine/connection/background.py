@@ -1,4 +1,13 @@
-"""Background work of one owner: keeps every task, restarts failed loops, runs every closing step."""
+"""Background work of one owner: keeps every task, restarts failed loops, runs every closing step.
+
+Closing does not wait for a task that closes its own consumer from a listener, nor for the task that awaits a
+listener thread which does so: each would wait for the other.
+
+``Background`` keeps the tasks of one owner and restarts a loop that failed. ``Closing`` runs the steps of a
+shutdown once, all of them even if some raise, and every caller waits for the same run. A producer refuses new
+calls, ends checks and requests, sends the messages that wait because of ``linger``, flushes traces, leaves
+its group, then closes its client: loops, route requests, connections.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

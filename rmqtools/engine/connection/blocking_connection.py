@@ -22,7 +22,7 @@ from rmqtools.protocol.wire.template import Request
 from rmqtools.protocol.wire.wrong_protocol import refuse_foreign_protocol
 
 _SLICE_SECONDS: Final = 0.1  # longest wait of one socket call
-_ANSWER_BYTES: Final = 64 * 1024  # of one call of the socket
+_ANSWER_BYTES: Final = 64 * 1024  # of one socket call
 _SLICE: Final = struct.pack("ll", 0, round(_SLICE_SECONDS * 1e6))  # struct timeval
 
 

@@ -1,6 +1,10 @@
 """Requests to the name servers: all go to one server until it fails, or lacks what another one has.
 
 Name servers copy nothing to each other. One that was restarted answers, and knows no broker for a while.
+
+Name servers copy nothing to each other. One that was restarted answers at once, without routes and brokers,
+until brokers register again (up to 30 s; with ``needWaitForService`` it refuses for 45 s). So a "no" of one
+server proves nothing.
 """
 
 from collections.abc import Callable

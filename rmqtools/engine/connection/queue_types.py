@@ -4,6 +4,10 @@ Brokers filter a stored batch (queue type BatchCQ) as a whole. A batch has none 
 its messages, so with a filter it is not sent at all. Tags are therefore compared by the client alone.
 Source of the rules: SendMessageProcessor.sendBatchMessage, ExpressionMessageFilter, QueueTypeUtils (broker).
 Ours: Java's consumers send the filter nevertheless, and receive only batches that match as a whole.
+
+A batch is kept as one message only if its request has a unique id of its own. In other topics brokers 5.1.4
+and older append that id to each message, where it replaces the message's own; 5.5.0 does not. So
+``inner_batches`` asks for the queue type first.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,9 @@
-"""The route table: routes are fetched on first use, and polled while the client lives."""
+"""The route table: routes are fetched on first use, and polled while the client lives.
+
+``policy.route_update.RouteTables`` decides what has changed, ``policy.publish`` makes the lists of queues. An
+unusable route raises ProtocolError before any table has changed; the poll logs it and continues with the next
+topic.
+"""
 
 import asyncio
 from collections.abc import Callable

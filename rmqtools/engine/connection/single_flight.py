@@ -1,4 +1,9 @@
-"""Runs work once for all callers that need it at the same time."""
+"""Runs work once for all callers that need it at the same time.
+
+Several callers share one connection attempt or one route fetch (``engine.connection.single_flight``). If
+closing ends it, they must not get a ``CancelledError``, because nobody cancelled them. If all callers have
+given up, a failure must still be retrieved, or asyncio logs it.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,13 @@
-"""One TCP connection: sends commands, matches answers by opaque, answers the peer's requests."""
+"""One TCP connection: sends commands, matches answers by opaque, answers the peer's requests.
+
+- A request to a connection that is already closed was never sent: this is ``RemotingConnectError``, not an
+  unknown outcome.
+- A request that is alone is written at once; further requests of the same loop iteration are written together
+  at its end. A system call costs as much as the rest of a send. A connection has one timer, set to the
+  earliest deadline.
+- A connection that received nothing while a request timed out is not used again. The host may be gone, and
+  TCP takes a quarter of an hour to notice. Closing waits one second for a peer that does not take its bytes.
+"""
 
 import asyncio
 import itertools

@@ -5,6 +5,12 @@ settled. Brokers 5.5.0 never deliver such a batch again: they refuse to write on
 messages (HookUtils.checkInnerBatch), unless an operator has created that topic with queue type BatchCQ. So
 ``consume_pop`` sends each failed message of a batch to the group's retry topic.
 The Java client does not unwrap popped batches.
+
+Brokers 5.5.0 never deliver a popped stored batch again: their retry topic has another queue type, so they
+refuse to store the batch there, and try again for ever. A failed message of a batch therefore goes to the
+group's retry topic by itself. Messages that a killed member had are lost to the group, unless an operator
+created the topic ``%RETRY%group_topic`` with the attribute ``queue.type=BatchCQ`` beforehand. The warning
+``stored_batches_popped`` names it.
 """
 
 import asyncio

@@ -2,6 +2,9 @@
 
 Source of the rules: DefaultMQPushConsumerImpl.pullMessage, DefaultLitePullConsumerImpl.PullTaskImpl (Java
 client).
+
+``max_messages_per_second`` delays fetches, not listeners: waiting messages would use up the invisible time of
+a pop and fill the cache. No pull is sent ahead while the messages of an earlier pull are not counted.
 """
 
 from typing import Protocol

@@ -3,7 +3,7 @@
 Source of the rules: DefaultLitePullConsumerImpl, AssignedMessageQueue, RebalanceLitePullImpl (Java client).
 Ours: a seek ends the running long poll at once; a paused queue hands out no messages, not even those fetched
 before; pulls carry no offsets; closing commits what was handed out; unassigned queues and queues of
-unsubscribed topics are given up at once.
+unsubscribed topics are given up at once. One file because it is one class.
 """
 
 import asyncio

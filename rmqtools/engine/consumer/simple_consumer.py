@@ -3,6 +3,12 @@
 It has no queues: brokers choose the messages of each answer (POP_MESSAGE), and hide them from all members
 until they are acknowledged or their invisible time ends.
 Source of the rules: SimpleConsumer (gRPC client of RocketMQ 5), ConsumerProcessor (proxy 5.5.0).
+
+- A simple consumer asks several places by NOTIFICATION, not by long polls at once: an answer that is not
+  needed would hide its messages until their invisible time ends. For the same reason a cancelled ``receive``
+  keeps messages that arrive later for the next one.
+- A simple consumer pops with born time 0, which is the broker's own: with the client's, a broker whose clock
+  is ahead by more than the poll would answer every pop at once and without messages.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
 """One queue that is copied into another one: reads ranges of the source, and appends what belongs there.
 
 While one request is on the wire, the next ones are read and encoded. Bodies are copied as they are stored.
+
+A batch has one sys flag, so messages of another compression begin a new request.
 """
 
 import asyncio

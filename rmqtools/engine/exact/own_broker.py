@@ -2,6 +2,16 @@
 
 Closing the connection resets it, and so does the end of this process: a dead writer's kernel delivers nothing
 more. The waits end when the end of the queue is trustworthy: an answering period, then a fence message.
+
+- ``dispatchBehindBytes=0`` does not mean that messages are visible: brokers report it while a flush holds
+  messages back. The only proof is a message of one's own that is stored later and visible.
+- A broker that stood still stores the requests in its buffers, of closed connections too. Its kernel has
+  acknowledged those bytes, so no socket option of the client helps. The client must wait until the broker has
+  answered for some seconds.
+- A kept request has no timer. The kernel notices a host that is gone: by its probes, or by its
+  retransmissions (15 minutes) while bytes are not acknowledged.
+- ``TCP_USER_TIMEOUT`` would end the connection of a broker that stands still with a full buffer; its answer
+  would be lost.
 """
 
 import asyncio

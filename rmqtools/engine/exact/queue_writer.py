@@ -10,6 +10,8 @@ A broker's lock is no fence. Brokers accept sends without it, forget it when the
 the lock is renewed all the time; a writer whose lock is old has no connection any more.
 
 Ours: Java's clients have nothing like it. Reasons: ``docs/decisions/0042-exact-appends.md``.
+
+The request names its own topic as the default topic: with TBW102, a broker would make a deleted topic anew.
 """
 
 import asyncio

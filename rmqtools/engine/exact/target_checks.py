@@ -81,7 +81,7 @@ def _check_topic(topic: str, config: TopicConfig | None) -> None:
     if (config.attributes or {}).get(_CLEANUP) == "COMPACTION":
         raise ConfigError(
             f"topic {topic!r} has {_CLEANUP}=COMPACTION: brokers remove messages from its queues, so that "
-            "their ends say nothing; append to a topic without it"
+            "their ends do not show what is stored; append to a topic without it"
         )
 
 

@@ -1,4 +1,7 @@
-"""The allocation strategy of a member, with the pins currently in force."""
+"""The allocation strategy of a member, with the pins currently in force.
+
+Unknown pins are not "no pins": a member that has reached no name server takes no queue.
+"""
 
 from typing import Protocol, runtime_checkable
 

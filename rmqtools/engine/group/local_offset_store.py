@@ -3,6 +3,9 @@
 The file has the Java client's format. It is replaced as a whole, so it is never half written; the previous
 version stays beside it as ``.bak`` and is read if the file is torn or missing. Source of the rules:
 LocalFileOffsetStore, OffsetSerializeWrapper (Java client).
+
+While the interpreter exits, executors accept no work: ``local_offset_store`` then writes on the loop's
+thread.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Subscriptions of a group member, by wire topic, and the routes of their topics."""
+"""Subscriptions of a group member, by wire topic, and the routes of their topics.
+
+An unsubscribed topic has no expression any more: a pull made before its queues are released asks for all
+messages.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection

@@ -10,6 +10,11 @@ A queue has one request of a line on the wire at a time, so messages of a line s
 except for requests that were retried.
 Source of the rule: ProduceAccumulator (Java client). Ours: a request leaves at once while none is on the
 wire; messages have their own timeouts; order within a queue.
+
+- The accumulator starts requests at the end of a loop iteration, after the callers that the last answer has
+  woken: otherwise the first of them would leave alone, and the others would wait for it.
+- Callers of one request get copies of its error: an error that is raised twice collects the tracebacks of
+  both.
 """
 
 import asyncio

@@ -5,6 +5,9 @@ in one line, in order of arrival, or are refused (``back_pressure_waits``). A bo
 bound of bytes enters alone.
 Source of the rule: DefaultMQProducerImpl.executeAsyncMessageSend (Java client). Ours: one line for both
 bounds, and closing ends the waiting.
+
+A send is counted in flight before it is handed to the loop. ``send_async`` waits on its caller's thread:
+messages that waited on the loop would fill the memory all the same.
 """
 
 import asyncio

@@ -1,4 +1,10 @@
-"""Parses a broker's answer to a send, and makes the error of a failed send."""
+"""Parses a broker's answer to a send, and makes the error of a failed send.
+
+- A broker answers a batch with one offset id per message, joined by commas, and the offset of the first
+  message.
+- The answer to a message with a delay names the queue that was asked for, but the offset in the schedule
+  topic. It says nothing about the queue's end (``SendReport.end_offsets``).
+"""
 
 import re
 from collections.abc import Sequence

@@ -3,6 +3,9 @@
 On the calling thread the coroutine never suspends: a request is written and answered there, over a blocking
 connection. What belongs to the loop (looking up a route, a first connection, asking for a broker's version)
 runs there while the thread waits.
+
+A send on its caller's thread takes no lock: a signal handler may close the producer or send in the middle of
+it. Shared values are changed by single calls of built-in types; loops over them use a copy.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine

@@ -2,6 +2,15 @@
 
 Source of the rules: DefaultMQProducerImpl.sendMessageInTransaction (Java client). Ours: a delay is refused
 instead of dropped, and brokers that hold half messages get a heartbeat at once.
+
+- Brokers find transaction members by their heartbeats. Half messages are on the brokers in the route of
+  RMQ_SYS_TRANS_HALF_TOPIC, so a member announces itself there and can be asked before it has sent anything.
+- A proxy 5.5.0 notes a producer group when a half message comes, and forgets it at its next look if no member
+  of the group is online. Then no broker ever asks. So a producer sends the proxy its heartbeat before the
+  half message.
+
+The half message goes through the producer's ``Sender``. Then the listener runs, and ``end_transaction`` sends
+its decision. ``check_back`` answers the check-backs of brokers.
 """
 
 import asyncio
@@ -81,8 +90,8 @@ class TransactionProducer(Producer):
         check_config(type(self).__name__, config, ProducerConfig)
         if config.group == DEFAULT_PRODUCER_GROUP:
             raise ConfigError(
-                f"group={config.group!r}: brokers ask any member of the group what became of a transaction, "
-                "so give the group a name of its own"
+                f"group={config.group!r}: brokers ask any member of the group for the outcome of a "
+                "transaction, so give the group a name of its own"
             )
         check_transaction_listener(listener, awaited=True)
         super().__init__(config)

@@ -1,4 +1,9 @@
-"""Filters of range reads: tags or a SQL92 condition, checked by the broker."""
+"""Filters of range reads: tags or a SQL92 condition, checked by the broker.
+
+- A broker that cannot parse a SQL92 condition answers pulls with all messages. The condition is first sent by
+  CHECK_CLIENT_CONFIG (``engine.reading.range_filter``).
+- A proxy answers SUCCESS to every CHECK_CLIENT_CONFIG and checks no condition: ``sql=`` is refused.
+"""
 
 from collections.abc import Collection
 

@@ -3,6 +3,11 @@
 From one pull to the next, a broker may return fewer messages than requested (8, not 32, if "on disk").
 Pulls in flight ask for predicted offsets, so each answer's ``nextBeginOffset`` is compared with the next
 prediction; if they differ, all are discarded and made again. With a filter none is made: the matches decide.
+
+- After a wrong prediction a range read has one pull on the wire and doubles that with each right one. Where
+  sizes change all the time, pulls behind a wrong one would make the broker send everything many times.
+- Every error of a pull discards the pulls sent after it: they are for other offsets.
+- A pull answered PULL_RETRY_IMMEDIATELY with the remark MESSAGE_WAS_REMOVING is a loss, not a gap.
 """
 
 import asyncio

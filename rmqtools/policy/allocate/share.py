@@ -1,4 +1,14 @@
-"""Calls a strategy, after the checks and the sorting that all strategies rely on."""
+"""Calls a strategy, after the checks and the sorting that all strategies rely on.
+
+- Members that are listed twice are not merged before sharing, as in Java. Merging would give other queues
+  than Java's members of the same group compute.
+- ``share`` treats CONFIG like every strategy, although Java's CONFIG checks nothing, and leaves out queues of
+  other topics.
+- ``share_ordered`` asks no strategy for a member that brokers do not list yet: it owns nothing.
+
+``strategy_table`` is the one table of the strategies' names, classes and options. Strategies see neither a
+clock nor the network: the caller gives them the pins that are valid now (``AllocateByPins.with_pins``).
+"""
 
 from collections.abc import Collection, Sequence
 

@@ -3,6 +3,10 @@
 One table: refusals, the documentation and programs that print it are made from it.
 Source of the rules: RequestCode and MQVersion of the servers' jars 4.9.7 to 5.5.0; RemotingProtocolServer
 (proxy 5.5.0), whose processors are the requests that a proxy answers.
+
+Three places refuse: ``Endpoint.require`` before anything is sent; ``broker_versions``, which asks a broker
+for its version before the first message that it could misunderstand; ``Remoting.invoke_ok``, if the server
+answers that it does not know the request.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,9 @@
 """Compressed bodies: zlib, LZ4 frame, zstd. Bits 8-10 of a message's sys flag name the type.
 
 Source of the rule: CompressionType, CompressorFactory, MessageSysFlag.getCompressionType (Java client).
+
+Java's LZ4 reader accepts independent blocks only: use ``block_linked=False``, or official consumers silently
+drop bodies above 64 KB.
 """
 
 import zlib

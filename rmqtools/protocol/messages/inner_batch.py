@@ -3,6 +3,8 @@
 The stored message has the queue offset of its first message, and the request's body (``message_batch``).
 Source of the rule: SendMessageProcessor.sendBatchMessage (broker), MessageDecoder.decodeMessage(MessageExt,
 List) (Java client).
+
+A stored inner batch has several queue offsets: a range that begins in its middle still needs it.
 """
 
 import struct

@@ -6,6 +6,12 @@ A frame on the wire (big-endian):
 
 ``total`` counts everything after itself.
 Source of the rule: RemotingCommand.decode and getHeaderLength, NettyDecoder (Java client).
+
+- The socket writes into the buffer of ``FrameDecoder``. Replace that buffer, never resize it: the loop still
+  holds a view.
+- The body of a frame above 256 KiB is received into memory of its own and handed on without a copy, once
+  nobody else holds a view of that memory. uvloop holds one during ``buffer_updated``, so such a frame is
+  taken in the loop's next turn.
 """
 
 import struct
@@ -15,7 +21,7 @@ from typing import NamedTuple
 from rmqtools.errors import ProtocolError
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024  # upstream com.rocketmq.remoting.frameMaxLength
-ROOM_BYTES = 256 * 1024  # the most bytes that one call of the socket may return
+ROOM_BYTES = 256 * 1024  # most bytes that one socket call returns
 
 _PREFIX = struct.Struct(">II")
 _LENGTH_BYTES = 4

@@ -32,7 +32,10 @@ def file(run, tmp_path):
 
 
 def test_an_export_has_topics_and_groups_with_what_is_not_the_default(run):
-    assert yaml.safe_load(run("export").stdout) == {
+    exported = yaml.safe_load(run("export").stdout)
+    del exported["brokers"]
+
+    assert exported == {
         "topics": {
             "only": {"read_queues": 1, "write_queues": 1, "permission": "r", "brokers": ["broker-a"]},
             "orders": {
@@ -56,6 +59,32 @@ def test_a_cluster_is_equal_to_its_own_export(run, file):
     shown = run("diff", file)
 
     assert (shown.exit_code, shown.stdout) == (0, "equal: 3 topics, 1 groups\n")
+
+
+def test_settings_of_brokers_are_compared_but_not_those_of_a_machine_nor_secrets(run, file, cluster):
+    run("broker", "config", "broker-a", "-c", "fileReservedTime=48", "--yes")
+    try:
+        (row,) = json.loads(run("diff", file, "--json").stdout)
+        exported = yaml.safe_load(run("export").stdout)["brokers"]["masters"]
+    finally:
+        run("broker", "config", "broker-a", "-c", "fileReservedTime=72", "--yes")
+
+    assert row == {
+        "kind": "brokers",
+        "name": "masters",
+        "setting": "fileReservedTime",
+        "left": "72",
+        "right": "48 at broker-a, 72 at broker-b",
+    }
+    assert "brokerName" not in exported
+
+
+def test_a_file_without_settings_of_brokers_is_compared_in_the_rest(run, file):
+    given = yaml.safe_load(file.read_text())
+    del given["brokers"]
+    file.write_text(yaml.safe_dump(given))
+
+    assert run("diff", file).exit_code == 0
 
 
 def test_what_differs_is_listed_and_ends_with_1(run, file, cluster):
@@ -98,7 +127,8 @@ def test_an_export_that_lacks_a_broker_says_so_and_is_not_compared(run, tmp_path
     fault.remove()
 
     assert lacks.exit_code == ExitCode.INCOMPLETE
-    assert "brokers" not in (tmp_path / "part.yaml").read_text()
+    exported = yaml.safe_load((tmp_path / "part.yaml").read_text())
+    assert exported["topics"]["orders"].keys() == {"read_queues", "write_queues", "permission", "attributes"}
     with pytest.raises(ConfigError, match=r"part.yaml is incomplete: brokers \['broker-b'\] did not answer"):
         run("diff", tmp_path / "part.yaml")
 
@@ -109,7 +139,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(run, file):
     assert run("export", "-o", file, "--overwrite").stdout.startswith("3 topics and 1 groups written to ")
 
 
-@pytest.mark.parametrize("text", ["[1]", "topics: 3", "topics: {a: 3}", "brokers: {}", "topics: {a: }: b"])
+@pytest.mark.parametrize("text", ["[1]", "topics: 3", "topics: {a: 3}", "brokers: 3", "topics: {a: }: b"])
 def test_a_file_of_another_form_is_refused_by_name(run, tmp_path, text):
     (tmp_path / "bad.yaml").write_text(text)
 

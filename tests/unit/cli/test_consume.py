@@ -15,7 +15,7 @@ from rmqtools import MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA
 from rmqtools.cli.output_messages import formatter
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.copy_message import own_properties
 from rmqtools.testing import FakeCluster, stored_message
@@ -222,6 +222,40 @@ def test_an_unknown_field_is_refused_with_those_that_are_known(text):
     ],
 )
 def test_options_that_do_not_go_together_are_refused(run, topic, options, words):
+    with pytest.raises(ConfigError, match=words):
+        run("consume", topic, *options)
+
+
+def test_a_command_gets_each_message_and_its_place(run, topic, tmp_path):
+    note = 'import os, sys; print(os.environ["MESSAGE_QUEUE"], os.environ["MESSAGE_KEYS"], sys.stdin.read())'
+    script = f"{sys.executable} -c '{note}' >> {tmp_path / 'heard'}"
+
+    run("consume", topic, "--from", "1", "--exec", f'sh -c "{script.replace(chr(34), chr(92) + chr(34))}"')
+
+    assert (tmp_path / "heard").read_text().splitlines() == ["0 k3 m3", "0 k4 m4"]
+
+
+def test_a_command_that_fails_ends_the_replay_and_the_error_says_where(run, topic, tmp_path):
+    heard = tmp_path / "heard"
+    stops = f'cat >> {heard}; test "$MESSAGE_KEYS" != k3'
+
+    with pytest.raises(RocketMQError, match=r"exit code 1 at broker-a:0 offset 1 .* --from 1"):
+        run("consume", topic, "--exec", f"sh -c '{stops}'")
+
+    assert heard.read_text() == "m1m3"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--exec", "no-such-program"), "want a program"),
+        (("--exec", "echo 'x"), "No closing quotation"),
+        (("--exec", ""), "want a command"),
+        (("--exec", "cat", "--format", "parquet"), "leave out --output and parquet"),
+        (("--exec", "cat", "-g", "g"), "--exec is for reading without --group"),
+    ],
+)
+def test_a_command_that_cannot_run_is_refused(run, topic, options, words):
     with pytest.raises(ConfigError, match=words):
         run("consume", topic, *options)
 

@@ -29,8 +29,8 @@ def test_a_member_is_shown_from_inside(run):
     assert shown[0].startswith(f"member {FIRST} of group billing: PYTHON ")
     assert "strategy:      AVG" in shown
     assert shown[6:8] == [
-        "TOPIC   BROKER    QUEUE  NEXT OFFSET  FETCHED  FETCHED AT  CONSUMED AT",
-        "orders  broker-a      0            0        0  -           -",
+        "TOPIC   QUEUE       NEXT OFFSET  FETCHED  FETCHED AT  CONSUMED AT",
+        "orders  broker-a:0            0        0  -           -",
     ]
 
 

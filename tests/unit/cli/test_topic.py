@@ -59,10 +59,23 @@ def test_a_topic_is_described_queue_by_queue(run, cluster):
         "retention:    72 hours",
         "put tps:      0.0/s",
         "groups:       billing",
-        "BROKER    QUEUE  PERM  FIRST  END  MESSAGES  LAST MESSAGE             NOTE",
-        "broker-a      0  rw        0    2         2  2023-11-14 22:13:20 UTC",
-        "broker-b      0  rw        0    0         0  -",
+        "QUEUE       PERM  FIRST  END  MESSAGES  LAST HOUR  LAST MESSAGE             NOTE",
+        "broker-a:0  rw        0    2         2          0  2023-11-14 22:13:20 UTC",
+        "broker-b:0  rw        0    0         0          0  -",
     ]
+
+
+def test_a_queue_that_got_far_more_messages_than_the_others_is_hot(run, cluster):
+    cluster.create_topic("skewed", queues=2)
+    for number, count in enumerate((300, 40)):
+        queue = MessageQueue("skewed", "broker-a", number)
+        cluster.store("skewed", *[b"x"] * count, queue=queue, store_timestamp_ms=1_000)
+        cluster.store("skewed", *[b"x"] * (400 - count), queue=queue)
+
+    rows = json.loads(run("topic", "describe", "skewed", "--json").stdout)["queues"]
+
+    assert [row["last_hour"] for row in rows] == [100, 360, 0, 0]
+    assert [row["note"] for row in rows] == ["", "hot: 78 % of the last hour", "", ""]
 
 
 def test_queues_that_cannot_be_used_are_marked(run, cluster):

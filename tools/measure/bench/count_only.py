@@ -1,4 +1,4 @@
-"""A reader of almost no cost: what is left is what the broker can give.
+"""A reader of almost no cost: it shows what the broker can give.
 
 One connection, several pulls of each queue on the wire at predicted offsets; of an answer only the header is
 looked at. An answer that comes back to another offset than was predicted ends the run with an error.

@@ -222,7 +222,7 @@ class World:
         writer.task.cancel()
         await asyncio.gather(writer.task, return_exceptions=True)
         await writer.appender._writer.abandon()
-        await writer.appender.close()  # of what is left here of its process
+        await writer.appender.close()  # of the rest of its process
         await writer.producer.close()
         await writer.producer.close()
 

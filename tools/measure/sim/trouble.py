@@ -1,6 +1,6 @@
 """Troubles of a simulated run and their times, drawn from a seed before the run begins.
 
-Every trouble ends before the load does, so that what is left undone at the end is the engine's fault.
+Every trouble ends before the load does, so that unfinished work at the end is the engine's fault.
 """
 
 import random

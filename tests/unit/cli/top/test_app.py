@@ -329,7 +329,7 @@ def test_each_queue_has_lag_age_and_owner_and_a_wide_terminal_shows_both(cluster
         await pilot.press(*keys)
         shown = await until(app, pilot, "OWNER", "5h", "(5h old)")
 
-        assert re.search(r"broker-b +1 +B +1 +5h", shown)
+        assert re.search(r"broker-b:1 +B +1 +5h", shown)
         assert ("broker-b 0 BB" in shown) == (size[0] > 110)
 
     watch(cluster, steps, size=size)

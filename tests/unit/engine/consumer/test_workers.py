@@ -1,4 +1,4 @@
-"""Coroutine listeners: how many tasks call them, and what becomes of a run that is cut off."""
+"""Coroutine listeners: how many tasks call them, and the result of a run that is cut off."""
 
 import asyncio
 from typing import Any
