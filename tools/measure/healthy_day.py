@@ -49,6 +49,7 @@ _RESTARTED = frozenset(
     {
         *("broker_silent", "master_missing", "broker_inactive", "broker_gone", "name_server_incomplete"),
         "member_idle",  # the broker that shares the queues of a group that pops does not know all yet
+        "queue_unowned",  # a group in order locks queues again within 20 s after their broker is back
     }
 )
 _WRONG = 600.0  # seconds by which a clock is wrong
