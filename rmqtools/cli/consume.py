@@ -53,6 +53,14 @@ Form = Annotated[
         help="Bodies, on a terminal with keys and tags; JSON lines; a hex dump; Parquet (extra arrow).",
     ),
 ]
+Own = Annotated[
+    str | None,
+    typer.Option("--format-string", metavar="TEXT", help=f"A format of your own: {FORMAT_HELP}."),
+]
+Command = Annotated[
+    str | None,
+    typer.Option("--exec", metavar="COMMAND", help="Run this for each message, with its body as stdin."),
+]
 Raw = Annotated[bool, typer.Option("--raw", help="Print to a terminal unescaped, as to pipes and files.")]
 Output = Annotated[
     Path | None,
@@ -103,22 +111,12 @@ def consume(
     sql: Sql = None,
     form: Form = Format.text,
     output: Output = None,
-    own: Annotated[
-        str | None,
-        typer.Option("--format-string", metavar="TEXT", help=f"A format of your own: {FORMAT_HELP}."),
-    ] = None,
+    own: Own = None,
     idle: Annotated[
         float, duration_option("With --group, without --follow: end if nothing comes for so long.", least=0.1)
     ] = 3.0,
     raw: Raw = False,
-    command: Annotated[
-        str | None,
-        typer.Option(
-            "--exec",
-            metavar="COMMAND",
-            help="Run this for each message, with its body as stdin.",
-        ),
-    ] = None,
+    command: Command = None,
     settings: Settings = None,
 ) -> None:
     """Print a topic's messages: those that are there now, or all from now on with --follow.

@@ -30,7 +30,7 @@ from rmqtools.cli.top.findings_list import FindingsList
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import RocketMQError
-from tests.support.command_line import rmqtools
+from tests.support.command_line import rmqtools_program
 from tests.support.java_peer import JavaPeer
 from tests.support.mqadmin import Mqadmin
 from tests.support.restarts import kill
@@ -112,7 +112,7 @@ class _Day:
         kill(self.cluster, _DEAD)
 
     def _run(self, *arguments: str) -> str:
-        done = rmqtools(*arguments, NAMESRV_ADDR=self.cluster.name_server)
+        done = rmqtools_program(*arguments, NAMESRV_ADDR=self.cluster.name_server)
         return done.stdout + done.stderr
 
     def _send(self, topic: str, count: int) -> None:

@@ -25,7 +25,7 @@ def command_sink(text: str, form: str, own: str | None, output: Path | None) -> 
         text: the command with its arguments, quoted as for a shell; no shell runs it.
         form: ``text`` (the body), ``json`` or ``hex``.
         own: a format of the user's own, in place of ``form``.
-        output: must be None: the command writes what it wants.
+        output: must be None: the command has its own output.
 
     Raises:
         ConfigError: the command cannot be read, or the form is none for it.

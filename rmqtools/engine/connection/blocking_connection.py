@@ -8,7 +8,7 @@ import random
 import select
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from rmqtools.clock import Clock
@@ -205,8 +205,11 @@ class BlockingConnection:
                     return command
             data = self._receive(deadline)
 
-    def _read_commands(self, data: bytes) -> Iterable[RemotingCommand]:
-        """Yield the commands that end in these bytes; nearly always they are one answer."""
+    def _read_commands(self, data: bytes) -> Sequence[RemotingCommand]:
+        """Return the commands that end in these bytes; nearly always they are one answer.
+
+        No generator: closing one that has more to yield drops an interrupt that comes just then.
+        """
         if not data:
             raise ConnectionResetError("closed by the peer")
         if not self._has_received:
@@ -214,14 +217,16 @@ class BlockingConnection:
             refuse_foreign_protocol(data)
         whole = decode_whole(data, len(data), self._decoder)
         if whole is not None:
-            yield whole
-            return
-        yield from map(decode_command, self._decoder.feed(data))
-        if self._decoder.error is not None:
-            raise self._decoder.error
+            return (whole,)
+        return [decode_command(frame) for frame in self._decoder.feed(data)]
 
     def _receive(self, deadline: float) -> bytes:
-        """Wait in the call that receives, which is woken once; only the last slice needs a poll before it."""
+        """Wait in the call that receives, which is woken once; only the last slice needs a poll before it.
+
+        What was received before may have ended in bytes that are no command.
+        """
+        if self._decoder.error is not None:
+            raise self._decoder.error
         while True:
             left = deadline - self._clock.monotonic()
             if left < _SLICE_SECONDS and not self._readable.poll(max(0.0, left * 1000)):
