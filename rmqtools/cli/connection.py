@@ -107,12 +107,12 @@ def end_incomplete(missing: Mapping[str, object]) -> None:
 
 def broker_clock(admin: Admin, broker_name: str = "") -> Callable[[], int]:
     """Return a clock that shows the time of a broker, by default that of most: store times are theirs."""
+    return lambda: broker_now_ms(admin.fetch_clocks(), broker_name)
 
-    def now_ms() -> int:
-        clocks = admin.fetch_clocks()
-        return SYSTEM_CLOCK.now_ms() + round(1000 * clocks.get(broker_name, common_clock(clocks)))
 
-    return now_ms
+def broker_now_ms(clocks: Mapping[str, float], broker_name: str = "") -> int:
+    """Return the time of a broker, by default that of most; ``clocks``: of ``Admin.fetch_clocks``."""
+    return SYSTEM_CLOCK.now_ms() + round(1000 * clocks.get(broker_name, common_clock(clocks)))
 
 
 def _environment(known: set[str]) -> dict[str, str]:

@@ -130,7 +130,7 @@ def browse(
         if as_json:
             print_json([as_row(message) for message in found])
             return
-        columns = [*map(Column, ("queue", "offset")), Column("stored", 3), Column("from", 4)]
+        columns = [Column("queue"), Column("offset"), Column("stored", 3), Column("from", 4)]
         columns += [Column("keys"), Column("tags", 2), Column("retries", 1), Column("body")]
         print_table(columns, [_letter(message) for message in found])
         if not found and not admin.missing_brokers:

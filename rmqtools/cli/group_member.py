@@ -72,7 +72,9 @@ def _print_queues(member: GroupMember) -> None:
     now_ms = member.now_ms or int(now().timestamp() * 1000)
     rows = [
         (
-            *(queue.topic, queue_name(queue), state.commit_offset),
+            queue.topic,
+            queue_name(queue),
+            state.commit_offset,
             state.cached_msg_count + state.transaction_msg_count,
             _ago(state.last_pull_timestamp, now_ms),
             _ago(state.last_consume_timestamp, now_ms),

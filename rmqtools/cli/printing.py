@@ -23,6 +23,7 @@ from rich.text import Text
 
 from rmqtools.cli.moments import moment_text
 from rmqtools.clock import SYSTEM_CLOCK, as_time
+from rmqtools.model.queue import MessageQueue, queue_name
 from rmqtools.visible_text import visible, visible_json, visible_lines
 
 GAP = "  "
@@ -89,11 +90,11 @@ def print_tables(columns: Sequence[Column | str], tables: Mapping[str, Sequence[
             warn(part)
 
 
-def row_cells(row: Mapping[str, object]) -> tuple[object, ...]:
+def row_cells(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the values of an object for JSON as a row; its queue is one cell, as options take it."""
     cells = dict(row)
     if "queue_id" in cells:
-        cells["broker_name"] = f"{cells['broker_name']}:{cells.pop('queue_id')}"
+        cells["broker_name"] = queue_name(MessageQueue("", cells["broker_name"], cells.pop("queue_id")))
     return tuple(cells.values())
 
 

@@ -13,7 +13,7 @@ from rmqtools.cli.connection import (
     Json,
     NameServer,
     Settings,
-    broker_clock,
+    broker_now_ms,
     client_config,
     complete_topic,
     pairs,
@@ -371,9 +371,10 @@ def _last_hour(
     admin: Admin, queues: Sequence[MessageQueue], offsets: Mapping[MessageQueue, TopicOffset]
 ) -> dict[MessageQueue, int]:
     """Return how many messages queues got in the last hour of their brokers' clocks."""
-    begins = {name: broker_clock(admin, name)() - _HOUR_MS for name in {one.broker_name for one in queues}}
+    clocks = admin.fetch_clocks()
+    begins = {queue: broker_now_ms(clocks, queue.broker_name) - _HOUR_MS for queue in queues}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(lambda queue: admin.search_offset(queue, begins[queue.broker_name]), queues)
+        found = pool.map(lambda queue: admin.search_offset(queue, begins[queue]), queues)
         begun = zip(queues, found, strict=True)
         return {queue: max(0, offsets[queue].max_offset - begin) for queue, begin in begun}
 
