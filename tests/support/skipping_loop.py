@@ -1,8 +1,9 @@
 """An event loop that does not wait: its time hardly moves while anything runs, and jumps when all rest.
 
 A test of a timeout of half a second takes ten milliseconds, and a busy machine makes no timeout strike too
-early, since time passes only where every task waits and no socket has news. Peers must live on the same loop,
-as those of ``tests.support`` do; while a thread works for the loop, its time is the machine's.
+early, since time passes only where every task waits and no socket has news. Peers live on the same loop, as
+those of ``tests.support`` do. While a thread works for the loop, or a fake cluster answers on a thread of its
+own, time is the machine's: how long another thread takes cannot be seen from here.
 
 The kernel counts the bytes that a socket has sent and its peer's socket has not received. While there are
 some, time passes slowly, so that they arrive before a timeout, however busy the machine is.
@@ -14,6 +15,7 @@ import select
 import selectors
 import struct
 import termios
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
@@ -22,6 +24,7 @@ from functools import partial
 from typing import Any
 
 from rmqtools.clock import SystemClock
+from rmqtools.testing.fake.cluster import THREAD_NAME
 
 _JUMP_SECONDS = 0.05  # at most, without a look at the sockets
 _SPEED = 50  # seconds that pass in a real one while bytes are on their way over loopback
@@ -45,9 +48,10 @@ class SkippingSelector(selectors.DefaultSelector):
         found = super().select(0)
         left = float("inf") if timeout is None else timeout
         while not found and left > 0:
-            if timeout is None or self.threads_at_work:
+            others_work = self.threads_at_work > 0 or _is_a_cluster_on_a_thread()
+            if timeout is None or others_work:
                 began = time.monotonic()
-                found = super().select(min(left, 0.01) if self.threads_at_work else None)
+                found = super().select(min(left, 0.01) if others_work else None)
                 waited = time.monotonic() - began
             elif self._in_haste:
                 found = super().select(0)  # loopback delivers within a system call, nearly always
@@ -71,6 +75,10 @@ class SkippingSelector(selectors.DefaultSelector):
         return not any(
             key.events & selectors.EVENT_WRITE or _unsent(key.fd) for key in self.get_map().values()
         )
+
+
+def _is_a_cluster_on_a_thread() -> bool:
+    return any(thread.name == THREAD_NAME for thread in threading.enumerate())
 
 
 def _unsent(fd: int) -> int:

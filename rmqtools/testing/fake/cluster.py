@@ -25,6 +25,7 @@ from rmqtools.testing.fake.timers import Timers
 from rmqtools.testing.fake.topics import TopicConfig
 
 T = TypeVar("T")
+THREAD_NAME = "fake-rocketmq"  # of the thread of a cluster in a ``with`` block
 _SECONDS = 30.0  # every call of a fake cluster is faster
 
 
@@ -366,7 +367,7 @@ class FakeCluster:
         await self.close()
 
     def __enter__(self) -> Self:
-        self._thread = LoopThread("fake-rocketmq")
+        self._thread = LoopThread(THREAD_NAME)
         self._thread.start()
         try:
             self._thread.run(self.start())
