@@ -9,7 +9,8 @@ import pytest
 from rmqtools import Outcome as SendOutcome
 from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.producer import send
-from rmqtools.policy.retry import ConnectBackoff, SendLoop
+from rmqtools.policy.backoff import ConnectBackoff
+from rmqtools.policy.retry import SendLoop
 from rmqtools.testing import FakeCluster
 from tests.support.fake import Fake
 from tests.support.skipping_loop import run_skipping

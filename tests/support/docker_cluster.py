@@ -73,8 +73,21 @@ class DockerCluster:
             self.wait_ready(self._affected(service))
 
     def pause(self, service: str) -> None:
-        """Freeze the server: connections stay open without answers; the route keeps it for 2 minutes."""
-        self._docker("pause", service)
+        """Freeze the server: connections stay open without answers; the route keeps it for 2 minutes.
+
+        Again where the kernel needs longer than the container runtime waits for it, on a busy machine.
+        """
+
+        def frozen() -> bool:
+            try:
+                self._docker("pause", service)
+            except DockerError as error:
+                if "unable to freeze" not in str(error):
+                    raise
+                return False
+            return True
+
+        wait_until(frozen, _KILL_SECONDS, lambda: f"{service} cannot be frozen")
 
     def unpause(self, service: str, *, wait: bool = True) -> None:
         """Let a paused server go on; ``wait`` as in :meth:`start`."""

@@ -21,8 +21,8 @@ from rmqtools.errors import BrokerError, ClientStateError, ConfigError, Remoting
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import PullSysFlag
+from rmqtools.policy.backoff import ConnectBackoff
 from rmqtools.policy.broker_address import describe_mapping, map_address
-from rmqtools.policy.retry import ConnectBackoff
 from rmqtools.protocol.wire.acl import AclSigner
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.protocol.wire.template import Request
@@ -176,7 +176,7 @@ class Remoting:
 
         Raises:
             RemotingConnectError: refused, unreachable or not open in time; or so a moment ago, see
-                :class:`rmqtools.policy.retry.ConnectBackoff`.
+                :class:`rmqtools.policy.backoff.ConnectBackoff`.
         """
         if self._closed:
             raise ClientStateError("the client is closed")

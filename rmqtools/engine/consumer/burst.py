@@ -28,6 +28,7 @@ from rmqtools.errors import RemotingConnectError, RocketMQError
 from rmqtools.log import get_logger
 from rmqtools.model.consume import ACK_ALL
 from rmqtools.model.message import MessageExt
+from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.protocol.wire.template import Request
 
@@ -105,10 +106,10 @@ class Burst(Generic[H]):
 
     # on the loop
 
-    def note_leaving(self, held: H) -> None:
-        """Note how far a queue is consumed that is being given up."""
+    def note_queue(self, queue: MessageQueue) -> None:
+        """Note how far a queue is consumed just now: pulls of the thread carry as much."""
         for lent in self._lent:
-            if lent.held is held:
+            if lent.held.queue == queue:
                 lent.note()
 
     async def _run(self) -> None:

@@ -66,7 +66,7 @@ class OrderlyConsumption:
         self._burst = Burst(
             member.client, listeners, self._workers, arrange=self._arrange, take_up=self._take_up
         )
-        member.held.on_leave(self._burst.note_leaving)
+        member.offsets.before_persist(self._burst.note_queue)
         self.may_lend = self._burst.may_lend
 
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:

@@ -19,7 +19,7 @@ from rmqtools.engine.group.membership import FORGOTTEN_DELAY
 from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
-from rmqtools.policy.retry import PullBackoff
+from rmqtools.policy.backoff import PullBackoff
 
 LOOK_AGAIN = 0.5  # seconds after which a queue that may not be fetched is checked again in any case
 _HELD_SECONDS = 0.5  # an answer without messages that takes so long was held by the broker

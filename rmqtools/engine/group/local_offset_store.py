@@ -71,6 +71,8 @@ class LocalFileOffsetStore(NotedOffsets):
 
     async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:
         """See :class:`OffsetStore`. Writes the whole file once, for any ``queues``."""
+        for queue in queues:
+            self._note_latest(queue)
         try:
             await self._store()
         except OSError as error:

@@ -5,7 +5,9 @@ every few seconds and when a queue is given up. Source of the rules: RemoteBroke
 Ours: commits are acknowledged requests, repeated when they fail. A stored offset is not sent again, unless a
 request to its broker went unanswered (a killed broker loses offsets not yet flushed). Each broker gets
 one offset at a time: a broker that receives the first two of a group and topic together loses one
-(ConsumerOffsetManager.commitOffset).
+(ConsumerOffsetManager.commitOffset). Pulls carry offsets too, and a busy broker may handle a pull after a
+later commit: then the stored offset goes back. So what is stored behind a pull with another offset is sent
+once more.
 
 While a master is out of the route, its slave gets the offsets. The master knows nothing of them when it is
 back, and its slave takes the master's older ones within a minute (SlaveSynchronize). So what is known to be
@@ -14,7 +16,7 @@ stored belongs to one address: all offsets go to the next one again.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -41,6 +43,9 @@ class OffsetStore(Protocol):
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
         """Note an offset in memory; ``increase_only``: keep a higher one that is noted already."""
+
+    def before_persist(self, callback: Callable[[MessageQueue], None]) -> None:
+        """Call ``callback(queue)`` just before a queue's offset is stored, so that it can note the latest."""
 
     def read_memory(self, queue: MessageQueue) -> int | None:
         """Return the offset noted in memory, 0 or more; None: there is none."""
@@ -83,6 +88,11 @@ class NotedOffsets:
 
     def __init__(self, offsets: Mapping[MessageQueue, int] = MappingProxyType({})) -> None:
         self._offsets = dict(offsets)
+        self._note_latest: Callable[[MessageQueue], None] = _note_nothing
+
+    def before_persist(self, callback: Callable[[MessageQueue], None]) -> None:
+        """See :class:`OffsetStore`."""
+        self._note_latest = callback
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
         """See :class:`OffsetStore`."""
@@ -96,6 +106,10 @@ class NotedOffsets:
     def noted(self) -> dict[MessageQueue, int]:
         """See :class:`OffsetStore`."""
         return dict(self._offsets)
+
+
+def _note_nothing(_: MessageQueue) -> None:
+    """Do nothing: all offsets are noted as soon as messages are consumed."""
 
 
 @dataclass(slots=True)
@@ -121,14 +135,18 @@ class RemoteBrokerOffsetStore(NotedOffsets):
         self._stored: dict[str, _Stored] = {}  # by broker name
         self._storing: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # keeps requests in order
         self._unanswered: Counter[str] = Counter()  # broker name -> offsets it did not answer for
+        self._carried: dict[MessageQueue, int] = {}  # by the first pull since the queue's last commit
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
         """See :class:`OffsetStore`.
 
         Pulls are not serialized with commits, so they carry no offset until the broker has one of the topic.
         """
-        is_known = queue.topic in self._stored_at(self._broker_name(queue)).topics
-        return self._offsets.get(queue) if is_known else None
+        offset = self._offsets.get(queue)
+        if offset is None or queue.topic not in self._stored_at(self._broker_name(queue)).topics:
+            return None
+        self._carried.setdefault(queue, offset)
+        return offset
 
     async def read_store(self, queue: MessageQueue) -> int | None:
         """See :class:`OffsetStore`. Also notes the offset it reads, unless it is negative."""
@@ -170,6 +188,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
     def remove(self, queue: MessageQueue) -> None:
         """See :class:`OffsetStore`."""
         self._offsets.pop(queue, None)
+        self._carried.pop(queue, None)
         if (stored := self._stored.get(self._broker_name(queue))) is not None:
             stored.offsets.pop(queue, None)
 
@@ -180,6 +199,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
             for queue in queues:
                 if self._unanswered[broker_name] > unanswered:
                     return
+                self._note_latest(queue)
                 offset = self._offsets.get(queue)
                 if offset is not None:
                     await self._try_to_store(queue, offset, again=again)
@@ -214,8 +234,11 @@ class RemoteBrokerOffsetStore(NotedOffsets):
             raise
         if answer.remark:  # the broker answers SUCCESS but stores nothing (useServerSideResetOffset)
             raise RocketMQError(f"offset {offset} of {queue} was not stored: {answer.remark}")
-        stored.offsets[queue] = offset
         stored.topics.add(queue.topic)
+        if self._carried.pop(queue, offset) == offset:
+            stored.offsets[queue] = offset
+        else:
+            stored.offsets.pop(queue, None)
 
     def _stored_at(self, broker_name: str) -> _Stored:
         """Return what the server that gets a broker's offsets now has stored: its master, else a slave.

@@ -14,6 +14,7 @@ from operator import attrgetter
 
 from rmqtools.clock import Clock
 from rmqtools.engine.group.held_queue import HeldQueue
+from rmqtools.engine.group.queue_locks import LOCK_MAX_LIVE_TIME
 from rmqtools.errors import CorruptBodyError
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
@@ -21,9 +22,6 @@ from rmqtools.model.result import PullResult
 from rmqtools.policy.flow import Cached, CachedByMember
 
 _PULL_MAX_IDLE_TIME = 120.0  # seconds; upstream ProcessQueue.PULL_MAX_IDLE_TIME
-_LOCK_MAX_LIVE_TIME = (
-    30.0  # seconds that a lock of the broker is believed in; upstream REBALANCE_LOCK_MAX_LIVE_TIME
-)
 _offset_of = attrgetter("queue_offset")
 _body_of = attrgetter("body")
 
@@ -220,7 +218,7 @@ class ProcessQueue(HeldQueue):
     @property
     def lock_ends(self) -> float:
         """The monotonic time until which a lock is trusted."""
-        return self._last_lock + _LOCK_MAX_LIVE_TIME
+        return self._last_lock + LOCK_MAX_LIVE_TIME
 
     def pulled(self) -> None:
         """Note that a request for messages was sent now."""

@@ -21,6 +21,7 @@ from rmqtools.protocol.wire.command import request
 
 log = get_logger(__name__)
 
+LOCK_MAX_LIVE_TIME = 30.0  # seconds for which a lock is trusted; upstream REBALANCE_LOCK_MAX_LIVE_TIME
 LOCK_INTERVAL = 20.0  # seconds; upstream rocketmq.client.rebalance.lockInterval
 
 

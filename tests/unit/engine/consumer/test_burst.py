@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rmqtools import Admin, ClientConfig, ConsumeFromWhere, MessageQueue, PushConsumer, PushConsumerConfig
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.consumer import burst
 from rmqtools.engine.consumer.burst import Burst
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -114,6 +115,25 @@ def test_a_broker_that_ends_in_a_burst_and_comes_back_costs_no_message(cluster, 
 
     assert lent
     assert set(heard) == set(ALL)
+
+
+def test_a_commit_in_the_middle_of_a_turn_has_what_the_thread_has_consumed(cluster, lent, monkeypatch):
+    """Its pulls carry as much, and a commit of less would set the group back."""
+    monkeypatch.setattr(burst, "_TURN", PATIENCE)
+    monkeypatch.setattr(burst, "_SLOW", PATIENCE)
+    is_stored = threading.Event()
+
+    def await_commit() -> None:
+        ends = SYSTEM_CLOCK.monotonic() + 10
+        while SYSTEM_CLOCK.monotonic() < ends and not is_stored.is_set():
+            if sum(offset or 0 for offset in committed(cluster)) >= EACH - 2:
+                is_stored.set()
+
+    heard = consume(cluster, 2 * EACH, at={EACH: await_commit}, persist_consumer_offset_interval=0.01)
+
+    assert lent
+    assert heard == ALL
+    assert is_stored.is_set()
 
 
 def test_a_slow_broker_does_not_hold_up_the_queues_of_another(lent):

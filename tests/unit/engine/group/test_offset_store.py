@@ -40,6 +40,29 @@ async def test_offsets_go_to_the_broker_when_they_have_changed():
         assert scene.asked(UPDATE)[0]["consumerGroup"] == "g"
 
 
+async def test_an_offset_that_a_pull_may_set_back_is_stored_once_more():
+    async with pushing() as scene:
+        store = scene.member.offsets
+        store.update(QUEUE, 5)
+        await store.persist([QUEUE])
+        assert store.offset_for_pull(QUEUE) == 5  # the broker may be slow to handle this pull
+        store.update(QUEUE, 6)
+        assert store.offset_for_pull(QUEUE) == 6
+        for _ in range(3):
+            await store.persist([QUEUE])
+        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6", "6"]
+
+
+async def test_pulls_that_carry_what_is_stored_make_no_commit():
+    async with pushing() as scene:
+        store = scene.member.offsets
+        store.update(QUEUE, 5)
+        for _ in range(3):
+            await store.persist([QUEUE])
+            store.offset_for_pull(QUEUE)
+        assert len(scene.asked(UPDATE)) == 1
+
+
 async def test_what_was_not_stored_is_stored_the_next_time_and_the_log_says_so(caplog):
     answers = [refuses]
 
