@@ -21,19 +21,28 @@ Topic = Annotated[
 ]
 
 
-@app.callback()
-def _root() -> None:
-    """Make typer expect a group even while there is only one command."""
-
-
 @app.command()
 def check(name_server: Server = None, topic: Topic = None) -> None:
     """Print what Spark's discovery sees; exit code 1 if something is wrong. See spark_connector.doctor."""
+    given = {"--name-server": name_server, "--topic": topic}
+    _doctor(*(part for name, value in given.items() if value is not None for part in (name, value)))
+
+
+@app.command(name="compile")
+def compile_() -> None:
+    """Compile PySpark once, in its archive, instead of in every Python process that Spark starts."""
+    _doctor("--compile")
+
+
+def _doctor(*arguments: str) -> None:
+    """Run the doctor, and end with its exit code.
+
+    Raises:
+        ConfigError: PySpark is not there.
+    """
     if find_spec("pyspark") is None:
         raise ConfigError(
             "PySpark is not installed beside this Python: pip install pyspark, or '.[spark]' in a checkout"
         )
-    given = {"--name-server": name_server, "--topic": topic}
-    arguments = [part for name, value in given.items() if value is not None for part in (name, value)]
     done = subprocess.run([sys.executable, "-m", "spark_connector.doctor", *arguments], check=False)
     raise typer.Exit(ExitCode.NO if done.returncode else ExitCode.DONE)
