@@ -106,7 +106,7 @@ def show(
         if member:
             show_member(admin, group, member, namespace=config.namespace, stack=stack, as_json=as_json)
             return
-        check = known_group(admin, group)
+        check = checked_group(admin, group)
         if as_json:
             print_json(_as_values(check))
             return
@@ -165,7 +165,7 @@ def delete(
     Its retry and dead-letter topics are kept: delete them with "topic delete".
     """
     with Admin(client_config(name_server, settings, ClientConfig)) as admin:
-        known_group(admin, group)
+        require_group(admin, group)
         if ids := admin.fetch_consumer_ids(group):
             raise RocketMQError(
                 f"group {group!r} has {len(ids)} members, which would create it again: stop them first "
@@ -178,16 +178,27 @@ def delete(
     say(f"group {group} is deleted: {lost}")
 
 
-def known_group(admin: Admin, group: str, limits: GroupLimits = DEFAULT_LIMITS) -> GroupCheck:
-    """Return everything about a group, with its problems.
+def checked_group(admin: Admin, group: str, limits: GroupLimits = DEFAULT_LIMITS) -> GroupCheck:
+    """Return everything about a group, with its problems; errors as of :func:`require_group`."""
+    check = admin.check_group(group, limits=limits)
+    _require(admin, check)
+    return check
+
+
+def require_group(admin: Admin, group: str) -> None:
+    """Do nothing if a server knows a group.
 
     Raises:
         RocketMQError: all brokers answer and none knows the group; names one that is spelled alike.
     """
-    check = admin.check_group(group, limits=limits)
+    view, copies = admin.fetch_group(group), admin.fetch_pin_copies(group)
+    _require(admin, GroupCheck(view=view, pin_copies=copies))
+
+
+def _require(admin: Admin, check: GroupCheck) -> None:
+    group = check.view.group
     if not check.is_known and group not in (known := admin.fetch_group_list()):
         raise unknown_group(group, known)
-    return check
 
 
 def unknown_group(group: str, known: Iterable[str]) -> RocketMQError:
@@ -260,7 +271,7 @@ def check(
     with Admin(config, partial=True) as admin:
         if repair:
             _repair_pins(admin, group)
-        check, findings = _findings(lambda: known_group(admin, group, limits), within, min_severity, ignore)
+        check, findings = _findings(lambda: checked_group(admin, group, limits), within, min_severity, ignore)
     if findings or not quiet:
         print_json([finding_values(one) for one in findings]) if as_json else _print_findings(check, findings)
     if findings:

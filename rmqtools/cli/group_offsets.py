@@ -17,7 +17,7 @@ from rmqtools.cli.connection import (
     complete_topic,
     partial_admin,
 )
-from rmqtools.cli.group import Group, known_group
+from rmqtools.cli.group import Group, require_group
 from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.printing import Column, print_json, print_table, row_cells, say, time_text, warn, warning
 from rmqtools.cli.topic import named_queue
@@ -68,7 +68,7 @@ def reset(
     if sum(given) != 1:
         raise ConfigError("give one of --to-time, --to-offset, --to-earliest, --to-latest")
     with partial_admin(client_config(name_server, settings, ClientConfig), partial=dry_run) as admin:
-        known_group(admin, group)
+        require_group(admin, group)
         before = admin.fetch_consumer_offsets(group, topic)
         if to_offset:
             after = _given_offsets(admin, list(before), to_offset)
@@ -147,7 +147,7 @@ def _skip_in_queue(
     """Skip messages of one queue, ``place``: its topic and name."""
     topic, name = place
     with partial_admin(config, partial=asked.dry_run) as admin:
-        known_group(admin, group)
+        require_group(admin, group)
         before = admin.fetch_consumer_offsets(group, topic)
         queue = named_queue("--queue", name, list(before))
         after = admin.max_offset(queue) if offset is None else _behind(admin, queue, offset, before[queue])

@@ -13,7 +13,7 @@ import typer
 
 from rmqtools import Admin, Client, ClientConfig
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
-from rmqtools.cli.group import Group, known_group
+from rmqtools.cli.group import Group, require_group
 from rmqtools.cli.moments import duration_option, zone_text, zoned
 from rmqtools.cli.printing import cell_text, ends_quietly, now
 from rmqtools.cli.saving.picture import check_picture, save_picture
@@ -47,7 +47,7 @@ def watch(
     check_picture(plot)
     seen: list[Look] = []
     with ends_quietly(), Client(client_config(name_server, settings, ClientConfig)) as client:
-        known_group(Admin(client, partial=True), group)
+        require_group(Admin(client, partial=True), group)
         if not as_json:
             print(
                 _LINE.format(f"TIME ({zone_text()})", "MEMBERS", "LAG", "IN/S", "OUT/S", "FINDINGS"),

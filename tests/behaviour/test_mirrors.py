@@ -21,7 +21,10 @@ def copy(site: Site) -> str:
 @pytest.fixture
 def producer(site):
     config = ProducerConfig(
-        name_server=site.name_server, send_timeout=PATIENT_REQUEST, request_timeout=PATIENT_REQUEST
+        name_server=site.name_server,
+        send_timeout=PATIENT_REQUEST,
+        request_timeout=PATIENT_REQUEST,
+        poll_name_server_interval=0.2,  # until it knows new queues
     )
     with Producer(config) as producer:
         yield producer
