@@ -27,6 +27,7 @@ GATES: Final = (
     "tests/unit/test_pre_commit.py",
     "tests/unit/test_public_names.py",
     "tests/unit/arrow/test_decode_columns.py",
+    "tests/unit/cli/test_hostile_text.py",
     "tests/unit/contract/test_vectors.py",
     "tests/unit/spark_connector/options/test_option_table.py",
     "tests/unit/tools/test_blocking_classes.py",

@@ -423,6 +423,18 @@ def _words(item: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
     return [name.rpartition(".")[2], *sorted(changed)]
 
 
+def unused(settings: Iterable[str]) -> list[str]:
+    """Return a line for each setting that no module outside of its package reads."""
+    home = ROOT / "rmqtools" / "config"
+    trees = [tree for path, tree in _trees().items() if home not in path.parents]
+    read = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return [
+        f"setting {name} is never used. Use it in rmqtools/engine, or remove the field"
+        for name in settings
+        if name.rpartition(".")[2] not in read
+    ]
+
+
 def main(arguments: list[str]) -> int:
     """Print what is missing; return 1 if anything is."""
     if arguments == ["--release"]:
@@ -432,6 +444,7 @@ def main(arguments: list[str]) -> int:
         (ROOT / "spark_connector" / "OPTIONS.md").write_text(describe_options())
         return 0
     wrong = [line for kind in KINDS for line in (*missing(kind), *invented(kind))]
+    wrong += unused(_settings())
     wrong += unannounced(_text("CHANGELOG.md"), released(), surface())
     sys.stdout.write("".join(f"{line}\n" for line in wrong))
     return int(bool(wrong))

@@ -1,12 +1,15 @@
 """Every column of read rows: the same values alone and with the others, however a message is decoded."""
 
+import re
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from rmqtools import MessageBlock
 from rmqtools.arrow import decode_block, select_columns
 from rmqtools.arrow.rows_to_batch import rows_to_batch
-from rmqtools.model.read_columns import COLUMN_BY_NAME
+from rmqtools.model.read_columns import COLUMN_BY_NAME, READ_COLUMNS
 from rmqtools.protocol.messages.inner_batch import unwrap
 from rmqtools.protocol.messages.stored import decode_message
 from tests.unit.arrow.stored_messages import (
@@ -51,3 +54,16 @@ def test_a_column_has_the_same_values_alone_with_others_and_looked_up(name: str,
 
     assert found.column(name).equals(among_others.column(name))
     assert found.equals(looked_up(block, alone))
+
+
+def test_the_page_on_copies_names_the_columns_that_no_write_takes():
+    page = Path(__file__).parents[3].joinpath("docs", "spark.md").read_text()
+    (row,) = re.findall(r"^\| (.*) \| set by broker and client \|$", page, re.MULTILINE)
+
+    set_by_others = {column.name for column in READ_COLUMNS if not column.is_writable}
+    assert set(re.findall(r"`(\w+)`", row)) == set_by_others, "correct the table of copies in docs/spark.md"
+
+
+def test_rows_to_write_may_have_these_columns_of_a_read():
+    writable = [column.name for column in READ_COLUMNS if column.is_writable]
+    assert writable == ["topic", "brokerName", "queueId", "body", "tags", "keys", "properties"]

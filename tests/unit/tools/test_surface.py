@@ -4,7 +4,7 @@ import pytest
 
 from tools import surface
 from tools.sources import ROOT
-from tools.surface import KINDS, invented, missing, released, unannounced
+from tools.surface import KINDS, invented, missing, released, unannounced, unused
 
 pytestmark = pytest.mark.process  # it reads all sources, for seconds
 
@@ -40,6 +40,13 @@ def test_every_public_thing_is_on_its_page(kind):
 @pytest.mark.parametrize("kind", [each for each in KINDS if each.is_exact], ids=lambda kind: kind.name)
 def test_a_page_names_nothing_that_does_not_exist(kind):
     refuse(invented(kind))
+
+
+def test_every_setting_is_used():
+    refuse(unused(next(kind for kind in KINDS if kind.name == "setting").found()))
+    assert unused(["ProducerConfig.nowhere"]) == [
+        "setting ProducerConfig.nowhere is never used. Use it in rmqtools/engine, or remove the field"
+    ]
 
 
 def test_every_change_of_the_public_surface_is_in_the_changelog():
