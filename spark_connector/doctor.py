@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ARCHIVE: Final = "PySpark's archive"
+_NO_BYTECODE: Final = "no bytecode; Spark's Python processes start faster after: rmqtools spark compile"
 _UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 
 Line = tuple[bool, str, str]
@@ -48,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (given.name_server is None) != (given.topic is None):
         parser.error("--name-server and --topic go together")
     well = True
-    for is_well, what, found in _compiled() if given.compile else _lines(given.name_server, given.topic):
+    lines = [_archive_line(compiles=True)] if given.compile else _lines(given.name_server, given.topic)
+    for is_well, what, found in lines:
         print(f"{'ok' if is_well else '!!'}  {what + ':':<20} {visible_lines(found)}", flush=True)
         well = well and is_well
     return 0 if well else 1
@@ -73,22 +75,16 @@ def _lines(name_server: str | None, topic: str | None) -> Iterator[Line]:
         spark.stop()
 
 
-def _compiled() -> Iterator[Line]:
+def _archive_line(*, compiles: bool = False) -> Line:
+    """Return whether PySpark's archive has bytecode, which ``compiles`` adds. Without it, all works too."""
     try:
         archive = find_archive()
-        if not is_compiled(archive):
+        if compiles and not is_compiled(archive):
             compile_archive(archive)
+        text = f"{archive} has bytecode" if is_compiled(archive) else _NO_BYTECODE
     except ConfigError as error:
-        yield False, _ARCHIVE, str(error)
-    else:
-        yield _archive_line()
-
-
-def _archive_line() -> Line:
-    archive = find_archive()
-    if is_compiled(archive):
-        return True, _ARCHIVE, f"{archive} has bytecode"
-    return True, _ARCHIVE, "no bytecode; Spark's Python processes start faster after: rmqtools spark compile"
+        return not compiles, _ARCHIVE, str(error)
+    return True, _ARCHIVE, text
 
 
 def _session() -> "SparkSession":

@@ -1,4 +1,4 @@
-"""Decides whether a send is tried again, the outcome of a message, and the time of an attempt.
+"""Decides whether a request is tried again, the outcome of a message, and the time of an attempt.
 
 Source of the rules: DefaultMQProducerImpl.sendDefaultImpl, DefaultMQProducer (Java client).
 """

@@ -1,4 +1,4 @@
-"""What users of other sources do with theirs: windows by a message's times, large messages, modes, tables."""
+"""Reads and streams on Spark that nothing else tests: windows by time, 4 MB, expiry, pandas, SQL modes."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ from pyspark.sql.functions import count, window
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
-from tests.spark.programs import program
+from tests.spark.programs import EXECUTORS, program
 from tests.spark.streams import await_true, error_of, fill
 from tests.support.patience import PATIENT_WRITE
 from tests.support.reading import await_readable
@@ -20,7 +20,7 @@ from tests.support.spark_processes import environment, run, standalone_cluster
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow]
 
 WIDTH = timedelta(milliseconds=10)
-BODY_BYTES, LARGE = 4_000_000, 40  # 160 MB: more than a Python worker may have
+BODY_BYTES, LARGE = 4_000_000, 40  # 160 MB together
 
 
 @pytest.mark.parametrize("column", ["storeTimestamp", "bornTimestamp"])
@@ -61,11 +61,8 @@ def test_messages_of_4_mb_pass_through_executors_with_little_memory(
     source, target = make_topic(queues=1), make_topic(queues=1)
     fill(producer, admin, {admin.fetch_subscribe_queues(source)[0]: LARGE}, body=bytes(BODY_BYTES))
     text = program(
-        "builder = builder.master(sys.argv[1]).config('spark.ui.enabled', 'false')",
-        "builder = builder.config('spark.executor.memory', '512m')",
-        "builder = builder.config('spark.executor.pyspark.memory', '1g')",
-        "builder = builder.config('spark.driver.host', '127.0.0.1')",
-        "builder = builder.config('spark.driver.bindAddress', '127.0.0.1')",
+        "builder = builder.master(sys.argv[1]).config('spark.executor.pyspark.memory', '1g')",
+        EXECUTORS,
         "spark = builder.getOrCreate()",
         "options = {'nameServer': sys.argv[2], 'topic': sys.argv[3]}",
         "rows = spark.read.format('rocketmq').options(**options).load()",
@@ -120,7 +117,7 @@ def forgetful():
 
 
 def test_messages_that_expired_fail_a_stream_with_their_offsets_and_are_passed_over_on_request(
-    forgetful, stream, tmp_path
+    forgetful, stream
 ):
     config = ClientConfig(name_server=forgetful.name_server)
     with Admin(config) as admin, Producer(ProducerConfig(name_server=forgetful.name_server)) as producer:

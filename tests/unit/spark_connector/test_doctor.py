@@ -5,7 +5,7 @@ from importlib.metadata import version
 import pytest
 
 from rmqtools.compiled import state
-from spark_connector.doctor import _lines, _versions_line
+from spark_connector.doctor import _lines, _versions_line, main
 from spark_connector.worker.interpreter import PACKAGES, Interpreter
 
 
@@ -37,3 +37,10 @@ def test_the_state_of_the_compiled_module_is_said_before_spark_starts():
 )
 def test_other_workers_are_well(versions, text):
     assert _versions_line(workers(**versions)) == (True, "workers' packages", text)
+
+
+def test_an_archive_that_cannot_be_compiled_is_a_problem_with_its_remedy(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+
+    assert main(["--compile"]) == 1
+    assert capsys.readouterr().out.startswith("!!  PySpark's archive:")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rmqtools import Admin, ClientConfig, ConsumeFromWhere, MessageQueue, PushConsumer, PushConsumerConfig
-from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.consumer import burst
 from rmqtools.engine.consumer.burst import Burst
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.testing import FakeCluster, Reaction
+from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 
 EACH = 2_000  # messages of each of the two queues
@@ -124,10 +124,8 @@ def test_a_commit_in_the_middle_of_a_turn_has_what_the_thread_has_consumed(clust
     is_stored = threading.Event()
 
     def await_commit() -> None:
-        ends = SYSTEM_CLOCK.monotonic() + 10
-        while SYSTEM_CLOCK.monotonic() < ends and not is_stored.is_set():
-            if sum(offset or 0 for offset in committed(cluster)) >= EACH - 2:
-                is_stored.set()
+        wait_until(lambda: sum(offset or 0 for offset in committed(cluster)) >= EACH - 2, seconds=10)
+        is_stored.set()
 
     heard = consume(cluster, 2 * EACH, at={EACH: await_commit}, persist_consumer_offset_interval=0.01)
 
